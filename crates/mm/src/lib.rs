@@ -1,0 +1,1 @@
+//! The mechanisms of Linux memory management, synchronous and without a clock.

@@ -1,0 +1,1 @@
+//! Loads machines, kernels and experiments from TOML, and the registry of tunables.

@@ -1,0 +1,1 @@
+//! What a workload may do, whichever world runs it.

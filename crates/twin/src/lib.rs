@@ -1,0 +1,1 @@
+//! Joins the simulation and the mechanisms into a machine that runs workloads.

@@ -1,0 +1,14 @@
+//! Units and identifiers shared by every crate.
+//!
+//! A quantity carries its unit in its type: a page frame number is not a page count, and nanoseconds are
+//! not bytes. The types are plain copies of an integer, with the few operations that make sense for them.
+
+mod gfp;
+mod ids;
+mod size;
+mod time;
+
+pub use gfp::Gfp;
+pub use ids::{CpuId, FileId, MemcgId, NodeId, Pfn, SpaceId, ZoneId};
+pub use size::{Bytes, Order, PAGE_SHIFT, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pages};
+pub use time::Nanos;

@@ -1,0 +1,1 @@
+//! Workload programs, written once against Sys.
