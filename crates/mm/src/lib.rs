@@ -1,1 +1,38 @@
-//! The mechanisms of Linux memory management, synchronous and without a clock.
+//! The mechanisms of Linux memory management: synchronous, without a clock, without I/O of their own.
+//!
+//! A caller passes in where and when it runs ([`Env`]), gets back a verdict or what is missing, and finds what
+//! must happen elsewhere (wake kswapd, submit a bio) in [`Effects`]. CPU time is charged as it is used
+//! ([`Cpu::charge`](Costs)). `ARCHITECTURE.md` has the map.
+
+pub mod anon;
+pub mod compaction;
+mod costs;
+mod effects;
+mod env;
+mod frame;
+mod list;
+mod machine;
+mod mm;
+mod node;
+pub mod pagecache;
+pub mod reclaim;
+mod rmap;
+pub mod slab;
+pub mod stat;
+mod stubs;
+pub mod swap;
+pub mod trace;
+mod validate;
+pub mod vfs;
+pub mod writeback;
+pub mod zone;
+
+pub use costs::Costs;
+pub use effects::{Bio, BioTarget, Effect, Effects, WakeFlusher};
+pub use env::{AllocRequest, Env, MigrateType, TaskFlags};
+pub use frame::{Frame, Frames, Kind};
+pub use list::List;
+pub use machine::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
+pub use mm::Mm;
+pub use node::{LruList, Lruvec, Node};
+pub use validate::Violation;

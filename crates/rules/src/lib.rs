@@ -1,1 +1,10 @@
-//! The decisions in which kernels differ, one enum each, and the tunables a system exposes.
+//! The decisions in which kernels differ, and the tunables a system exposes.
+//!
+//! A kernel profile picks one named rule for each decision; nothing outside the `profile` crate knows kernel
+//! versions. A new rule is one variant here, one file in `mm` that implements it, and its tests.
+
+mod rule;
+mod tunable;
+
+pub use rule::*;
+pub use tunable::{THP_DEFRAG, THP_ENABLED, TUNABLES, ThpDefrag, ThpEnabled, Tunable, TunableError, Tunables};

@@ -73,10 +73,8 @@ impl Gfp {
     /// `GFP_HIGHUSER_MOVABLE`: anonymous memory and page cache.
     pub const HIGHUSER_MOVABLE: Gfp = Gfp(Self::HIGHUSER.0 | Self::MOVABLE.0);
     /// `GFP_TRANSHUGE_LIGHT`: a huge page without any reclaim.
-    pub const TRANSHUGE_LIGHT: Gfp = Gfp(
-        (Self::HIGHUSER_MOVABLE.0 | Self::COMP.0 | Self::NOMEMALLOC.0 | Self::NOWARN.0)
-            & !Self::RECLAIM.0,
-    );
+    pub const TRANSHUGE_LIGHT: Gfp =
+        Gfp((Self::HIGHUSER_MOVABLE.0 | Self::COMP.0 | Self::NOMEMALLOC.0 | Self::NOWARN.0) & !Self::RECLAIM.0);
     /// `GFP_TRANSHUGE`: a huge page with direct reclaim and compaction.
     pub const TRANSHUGE: Gfp = Gfp(Self::TRANSHUGE_LIGHT.0 | Self::DIRECT_RECLAIM.0);
 

@@ -1,0 +1,1 @@
+//! Compaction: moving pages together so that large blocks become free.

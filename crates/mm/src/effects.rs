@@ -1,0 +1,91 @@
+//! What a mechanism wants done outside: collected here, carried out by the caller.
+
+use units::{FileId, NodeId, Order, Pfn};
+
+/// Why the flushers are woken (`enum wb_reason`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakeFlusher {
+    /// More dirty memory than the background limit.
+    Background,
+    /// Reclaim met dirty pages at the tail of the LRU.
+    Vmscan,
+    /// `sync`.
+    Sync,
+}
+
+/// What a bio carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BioTarget {
+    /// Pages `index .. index + pages` of a file.
+    File {
+        /// The file.
+        file: FileId,
+        /// First page in the file.
+        index: u32,
+    },
+    /// One page to or from swap; the frame is pinned by its writeback or lock flag.
+    Swap {
+        /// The frame.
+        pfn: Pfn,
+    },
+    /// File system metadata that no page of the page cache stands for.
+    Metadata,
+}
+
+/// A request for a block device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bio {
+    /// Device number, as the machine lists them.
+    pub device: u16,
+    /// First sector (512 B).
+    pub sector: u64,
+    /// Pages (4 KiB).
+    pub pages: u32,
+    /// Write or read.
+    pub write: bool,
+    /// Somebody waits for it.
+    pub sync: bool,
+    /// What it carries.
+    pub target: BioTarget,
+}
+
+/// One thing to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Wake kswapd of a node; order and zone are in the node already.
+    WakeKswapd(NodeId),
+    /// Wake kcompactd of a node for an order.
+    WakeKcompactd(NodeId, Order),
+    /// Wake the flushers.
+    WakeFlushers(WakeFlusher),
+    /// Start I/O.
+    Submit(Bio),
+    /// Wake who waits for this frame's lock or writeback.
+    WakePage(Pfn),
+}
+
+/// Everything that is to be done, in order.
+#[derive(Default, Debug)]
+pub struct Effects {
+    pending: Vec<Effect>,
+}
+
+impl Effects {
+    /// Adds one.
+    #[inline]
+    pub fn push(&mut self, effect: Effect) {
+        self.pending.push(effect);
+    }
+
+    /// Whether there is nothing to do.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Moves all into `into`, which is emptied first; both keep their capacity.
+    pub fn take_into(&mut self, into: &mut Vec<Effect>) {
+        into.clear();
+        std::mem::swap(&mut self.pending, into);
+    }
+}

@@ -1,0 +1,266 @@
+//! The frame table: 20 bytes for each 4 KiB frame, where Linux's `struct page` takes 64.
+//!
+//! A frame that heads nothing (the tail of a free or compound block) has [`Kind::Tail`]; exactly the first frame
+//! of a block has another kind. Flags that only mean something in one kind share bits with those of another.
+
+use units::{Order, Pfn};
+
+use crate::MigrateType;
+
+/// What a frame is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// Not managed by the page allocator: a hole, firmware, the kernel image.
+    Reserved = 0,
+    /// Part of a block that an earlier frame heads.
+    Tail = 1,
+    /// First frame of a free block on a buddy list; order and migratetype are set.
+    Buddy = 2,
+    /// First frame of a free block on a per-CPU list; order and migratetype are set.
+    Pcp = 3,
+    /// Taken off the free lists and not given a use yet: between allocation and its owner, or held by compaction.
+    Held = 4,
+    /// Anonymous memory; owner is a `SpaceId`, index the virtual page number. Order 9 is a huge page.
+    Anon = 5,
+    /// Page cache; owner is a `FileId`, index the page's place in the file.
+    File = 6,
+    /// A slab; owner is the cache, index the slab's number in it.
+    Slab = 7,
+    /// A page table of the address space in owner.
+    PageTable = 8,
+    /// Other kernel memory: stacks, buffers, vmalloc.
+    Kernel = 9,
+    /// A huge page of the hugetlb pool.
+    Hugetlb = 10,
+}
+
+const KINDS: [Kind; 11] = [
+    Kind::Reserved,
+    Kind::Tail,
+    Kind::Buddy,
+    Kind::Pcp,
+    Kind::Held,
+    Kind::Anon,
+    Kind::File,
+    Kind::Slab,
+    Kind::PageTable,
+    Kind::Kernel,
+    Kind::Hugetlb,
+];
+
+const KIND_MASK: u32 = 0xf;
+const ORDER_SHIFT: u32 = 4;
+const TYPE_SHIFT: u32 = 8;
+const TYPE_MASK: u32 = 0x7;
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        impl Frame { $($(#[$doc])* pub const $name: u32 = 1 << $bit;)* }
+    };
+}
+
+/// One 4 KiB frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame {
+    word: u32,
+    /// Who uses it; the meaning depends on the kind.
+    pub owner: u32,
+    /// Where in the owner.
+    pub index: u32,
+    /// Previous frame of the list it is on.
+    pub prev: Pfn,
+    /// Next frame of the list it is on.
+    pub next: Pfn,
+}
+
+flags! {
+    /// On an active LRU list (`PG_active`).
+    ACTIVE = 11;
+    /// Seen once without a page table (`PG_referenced`).
+    REFERENCED = 12;
+    /// Differs from the device (`PG_dirty`).
+    DIRTY = 13;
+    /// Being written (`PG_writeback`).
+    WRITEBACK = 14;
+    /// Reclaim wants it as soon as its writeback ends (`PG_reclaim`).
+    RECLAIM = 15;
+    /// Was part of the working set when it was evicted or deactivated (`PG_workingset`).
+    WORKINGSET = 16;
+    /// Has a swap slot (`PG_swapcache`).
+    SWAPCACHE = 17;
+    /// Backed by swap, not by a file (`PG_swapbacked`).
+    SWAPBACKED = 18;
+    /// On an LRU list (`PG_lru`).
+    LRU = 19;
+    /// Accessed through a page table since last looked at (the PTE's accessed bit).
+    YOUNG = 20;
+    /// Mapped in a page table.
+    MAPPED = 21;
+    /// Locked for I/O (`PG_locked`).
+    LOCKED = 22;
+    /// Somebody waits for its lock or its writeback (`PG_waiters`).
+    WAITERS = 23;
+    /// Cannot be reclaimed (`PG_unevictable`).
+    UNEVICTABLE = 24;
+    /// Taken off its LRU list by reclaim or compaction.
+    ISOLATED = 25;
+    /// Reading it starts the next readahead window (`PG_readahead`).
+    READAHEAD = 26;
+    /// Content is valid (`PG_uptodate`).
+    UPTODATE = 27;
+    /// Cannot be moved or reclaimed just now: somebody holds a reference (`get_user_pages`, I/O in flight).
+    PINNED = 28;
+}
+
+impl Frame {
+    /// A frame that the allocator has never seen.
+    pub const RESERVED: Frame = Frame { word: 0, owner: 0, index: 0, prev: Pfn::NONE, next: Pfn::NONE };
+
+    /// What it is used for.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        KINDS[(self.word & KIND_MASK) as usize]
+    }
+
+    /// Gives it a use and clears every flag.
+    #[inline]
+    pub fn set_kind(&mut self, kind: Kind, order: Order) {
+        self.word = kind as u32 | (order.0 as u32) << ORDER_SHIFT;
+    }
+
+    /// Order of the block that it heads.
+    #[inline]
+    pub fn order(&self) -> Order {
+        Order((self.word >> ORDER_SHIFT & 0xf) as u8)
+    }
+
+    /// Migratetype of the free list that it is on; only for [`Kind::Buddy`] and [`Kind::Pcp`].
+    #[inline]
+    pub fn migratetype(&self) -> MigrateType {
+        debug_assert!(matches!(self.kind(), Kind::Buddy | Kind::Pcp));
+        MigrateType::from_index((self.word >> TYPE_SHIFT & TYPE_MASK) as usize)
+    }
+
+    /// Sets the migratetype of the free list that it is on.
+    #[inline]
+    pub fn set_migratetype(&mut self, migratetype: MigrateType) {
+        self.word = self.word & !(TYPE_MASK << TYPE_SHIFT) | (migratetype as u32) << TYPE_SHIFT;
+    }
+
+    /// Whether every given flag is set.
+    #[inline]
+    pub fn has(&self, flags: u32) -> bool {
+        self.word & flags == flags
+    }
+
+    /// Whether any given flag is set.
+    #[inline]
+    pub fn has_any(&self, flags: u32) -> bool {
+        self.word & flags != 0
+    }
+
+    /// Sets flags.
+    #[inline]
+    pub fn set(&mut self, flags: u32) {
+        self.word |= flags;
+    }
+
+    /// Clears flags.
+    #[inline]
+    pub fn clear(&mut self, flags: u32) {
+        self.word &= !flags;
+    }
+
+    /// Clears flags and says whether any of them was set.
+    #[inline]
+    pub fn take(&mut self, flags: u32) -> bool {
+        let was = self.has_any(flags);
+        self.clear(flags);
+        was
+    }
+
+    /// Flags that migration carries to the new frame: everything but kind, order and list membership.
+    #[inline]
+    pub fn copy_flags_from(&mut self, other: &Frame) {
+        let carried = !(KIND_MASK | 0xf << ORDER_SHIFT | TYPE_MASK << TYPE_SHIFT)
+            & !(Frame::LRU | Frame::ISOLATED | Frame::LOCKED | Frame::WAITERS);
+        self.word = self.word & !carried | other.word & carried;
+    }
+
+    /// Whether it is a page that belongs on an LRU list: anonymous or page cache.
+    #[inline]
+    pub fn is_lru_kind(&self) -> bool {
+        matches!(self.kind(), Kind::Anon | Kind::File)
+    }
+
+    /// Base pages in the block that it heads.
+    #[inline]
+    pub fn nr_pages(&self) -> u32 {
+        self.order().pages()
+    }
+}
+
+/// All frames of the machine, indexed by [`Pfn`].
+pub struct Frames {
+    table: Vec<Frame>,
+}
+
+impl Frames {
+    /// `spanned` frames from pfn 0, all reserved.
+    pub fn new(spanned: u32) -> Frames {
+        Frames { table: vec![Frame::RESERVED; spanned as usize] }
+    }
+
+    /// Frames from pfn 0 to the end of the last zone, holes included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is no frame at all.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Host bytes that the table occupies.
+    pub fn host_bytes(&self) -> usize {
+        self.table.capacity() * size_of::<Frame>()
+    }
+}
+
+impl std::ops::Index<Pfn> for Frames {
+    type Output = Frame;
+    #[inline]
+    fn index(&self, pfn: Pfn) -> &Frame {
+        &self.table[pfn.index()]
+    }
+}
+
+impl std::ops::IndexMut<Pfn> for Frames {
+    #[inline]
+    fn index_mut(&mut self, pfn: Pfn) -> &mut Frame {
+        &mut self.table[pfn.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_takes_twenty_bytes() {
+        assert_eq!(size_of::<Frame>(), 20);
+    }
+
+    #[test]
+    fn kind_order_and_migratetype_do_not_disturb_each_other() {
+        let mut frame = Frame::RESERVED;
+        frame.set_kind(Kind::Buddy, Order(10));
+        frame.set_migratetype(MigrateType::Reclaimable);
+        frame.set(Frame::PINNED | Frame::ACTIVE);
+        assert_eq!(frame.kind(), Kind::Buddy);
+        assert_eq!(frame.order(), Order(10));
+        assert_eq!(frame.migratetype(), MigrateType::Reclaimable);
+        assert!(frame.take(Frame::ACTIVE) && !frame.take(Frame::ACTIVE));
+    }
+}

@@ -1,0 +1,112 @@
+//! All memory of a machine, and the calls that need more than one part of it.
+
+use rules::{Rules, Tunables};
+use units::{NodeId, Pfn, ZoneId};
+
+use crate::anon::Spaces;
+use crate::pagecache::PageCache;
+use crate::slab::Slabs;
+use crate::stat::VmStat;
+use crate::swap::Swap;
+use crate::trace::Trace;
+use crate::vfs::Vfs;
+use crate::writeback::Writeback;
+use crate::zone::{PageBlocks, Zone};
+use crate::{Costs, Effects, Frames, MemoryLayout, Node};
+
+/// All memory of a machine.
+pub struct Mm {
+    /// The frame table.
+    pub frames: Frames,
+    /// Pageblocks: migratetype, zone, compaction's skip hint.
+    pub blocks: PageBlocks,
+    /// Zones, in the order of their start.
+    pub zones: Vec<Zone>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Inodes, dentries and file system metadata.
+    pub vfs: Vfs,
+    /// Page cache.
+    pub pagecache: PageCache,
+    /// Address spaces and anonymous memory.
+    pub spaces: Spaces,
+    /// Slab caches.
+    pub slabs: Slabs,
+    /// Swap devices.
+    pub swap: Swap,
+    /// Dirty limits and bandwidth estimates.
+    pub writeback: Writeback,
+    /// Counters.
+    pub stat: VmStat,
+    /// Tracepoints.
+    pub trace: Trace,
+    /// What is to be done outside.
+    pub effects: Effects,
+    /// The rule in force for each decision.
+    pub rules: Rules,
+    /// Tunables.
+    pub tunables: Tunables,
+    /// CPU costs.
+    pub costs: Costs,
+    /// CPU time used since the caller last took it, in ns.
+    cpu_ns: u64,
+}
+
+impl Mm {
+    /// The machine just after boot: all managed memory free, nothing else in use.
+    pub fn new(layout: &MemoryLayout, rules: Rules, tunables: Tunables, costs: Costs) -> Mm {
+        let nr_zones = layout.nodes.iter().map(|n| n.zones.len()).sum();
+        let mut mm = Mm {
+            frames: Frames::new(layout.end_pfn()),
+            blocks: PageBlocks::new(layout),
+            zones: Zone::all(layout),
+            nodes: Node::all(layout),
+            vfs: Vfs::default(),
+            pagecache: PageCache::default(),
+            spaces: Spaces::default(),
+            slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
+            swap: Swap::default(),
+            writeback: Writeback::default(),
+            stat: VmStat::new(nr_zones, layout.nodes.len()),
+            trace: Trace::default(),
+            effects: Effects::default(),
+            rules,
+            tunables,
+            costs,
+            cpu_ns: 0,
+        };
+        mm.free_all_at_boot(layout);
+        mm.setup_watermarks();
+        mm
+    }
+
+    /// Charges CPU time to the running task.
+    #[inline]
+    pub fn charge(&mut self, ns: u64) {
+        self.cpu_ns += ns;
+    }
+
+    /// CPU time charged since this was last called, in ns.
+    #[inline]
+    pub fn take_cpu_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.cpu_ns)
+    }
+
+    /// CPU time charged and not taken yet, in ns.
+    #[inline]
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns
+    }
+
+    /// Zone of a frame.
+    #[inline]
+    pub fn zone_of(&self, pfn: Pfn) -> ZoneId {
+        self.blocks.zone_of(pfn)
+    }
+
+    /// Node of a frame.
+    #[inline]
+    pub fn node_of(&self, pfn: Pfn) -> NodeId {
+        self.zones[self.blocks.zone_of(pfn).index()].node
+    }
+}

@@ -1,0 +1,111 @@
+//! What a node knows: its zones, its LRU lists, and the state of its kswapd and kcompactd.
+//!
+//! Source: `struct pglist_data`, `struct lruvec` (include/linux/mmzone.h, 6.12).
+
+use units::{NodeId, Order, ZoneId};
+
+use crate::{List, ZoneKind};
+
+/// The LRU lists (`enum lru_list`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum LruList {
+    /// `LRU_INACTIVE_ANON`.
+    InactiveAnon = 0,
+    /// `LRU_ACTIVE_ANON`.
+    ActiveAnon = 1,
+    /// `LRU_INACTIVE_FILE`.
+    InactiveFile = 2,
+    /// `LRU_ACTIVE_FILE`.
+    ActiveFile = 3,
+    /// `LRU_UNEVICTABLE`.
+    Unevictable = 4,
+}
+
+impl LruList {
+    /// Lists.
+    pub const COUNT: usize = 5;
+    /// Those that reclaim scans.
+    pub const EVICTABLE: [LruList; 4] =
+        [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile];
+
+    /// Whether it holds page cache.
+    pub fn is_file(self) -> bool {
+        matches!(self, LruList::InactiveFile | LruList::ActiveFile)
+    }
+
+    /// Whether it is an active list.
+    pub fn is_active(self) -> bool {
+        matches!(self, LruList::ActiveAnon | LruList::ActiveFile)
+    }
+}
+
+/// LRU lists with their sizes, and what balances them.
+#[derive(Clone, Debug, Default)]
+pub struct Lruvec {
+    /// The lists, most recent first.
+    pub lists: [List; LruList::COUNT],
+    /// Base pages on each list, by kind of zone.
+    pub sizes: [[u64; ZoneKind::COUNT]; LruList::COUNT],
+    /// Cost of reclaiming [anon, file] (`lruvec->anon_cost`, `file_cost`; `recent_rotated` before 5.8).
+    pub cost: [u64; 2],
+    /// Pages scanned of [anon, file] (`recent_scanned`, before 5.8).
+    pub scanned: [u64; 2],
+    /// Evictions and activations so far: the clock of refault distances (`nonresident_age`, `inactive_age`).
+    pub nonresident_age: u64,
+    /// Refault counter of [anon, file] when reclaim last looked (`lruvec->refaults`).
+    pub refaults: [u64; 2],
+}
+
+impl Lruvec {
+    /// Base pages on a list in zones up to `highest`.
+    pub fn size(&self, list: LruList, highest: ZoneKind) -> u64 {
+        self.sizes[list as usize][..=highest as usize].iter().sum()
+    }
+}
+
+/// State of kswapd (`pgdat->kswapd_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Kswapd {
+    /// Largest order asked for since it last ran.
+    pub order: Order,
+    /// Highest zone asked for since it last ran.
+    pub highest_zone: Option<ZoneKind>,
+    /// Runs in a row that reclaimed nothing.
+    pub failures: u32,
+    /// Sleeps, and may be woken.
+    pub asleep: bool,
+}
+
+/// State of kcompactd (`pgdat->kcompactd_*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Kcompactd {
+    /// Largest order asked for since it last ran.
+    pub max_order: Order,
+    /// Highest zone asked for since it last ran.
+    pub highest_zone: Option<ZoneKind>,
+}
+
+/// One NUMA node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its number.
+    pub id: NodeId,
+    /// Its populated zones, lowest kind first.
+    pub zones: Vec<ZoneId>,
+    /// All zones of the machine in the order in which an allocation on this node tries them: this node's from the
+    /// highest kind down, then those of the next nearest node (`ZONELIST_FALLBACK`).
+    pub zonelist: Vec<ZoneId>,
+    /// LRU lists.
+    pub lruvec: Lruvec,
+    /// kswapd.
+    pub kswapd: Kswapd,
+    /// kcompactd.
+    pub kcompactd: Kcompactd,
+    /// Reclaim meets so many pages under writeback that it waits (`PGDAT_WRITEBACK`).
+    pub writeback_seen: bool,
+    /// Reclaim meets so many dirty pages that kswapd may write them (`PGDAT_DIRTY`).
+    pub dirty_seen: bool,
+    /// A device that its dirty pages go to is congested (`PGDAT_CONGESTED`).
+    pub congested: bool,
+}

@@ -1,0 +1,1 @@
+//! Reclaim: LRU lists, the scan, workingset detection and the shrinkers.

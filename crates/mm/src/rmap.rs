@@ -1,0 +1,1 @@
+//! Reverse mapping: what reclaim and compaction ask of the owner of a frame.

@@ -1,0 +1,117 @@
+//! The page allocator: zones with their buddy lists, per-CPU lists, watermarks and mobility grouping.
+
+use units::{CpuId, Gfp, NodeId, Order, Pfn, ZoneId};
+
+use crate::{AllocRequest, Env, List, MemoryLayout, MigrateType, Mm, Node, ZoneKind};
+
+/// Free blocks of one order.
+#[derive(Clone, Debug, Default)]
+pub struct FreeArea {
+    /// A list for each migratetype.
+    pub lists: [List; MigrateType::COUNT],
+}
+
+/// Compaction's memory of a zone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompactState {
+    /// Where the migrate scanner goes on, [async, sync].
+    pub migrate_pfn: [Option<Pfn>; 2],
+    /// Where the free scanner goes on.
+    pub free_pfn: Option<Pfn>,
+    /// Attempts since the last failure (`compact_considered`).
+    pub considered: u32,
+    /// log2 of the attempts to defer (`compact_defer_shift`).
+    pub defer_shift: u32,
+    /// Smallest order that failed (`compact_order_failed`).
+    pub order_failed: Order,
+    /// Skip hints are to be cleared (`compact_blockskip_flush`).
+    pub blockskip_flush: bool,
+}
+
+/// Watermarks of a zone in pages, without its boost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Watermarks {
+    /// Below it only reserves are used.
+    pub min: u64,
+    /// Below it kswapd is woken.
+    pub low: u64,
+    /// Above it kswapd sleeps.
+    pub high: u64,
+    /// Above it kswapd stops demoting in NUMA tiering.
+    pub promo: u64,
+}
+
+/// One zone.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Its number.
+    pub id: ZoneId,
+    /// Its node.
+    pub node: NodeId,
+    /// Its kind.
+    pub kind: ZoneKind,
+    /// First frame.
+    pub start: Pfn,
+    /// Frames from first to last.
+    pub spanned: u64,
+    /// Frames that exist.
+    pub present: u64,
+    /// Frames given to the allocator.
+    pub managed: u64,
+    /// Watermarks without boost.
+    pub watermarks: Watermarks,
+    /// Boost added to every watermark (`watermark_boost`), in pages.
+    pub boost: u64,
+    /// The boost was raised and kswapd is to be woken once the lock is dropped (`ZONE_BOOSTED_WATERMARK`).
+    pub boosted_flag: bool,
+    /// Pages kept from allocations that could use a higher kind of zone, by that kind.
+    pub lowmem_reserve: [u64; ZoneKind::COUNT],
+    /// Free lists by order.
+    pub free_area: [FreeArea; Order::MAX.0 as usize + 1],
+    /// Free pages on the buddy lists (not on per-CPU lists).
+    pub free_pages: u64,
+    /// Pages in pageblocks of type HighAtomic.
+    pub highatomic_reserved: u64,
+    /// Compaction's memory.
+    pub compact: CompactState,
+}
+
+/// What is known of each pageblock.
+#[derive(Clone, Debug)]
+pub struct PageBlocks {
+    types: Vec<MigrateType>,
+    zones: Vec<ZoneId>,
+    skip: Vec<bool>,
+}
+
+/// Which watermark a check is made against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wmark {
+    /// `WMARK_MIN`.
+    Min,
+    /// `WMARK_LOW`.
+    Low,
+    /// `WMARK_HIGH`.
+    High,
+    /// `WMARK_PROMO`.
+    Promo,
+}
+
+/// How an allocation may behave (`alloc_flags`, mm/internal.h).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AllocFlags {
+    /// Watermark to respect; `None` is `ALLOC_NO_WATERMARKS`.
+    pub wmark: Option<Wmark>,
+    /// `ALLOC_NON_BLOCK` (`ALLOC_HARDER` before 6.4).
+    pub harder: bool,
+    /// `ALLOC_MIN_RESERVE` (`ALLOC_HIGH` before 6.4).
+    pub high: bool,
+    /// `ALLOC_OOM`.
+    pub oom: bool,
+    /// `ALLOC_HIGHATOMIC`: may use the HighAtomic reserve.
+    pub highatomic: bool,
+    /// `ALLOC_NOFRAGMENT`.
+    pub nofragment: bool,
+    /// `ALLOC_KSWAPD`.
+    pub kswapd: bool,
+}

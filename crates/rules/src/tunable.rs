@@ -1,0 +1,246 @@
+//! The tunables: each is one entry with its name, unit, default, legal range and meaning.
+//!
+//! `Tunables`, the parser of `--set`, the listing on the command line and a tuner's search space all come from
+//! the one table below. Source: Documentation/admin-guide/sysctl/vm.rst and mm/transhuge.rst (6.12).
+
+use std::fmt;
+
+/// When a fault may use a huge page (`/sys/kernel/mm/transparent_hugepage/enabled`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpEnabled {
+    /// In every anonymous mapping that is large enough.
+    Always,
+    /// Where `MADV_HUGEPAGE` was given.
+    Madvise,
+    /// Never.
+    Never,
+}
+
+/// How hard a fault tries for a huge page (`/sys/kernel/mm/transparent_hugepage/defrag`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ThpDefrag {
+    /// Direct reclaim and compaction for every fault.
+    Always,
+    /// Wake kswapd and kcompactd, fall back at once.
+    Defer,
+    /// Direct where advised, deferred elsewhere.
+    DeferMadvise,
+    /// Direct where advised, nothing elsewhere: the default.
+    Madvise,
+    /// Nothing: only a free huge page is used.
+    Never,
+}
+
+/// Words of [`ThpEnabled`], as in sysfs.
+pub const THP_ENABLED: &[(&str, ThpEnabled)] =
+    &[("always", ThpEnabled::Always), ("madvise", ThpEnabled::Madvise), ("never", ThpEnabled::Never)];
+/// Words of [`ThpDefrag`], as in sysfs.
+pub const THP_DEFRAG: &[(&str, ThpDefrag)] = &[
+    ("always", ThpDefrag::Always),
+    ("defer", ThpDefrag::Defer),
+    ("defer+madvise", ThpDefrag::DeferMadvise),
+    ("madvise", ThpDefrag::Madvise),
+    ("never", ThpDefrag::Never),
+];
+
+/// Why a tunable was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TunableError {
+    /// No tunable has this name; the closest one is offered.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The name most like it.
+        closest: &'static str,
+    },
+    /// The value is not what the tunable takes.
+    Value {
+        /// The tunable.
+        name: &'static str,
+        /// What was given.
+        given: String,
+        /// What it takes.
+        expected: String,
+    },
+}
+
+impl fmt::Display for TunableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TunableError::Unknown { name, closest } => {
+                write!(f, "unknown tunable `{name}`; did you mean `{closest}`? `mmtwin list tunables` shows all")
+            }
+            TunableError::Value { name, given, expected } => {
+                write!(f, "{name}: `{given}` is not {expected}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TunableError {}
+
+/// One tunable as the registry describes it.
+pub struct Tunable {
+    /// Name as for `sysctl`, or `thp.` and the file's name below `/sys/kernel/mm/transparent_hugepage`.
+    pub name: &'static str,
+    /// Unit of the value.
+    pub unit: &'static str,
+    /// Legal values in words.
+    pub range: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+    /// Reads it as text.
+    pub get: fn(&Tunables) -> String,
+    /// Sets it from text.
+    pub set: fn(&mut Tunables, &str) -> Result<(), TunableError>,
+}
+
+fn parse_number(name: &'static str, text: &str, lo: u64, hi: u64) -> Result<u64, TunableError> {
+    match text.trim().parse::<u64>() {
+        Ok(v) if (lo..=hi).contains(&v) => Ok(v),
+        _ => Err(TunableError::Value {
+            name,
+            given: text.to_string(),
+            expected: format!("a whole number from {lo} to {hi}"),
+        }),
+    }
+}
+
+fn parse_word<T: Copy>(name: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, TunableError> {
+    words.iter().find(|(word, _)| *word == text.trim()).map(|(_, value)| *value).ok_or_else(|| {
+        let list: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        TunableError::Value { name, given: text.to_string(), expected: format!("one of {}", list.join(", ")) }
+    })
+}
+
+fn word_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
+    words.iter().find(|(_, v)| *v == value).map(|(word, _)| (*word).to_string()).unwrap_or_default()
+}
+
+macro_rules! tunables {
+    (
+        numbers { $($(#[doc = $ndoc:literal])* $nfield:ident: $nname:literal, $nunit:literal, $lo:literal..=$hi:expr, $ndefault:expr;)* }
+        words { $($(#[doc = $wdoc:literal])* $wfield:ident: $wname:literal, $wtype:ty, $wtable:ident, $wrange:literal, $wdefault:expr;)* }
+    ) => {
+        /// The values of all tunables of a machine.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub struct Tunables {
+            $($(#[doc = $ndoc])* pub $nfield: u64,)*
+            $($(#[doc = $wdoc])* pub $wfield: $wtype,)*
+        }
+
+        impl Default for Tunables {
+            fn default() -> Tunables {
+                Tunables { $($nfield: $ndefault,)* $($wfield: $wdefault,)* }
+            }
+        }
+
+        /// Every tunable, in the order of the documentation.
+        pub const TUNABLES: &[Tunable] = &[
+            $(Tunable {
+                name: $nname,
+                unit: $nunit,
+                range: concat!(stringify!($lo), "..=", stringify!($hi)),
+                doc: concat!($($ndoc,)*),
+                get: |t| t.$nfield.to_string(),
+                set: |t, text| { t.$nfield = parse_number($nname, text, $lo, $hi)?; Ok(()) },
+            },)*
+            $(Tunable {
+                name: $wname,
+                unit: "",
+                range: $wrange,
+                doc: concat!($($wdoc,)*),
+                get: |t| word_of(t.$wfield, $wtable),
+                set: |t, text| { t.$wfield = parse_word($wname, text, $wtable)?; Ok(()) },
+            },)*
+        ];
+    };
+}
+
+tunables! {
+    numbers {
+        /// Memory that the watermarks keep free; 0 computes it from the machine as at boot.
+        min_free_kbytes: "vm.min_free_kbytes", "KiB", 0..=1_073_741_824, 0;
+        /// Distance between watermarks, in fractions of 10000 of the zone.
+        watermark_scale_factor: "vm.watermark_scale_factor", "1/10000", 1..=3000, 10;
+        /// Largest boost of the high watermark after fragmentation, in fractions of 10000; 0 turns it off.
+        watermark_boost_factor: "vm.watermark_boost_factor", "1/10000", 0..=1_000_000, 15_000;
+        /// Relative cost of swapping against dropping file pages.
+        swappiness: "vm.swappiness", "", 0..=200, 60;
+        /// log2 of the pages read at once from swap.
+        page_cluster: "vm.page-cluster", "log2 pages", 0..=10, 3;
+        /// Pressure on dentries and inodes relative to page cache, in percent.
+        vfs_cache_pressure: "vm.vfs_cache_pressure", "%", 0..=100_000, 100;
+        /// Dirty share of dirtyable memory at which writers are throttled; unused while dirty_bytes is set.
+        dirty_ratio: "vm.dirty_ratio", "%", 0..=100, 20;
+        /// Dirty share of dirtyable memory at which the flushers start; unused while dirty_background_bytes is set.
+        dirty_background_ratio: "vm.dirty_background_ratio", "%", 0..=100, 10;
+        /// Dirty memory at which writers are throttled; 0 uses dirty_ratio.
+        dirty_bytes: "vm.dirty_bytes", "B", 0..=u64::MAX, 0;
+        /// Dirty memory at which the flushers start; 0 uses dirty_background_ratio.
+        dirty_background_bytes: "vm.dirty_background_bytes", "B", 0..=u64::MAX, 0;
+        /// Age at which dirty data is written by the periodic flush.
+        dirty_expire_centisecs: "vm.dirty_expire_centisecs", "10 ms", 0..=360_000, 3000;
+        /// Interval of the periodic flush; 0 turns it off.
+        dirty_writeback_centisecs: "vm.dirty_writeback_centisecs", "10 ms", 0..=360_000, 500;
+        /// Fragmentation index above which compaction is preferred to reclaim.
+        extfrag_threshold: "vm.extfrag_threshold", "1/1000", 0..=1000, 500;
+        /// How eagerly kcompactd compacts in the background.
+        compaction_proactiveness: "vm.compaction_proactiveness", "%", 0..=100, 20;
+        /// Reclaim in the local node before another node is used; a bit mask.
+        zone_reclaim_mode: "vm.zone_reclaim_mode", "bits", 0..=7, 0;
+    }
+    words {
+        /// When a fault may use a huge page.
+        thp_enabled: "thp.enabled", ThpEnabled, THP_ENABLED, "always|madvise|never", ThpEnabled::Always;
+        /// How hard a fault tries for a huge page.
+        thp_defrag: "thp.defrag", ThpDefrag, THP_DEFRAG, "always|defer|defer+madvise|madvise|never", ThpDefrag::Madvise;
+    }
+}
+
+impl Tunables {
+    /// Sets the tunable `name` from text.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
+        let found = TUNABLES.iter().find(|t| t.name == name);
+        let tunable = found.ok_or_else(|| TunableError::Unknown { name: name.to_string(), closest: closest(name) })?;
+        (tunable.set)(self, text)
+    }
+}
+
+/// The registered name that shares the longest run of leading letters after the first dot with `name`.
+fn closest(name: &str) -> &'static str {
+    let stem = |n: &str| n.rsplit('.').next().unwrap_or(n).replace('-', "_");
+    let wanted = stem(name);
+    let shared = |t: &&Tunable| {
+        let own = stem(t.name);
+        own.bytes().zip(wanted.bytes()).take_while(|(a, b)| a == b).count()
+    };
+    TUNABLES.iter().max_by_key(shared).map_or("", |t| t.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tunable_reads_back_what_was_set() {
+        for tunable in TUNABLES {
+            let mut values = Tunables::default();
+            let text = (tunable.get)(&values);
+            (tunable.set)(&mut values, &text).expect(tunable.name);
+            assert_eq!(values, Tunables::default(), "{}", tunable.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_offers_the_closest_one() {
+        let error = Tunables::default().set("vm.watermark_boost", "1").unwrap_err();
+        assert!(error.to_string().contains("`vm.watermark_boost_factor`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_says_the_range() {
+        let error = Tunables::default().set("vm.swappiness", "201").unwrap_err();
+        assert_eq!(error.to_string(), "vm.swappiness: `201` is not a whole number from 0 to 200");
+    }
+}
