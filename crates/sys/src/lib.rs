@@ -24,6 +24,8 @@ pub type Result<T> = std::result::Result<T, SysError>;
 pub trait Sys: Clone + 'static {
     /// Sizes of the machine.
     fn info(&self) -> SystemInfo;
+    /// Seed of the run, from which a workload derives its own draws: the same in both worlds.
+    fn seed(&self) -> u64;
     /// Time since the start of the run (`CLOCK_MONOTONIC`).
     fn clock(&self) -> Nanos;
     /// Lets time pass.
@@ -84,6 +86,8 @@ pub trait Sys: Clone + 'static {
 
     /// Records one sample of a metric.
     fn sample(&self, metric: &'static str, value: f64);
+    /// The workload cannot go on; the run fails with this error.
+    fn fail(&self, error: SysError);
     /// Says which part of the workload begins; it stands in the run's log and in its time series.
     fn phase(&self, name: &str);
 }
