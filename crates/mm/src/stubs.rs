@@ -87,33 +87,6 @@ impl Mm {
         unimplemented!()
     }
 }
-// ---- reclaim
-impl Mm {
-    pub fn lru_add(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn lru_del(&mut self, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn lru_isolate(&mut self, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    pub fn lru_putback(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn mark_page_accessed(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn rotate_reclaimable(&mut self, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        unimplemented!()
-    }
-    pub fn workingset_refault(&mut self, env: &Env, pfn: Pfn, shadow: u32) {
-        unimplemented!()
-    }
-}
 // ---- vfs, slab
 impl Slabs {
     pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
@@ -223,6 +196,10 @@ impl Mm {
         unimplemented!()
     }
     pub fn swap_free_pages(&self) -> u64 {
+        unimplemented!()
+    }
+    /// Slots of all swap devices, free or not.
+    pub fn swap_total_pages(&self) -> u64 {
         unimplemented!()
     }
     pub fn swap_entry_of(&self, pfn: Pfn) -> Option<SwapEntry> {

@@ -69,6 +69,44 @@ rule!(
         Priority,
         /// The same, but at least one batch while anything is freeable: 172b06c32b94 (4.19) to 5.0.
         PriorityAtLeastBatch,
+        /// `Priority`, and work put off earlier is taken up by `nr >> priority` too: since 5.13.
+        PriorityAndDeferred,
+    }
+);
+rule!(
+    /// What the reclaim counters count of a huge page, and of a mapped one.
+    ScanCounting {
+        /// One for each entry of a list, two in `nr_scanned` if it is mapped or in the swap cache: until 5.2.
+        Entries,
+        /// Base pages: since 5.3.
+        BasePages,
+    }
+);
+rule!(
+    /// How long reclaim for a high-order request goes on in one node (`should_continue_reclaim()`).
+    ReclaimForCompaction {
+        /// Until enough was reclaimed or nothing more is; `__GFP_RETRY_MAYFAIL` scans the whole list: until 5.3.
+        UntilGapReclaimed,
+        /// While there is progress and the inactive lists hold more than the gap: since 5.4.
+        WhileProgress,
+    }
+);
+rule!(
+    /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
+    ProportionalReclaim {
+        /// Scans its share to the end, however much that reclaims: until 6.0.
+        ScanRest,
+        /// Stops after the next round: since f53af4285d77 (6.1).
+        StopAtTarget,
+    }
+);
+rule!(
+    /// Which zones kswapd balances when it goes round again without having been asked.
+    KswapdZone {
+        /// The lowest zone only, and so it falls asleep though the node is short: until 5.1.
+        LowestUnlessAsked,
+        /// Those of its last run: since dffcac2cb88e (5.2).
+        KeepPrevious,
     }
 );
 rule!(
@@ -154,6 +192,14 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// What reclaim counts.
+    pub scan_counting: ScanCounting,
+    /// End of reclaim for compaction.
+    pub reclaim_for_compaction: ReclaimForCompaction,
+    /// Reclaim beyond the target.
+    pub proportional_reclaim: ProportionalReclaim,
+    /// Zones of a kswapd that nobody asked.
+    pub kswapd_zone: KswapdZone,
 }
 
 impl Rules {
@@ -165,13 +211,17 @@ impl Rules {
             boosted_slab: BoostedSlab::Shrink,
             pcp_lists: PcpLists::AutoTuned,
             inode_reclaim: InodeReclaim::NotOnLru,
-            slab_pressure: SlabPressure::Priority,
+            slab_pressure: SlabPressure::PriorityAndDeferred,
             thp_node: ThpNode::LocalThenAny,
             compaction_search: CompactionSearch::FreeLists,
             reclaim_throttle: ReclaimThrottle::Reasons,
             lru_policy: LruPolicy::TwoLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            scan_counting: ScanCounting::BasePages,
+            reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
+            proportional_reclaim: ProportionalReclaim::StopAtTarget,
+            kswapd_zone: KswapdZone::KeepPrevious,
         }
     }
 }
