@@ -126,6 +126,43 @@ rule!(
     }
 );
 
+rule!(
+    /// What SLUB gives up when no order of slab holds enough objects with little waste.
+    SlabOrder {
+        /// Objects, one by one, with waste up to 1/4: until 6.6.
+        FewerObjects,
+        /// Waste, up to 1/2: since 6.7.
+        MoreWaste,
+    }
+);
+rule!(
+    /// What limits the partial slabs that a CPU keeps.
+    CpuPartial {
+        /// Free objects in them when they were put there: until 5.15.
+        Objects,
+        /// Their number: since b47291ef02b0 (5.16).
+        Slabs,
+    }
+);
+rule!(
+    /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
+    StructSizes {
+        /// 4.20.
+        Linux420,
+        /// 6.12.
+        Linux612,
+    }
+);
+rule!(
+    /// What reclaim of an XFS inode does when its last change is not on disk.
+    XfsReclaim {
+        /// Writes the inode's cluster and frees it: until 5.8.
+        FlushDirty,
+        /// Leaves it for later and asks the log to push: since 4d0bab3a4468 (5.9).
+        SkipDirty,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -154,6 +191,14 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// Order of slabs.
+    pub slab_order: SlabOrder,
+    /// Partial slabs of a CPU.
+    pub cpu_partial: CpuPartial,
+    /// Sizes of the kernel's structures.
+    pub struct_sizes: StructSizes,
+    /// XFS inodes whose last change is not on disk.
+    pub xfs_reclaim: XfsReclaim,
 }
 
 impl Rules {
@@ -172,6 +217,10 @@ impl Rules {
             lru_policy: LruPolicy::TwoLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            slab_order: SlabOrder::MoreWaste,
+            cpu_partial: CpuPartial::Slabs,
+            struct_sizes: StructSizes::Linux612,
+            xfs_reclaim: XfsReclaim::SkipDirty,
         }
     }
 }
