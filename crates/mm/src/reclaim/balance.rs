@@ -171,8 +171,7 @@ impl Mm {
                 || self.node_inactive_is_low(node, kind == FILE);
         }
         let inactive_file = self.lru_size(node, LruList::InactiveFile);
-        sc.cache_trim_mode =
-            inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
+        sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
         sc.file_is_tiny = self.file_cache_is_tiny(node)
             && !sc.may_deactivate[ANON]
             && self.lru_size(node, LruList::InactiveAnon) >> sc.priority > 0;

@@ -11,24 +11,11 @@ use rules::ReclaimForCompaction;
 use units::{Gfp, NodeId, Order, ZoneId};
 
 use super::{DEF_PRIORITY, ScanControl};
-use crate::zone::{AllocFlags, Wmark};
+use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{LruList, Mm, ZoneKind};
 
 /// No allocation flag at all.
-pub(super) const PLAIN: AllocFlags = AllocFlags {
-    wmark: Some(Wmark::Min),
-    harder: false,
-    high: false,
-    oom: false,
-    highatomic: false,
-    nofragment: false,
-    kswapd: false,
-};
-
-/// Pages to reclaim before compaction for an order (`compact_gap()`).
-pub(super) fn compact_gap(order: Order) -> u64 {
-    2 << order.0
-}
+const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
 
 /// How a zone stands to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,11 +16,10 @@ use rules::{BoostedSlab, ScanBalance};
 use smallvec::SmallVec;
 use units::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 
-use super::compaction_ready::compact_gap;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::VmEvent;
-use crate::zone::Wmark;
-use crate::{Effect, Env, Mm, ZoneKind};
+use crate::zone::{Wmark, compact_gap};
+use crate::{Env, Mm, ZoneKind};
 
 /// Boosts of the zones of a node at one time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -206,23 +205,5 @@ impl Mm {
     pub(super) fn zones_up_to(&self, node: NodeId, highest: ZoneKind) -> impl Iterator<Item = ZoneId> {
         let zones = self.nodes[node.index()].zones.iter().copied();
         zones.filter(move |z| self.zones[z.index()].kind <= highest && self.zones[z.index()].managed > 0)
-    }
-
-    /// Asks kcompactd of a node for an order.
-    pub(super) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneKind) {
-        if order == Order(0) {
-            return;
-        }
-        let kcompactd = &mut self.nodes[node.index()].kcompactd;
-        kcompactd.max_order = kcompactd.max_order.max(order);
-        kcompactd.highest_zone = kcompactd.highest_zone.max(Some(highest));
-        self.effects.push(Effect::WakeKcompactd(node, order));
-    }
-}
-impl Mm {
-    fn pgdat_balanced(&self, node: NodeId, order: Order, highest: ZoneKind) -> bool {
-        let mut zones = self.zones_up_to(node, highest).peekable();
-        zones.peek().is_none()
-            || zones.any(|z| self.zone_watermark_ok(z, order, self.wmark(z, Wmark::High), highest, super::compaction_ready::PLAIN))
     }
 }

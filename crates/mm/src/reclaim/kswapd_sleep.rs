@@ -10,9 +10,10 @@
 use rules::KswapdZone;
 use units::{NodeId, Order};
 
-use super::{MAX_RECLAIM_RETRIES, ThrottleReason};
+use super::ThrottleReason;
 use crate::stat::VmEvent;
 use crate::trace::TraceEvent;
+use crate::zone::MAX_RECLAIM_RETRIES;
 use crate::{Mm, ZoneKind};
 
 /// What kswapd works for.
@@ -60,8 +61,7 @@ impl Mm {
             self.trace.emit(TraceEvent::KswapdSleep { node });
             return;
         }
-        let event =
-            if woken_early { VmEvent::KswapdLowWmarkHitQuickly } else { VmEvent::KswapdHighWmarkHitQuickly };
+        let event = if woken_early { VmEvent::KswapdLowWmarkHitQuickly } else { VmEvent::KswapdHighWmarkHitQuickly };
         self.stat.count(event, 1);
     }
 

@@ -15,20 +15,10 @@ use units::{NodeId, Pfn, ZoneId};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Env, Frame, LruList, Mm};
 
-const NODE_GAUGES: [NodeStat; LruList::COUNT] = [
-    NodeStat::InactiveAnon,
-    NodeStat::ActiveAnon,
-    NodeStat::InactiveFile,
-    NodeStat::ActiveFile,
-    NodeStat::Unevictable,
-];
-const ZONE_GAUGES: [ZoneStat; LruList::COUNT] = [
-    ZoneStat::InactiveAnon,
-    ZoneStat::ActiveAnon,
-    ZoneStat::InactiveFile,
-    ZoneStat::ActiveFile,
-    ZoneStat::Unevictable,
-];
+const NODE_GAUGES: [NodeStat; LruList::COUNT] =
+    [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::InactiveFile, NodeStat::ActiveFile, NodeStat::Unevictable];
+const ZONE_GAUGES: [ZoneStat; LruList::COUNT] =
+    [ZoneStat::InactiveAnon, ZoneStat::ActiveAnon, ZoneStat::InactiveFile, ZoneStat::ActiveFile, ZoneStat::Unevictable];
 
 /// Whether a page belongs to the file lists: page cache, or anonymous memory that may be dropped (`MADV_FREE`).
 #[inline]
@@ -236,13 +226,9 @@ impl Mm {
         self.stat.node(node, NODE_GAUGES[list as usize])
     }
 
-    /// Pages of a zone that reclaim could take: anonymous ones count while swap has room (`zone_reclaimable_pages()`).
-    pub fn zone_reclaimable_pages(&self, zone: ZoneId) -> u64 {
-        let sum = |lists: [LruList; 2]| -> u64 {
-            lists.iter().map(|&list| self.stat.zone(zone, ZONE_GAUGES[list as usize])).sum()
-        };
-        let file = sum([LruList::InactiveFile, LruList::ActiveFile]);
-        if self.swap_free_pages() > 0 { file + sum([LruList::InactiveAnon, LruList::ActiveAnon]) } else { file }
+    /// Pages of a zone that reclaim could take; anonymous ones count while swap has room.
+    pub(super) fn reclaimable_pages(&self, zone: ZoneId) -> u64 {
+        self.zone_reclaimable_pages(zone, self.swap_free_pages() > 0)
     }
 
     /// The gauges of a list, for the recount.

@@ -44,8 +44,6 @@ use throttle::NodeThrottle;
 pub const DEF_PRIORITY: i8 = 12;
 /// List entries in a batch, and pages that a direct reclaimer wants (`SWAP_CLUSTER_MAX`, include/linux/swap.h).
 pub const SWAP_CLUSTER_MAX: u32 = 32;
-/// Runs without progress after which kswapd gives a node up (`MAX_RECLAIM_RETRIES`, mm/internal.h).
-pub const MAX_RECLAIM_RETRIES: u32 = 16;
 
 /// What reclaim remembers between passes.
 #[derive(Debug)]

@@ -80,8 +80,7 @@ fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
     if anon_left == 0 || file_left == 0 {
         return false;
     }
-    let (smaller, larger, left) =
-        if file_left > anon_left { (ANON, FILE, anon_left) } else { (FILE, ANON, file_left) };
+    let (smaller, larger, left) = if file_left > anon_left { (ANON, FILE, anon_left) } else { (FILE, ANON, file_left) };
     let left_percent = left * 100 / (both(targets, smaller) + 1);
     nr[smaller] = 0;
     nr[smaller + 1] = 0;

@@ -142,14 +142,7 @@ impl Mm {
         }
     }
 
-    fn shrink_page(
-        &mut self,
-        env: &Env,
-        node: NodeId,
-        pfn: Pfn,
-        sc: &mut ScanControl,
-        stat: &mut BatchStat,
-    ) -> Fate {
+    fn shrink_page(&mut self, env: &Env, node: NodeId, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Fate {
         let frame = &self.frames[pfn];
         debug_assert!(frame.has(Frame::ISOLATED) && !frame.has(Frame::ACTIVE));
         if frame.has(Frame::LOCKED) {

@@ -22,9 +22,9 @@
 use rules::ReclaimThrottle;
 use units::{Gfp, Nanos, NodeId, Pfn};
 
-use super::{MAX_RECLAIM_RETRIES, SWAP_CLUSTER_MAX, ScanControl};
+use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::stat::{NodeStat, ZoneStat};
-use crate::zone::Wmark;
+use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
 use crate::{Effect, Env, LruList, Mm, ZoneKind};
 
 /// One tick of the timer.
@@ -146,9 +146,7 @@ impl Mm {
     /// How long a direct reclaimer waits in a node whose dirty pages are all stuck; not at all if waiting does not help.
     pub(super) fn throttle_congested(&self, node: NodeId) -> Option<Wait> {
         match self.rules.reclaim_throttle {
-            ReclaimThrottle::Congestion => {
-                self.any_device_congested().then_some((ThrottleReason::Device, TENTH))
-            }
+            ReclaimThrottle::Congestion => self.any_device_congested().then_some((ThrottleReason::Device, TENTH)),
             ReclaimThrottle::Reasons => {
                 (!self.skip_throttle_noprogress(node)).then_some((ThrottleReason::Congested, JIFFY))
             }
@@ -175,7 +173,7 @@ impl Mm {
         if node.kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
-        let reclaimable: u64 = node.zones.iter().map(|&z| self.zone_reclaimable_pages(z)).sum();
+        let reclaimable: u64 = node.zones.iter().map(|&z| self.reclaimable_pages(z)).sum();
         let pending: u64 = node.zones.iter().map(|&z| self.stat.zone(z, ZoneStat::WritePending)).sum();
         2 * pending <= reclaimable
     }
@@ -216,7 +214,7 @@ impl Mm {
         let (mut reserve, mut free) = (0, 0);
         for &id in &n.zones {
             let zone = &self.zones[id.index()];
-            if zone.kind <= ZoneKind::Normal && zone.managed > 0 && self.zone_reclaimable_pages(id) > 0 {
+            if zone.kind <= ZoneKind::Normal && zone.managed > 0 && self.reclaimable_pages(id) > 0 {
                 reserve += self.wmark(id, Wmark::Min);
                 free += zone.free_pages;
             }
@@ -224,6 +222,7 @@ impl Mm {
         let allowed = reserve == 0 || free > reserve / 2;
         let kswapd = &mut self.nodes[node.index()].kswapd;
         if !allowed && kswapd.asleep {
+            kswapd.asleep = false;
             kswapd.highest_zone = Some(kswapd.highest_zone.map_or(ZoneKind::Normal, |z| z.min(ZoneKind::Normal)));
             self.effects.push(Effect::WakeKswapd(node));
         }

@@ -7,13 +7,8 @@ use crate::stat::NodeStat;
 use crate::{Frame, LruList, Mm, Violation, ZoneKind};
 
 const PLACE: &str = "reclaim";
-const LISTS: [LruList; LruList::COUNT] = [
-    LruList::InactiveAnon,
-    LruList::ActiveAnon,
-    LruList::InactiveFile,
-    LruList::ActiveFile,
-    LruList::Unevictable,
-];
+const LISTS: [LruList; LruList::COUNT] =
+    [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
 
 impl Mm {
     /// Checks that every page with `LRU` is on the list of its node that its flags name, and that sizes and gauges equal
