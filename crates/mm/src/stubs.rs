@@ -2,40 +2,10 @@
 #![allow(missing_docs, unused_variables, clippy::unimplemented)]
 use crate::pagecache::Slot;
 use crate::swap::SwapEntry;
-use crate::vfs::{Extent, Need, Scanned, ShrinkerId};
+use crate::vfs::{Need, Scanned};
 use crate::*;
 use units::*;
 
-// ---- vfs, slab
-impl Mm {
-    pub fn shrinker_count(&self, id: ShrinkerId, node: NodeId) -> u64 {
-        unimplemented!()
-    }
-    pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
-        unimplemented!()
-    }
-    /// Where a page of a file lies on its device; None while its allocation is delayed.
-    pub fn map_block(&self, file: FileId, index: u32) -> Option<Extent> {
-        unimplemented!()
-    }
-    /// Allocates blocks for `pages` pages from `index` (delayed allocation, at writeback).
-    pub fn allocate_blocks(&mut self, file: FileId, index: u32, pages: u32) -> Extent {
-        unimplemented!()
-    }
-    pub fn inode_size_pages(&self, file: FileId) -> u32 {
-        unimplemented!()
-    }
-    pub fn set_inode_size_pages(&mut self, file: FileId, pages: u32) {
-        unimplemented!()
-    }
-    /// The inode got its first dirty page / has none any more: it may not be evicted while dirty.
-    pub fn inode_dirty(&mut self, file: FileId, dirty: bool) {
-        unimplemented!()
-    }
-    pub fn device_of(&self, file: FileId) -> u16 {
-        unimplemented!()
-    }
-}
 // ---- pagecache, writeback
 impl Mm {
     pub fn pagecache_get(&self, file: FileId, index: u32) -> Slot {

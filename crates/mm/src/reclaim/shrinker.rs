@@ -16,27 +16,8 @@ use units::{Gfp, NodeId};
 
 use super::ScanControl;
 use crate::stat::VmEvent;
-use crate::vfs::ShrinkerId;
+use crate::vfs::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 use crate::{Env, Mm};
-
-/// A registered shrinker.
-#[derive(Clone, Copy, Debug)]
-struct Shrinker {
-    id: ShrinkerId,
-    /// Cost of making an object again, in seeks.
-    seeks: u64,
-    /// Objects in a call.
-    batch: u64,
-}
-
-/// The shrinkers in the order in which they are asked.
-const SHRINKERS: [Shrinker; 5] = [
-    Shrinker { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128 },
-    Shrinker { id: ShrinkerId::Dentry, seeks: 2, batch: 1024 },
-    Shrinker { id: ShrinkerId::Inode, seeks: 2, batch: 1024 },
-    Shrinker { id: ShrinkerId::XfsInode, seeks: 2, batch: 1024 },
-    Shrinker { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128 },
-];
 
 /// Objects that each shrinker has put off on a node.
 pub(super) type Deferred = [u64; SHRINKERS.len()];
@@ -64,7 +45,7 @@ struct Pressure {
 
 impl Pressure {
     /// Objects to scan because of this pass alone.
-    fn delta(self, freeable: u64, shrinker: Shrinker) -> u64 {
+    fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
         if shrinker.seeks == 0 {
             return freeable / 2;
         }
@@ -77,7 +58,7 @@ impl Pressure {
         }
     }
 
-    fn job(self, freeable: u64, deferred: u64, shrinker: Shrinker) -> Job {
+    fn job(self, freeable: u64, deferred: u64, shrinker: ShrinkerSpec) -> Job {
         let mut delta = self.delta(freeable, shrinker);
         let (total_scan, deferrable) = if self.rule == SlabPressure::PriorityAndDeferred {
             ((deferred >> self.priority) + delta, deferred + delta)
@@ -187,7 +168,7 @@ impl Mm {
 mod tests {
     use super::*;
 
-    const DENTRY: Shrinker = SHRINKERS[1];
+    const SUPERBLOCK: ShrinkerSpec = SHRINKERS[1];
 
     fn pressure(rule: SlabPressure, priority: i8) -> Pressure {
         Pressure { rule, priority, lru: (0, 0) }
@@ -196,31 +177,31 @@ mod tests {
     #[test]
     fn a_shrinker_scans_by_priority_and_seeks() {
         // 1 Mi objects at priority 12: 256 x 4 / 2 seeks = 512.
-        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 0, DENTRY);
+        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 0, SUPERBLOCK);
         assert_eq!(job.total_scan, 512);
         assert_eq!(job.next_call(), None, "less than a batch of 1024 is put off");
         assert_eq!(job.put_off(SlabPressure::Priority), 512);
-        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 512, DENTRY);
+        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 512, SUPERBLOCK);
         assert_eq!(job.next_call(), Some(1024));
     }
 
     #[test]
     fn from_4_19_to_5_0_at_least_a_batch_is_scanned() {
-        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(2_000, 0, DENTRY);
+        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(2_000, 0, SUPERBLOCK);
         // freeable >> 12 is 0, raised to 1024, and not capped because 1024 >= 2000 / 4.
         assert_eq!((job.total_scan, job.next_call()), (1024, Some(1024)));
-        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(10, 0, DENTRY);
+        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(10, 0, SUPERBLOCK);
         assert_eq!(job.next_call(), Some(10), "a small cache goes at once");
-        let job = pressure(SlabPressure::Priority, 12).job(10, 0, DENTRY);
+        let job = pressure(SlabPressure::Priority, 12).job(10, 0, SUPERBLOCK);
         assert_eq!(job.next_call(), None);
     }
 
     #[test]
     fn a_backlog_empties_no_more_than_half_of_a_cache() {
-        let job = pressure(SlabPressure::Priority, 12).job(10_000, 1_000_000, DENTRY);
+        let job = pressure(SlabPressure::Priority, 12).job(10_000, 1_000_000, SUPERBLOCK);
         // 10 000 >> 12 = 2, x 4 / 2 = 4 < 2 500: capped at half.
         assert_eq!(job.total_scan, 5_000);
-        let job = pressure(SlabPressure::PriorityAndDeferred, 12).job(10_000, 1_000_000, DENTRY);
+        let job = pressure(SlabPressure::PriorityAndDeferred, 12).job(10_000, 1_000_000, SUPERBLOCK);
         // 1 000 000 >> 12 = 244, plus 4.
         assert_eq!(job.total_scan, 248);
         assert_eq!(job.put_off(SlabPressure::PriorityAndDeferred), 20_000, "twice the cache at most");
@@ -230,7 +211,7 @@ mod tests {
     fn until_4_11_the_share_of_lru_pages_decides() {
         let by_lru = Pressure { rule: SlabPressure::LruScanned, priority: 12, lru: (1_000, 99_999) };
         // 4 x 1000 / 2 x 50 000 / 100 000 = 1000.
-        assert_eq!(by_lru.delta(50_000, DENTRY), 1_000);
+        assert_eq!(by_lru.delta(50_000, SUPERBLOCK), 1_000);
     }
 
     #[test]
