@@ -1,11 +1,16 @@
 //! Placeholders for modules that are being written; each section goes away with its module.
 #![allow(missing_docs, unused_variables, clippy::unimplemented)]
 use crate::pagecache::Slot;
+use crate::slab::{CacheId, Obj, Slabs};
 use crate::swap::SwapEntry;
-use crate::vfs::{Need, Scanned};
+use crate::vfs::{Extent, Need, Scanned, ShrinkerId};
+use crate::zone::{AllocFlags, PageBlocks, Wmark, Zone};
 use crate::*;
 use units::*;
 
+// ---- zone
+// ---- reclaim
+// ---- vfs, slab
 // ---- pagecache, writeback
 impl Mm {
     pub fn pagecache_get(&self, file: FileId, index: u32) -> Slot {
@@ -71,10 +76,6 @@ impl Mm {
         unimplemented!()
     }
     pub fn swap_free_pages(&self) -> u64 {
-        unimplemented!()
-    }
-    /// Slots of all swap devices, free or not.
-    pub fn swap_total_pages(&self) -> u64 {
         unimplemented!()
     }
     pub fn swap_entry_of(&self, pfn: Pfn) -> Option<SwapEntry> {
