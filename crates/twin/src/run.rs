@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::time::Duration;
 
-use blockdev::SpecError;
+use blockdev::{DeviceSpec, SpecError};
+use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
+use mm::vfs::FsSpec;
 use mm::{Costs, Mm};
 use observe::Snapshot;
-use profile::{FileSystem, Kernel, Machine};
+use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
 use sim::{CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
@@ -201,16 +203,17 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     mm.trace.filter = spec.trace;
+    let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {
-        let area = swap.get_ref();
-        let disk = machine.disk(&area.disk).expect("checked when loaded");
-        let Bytes(bytes) = area.size.0;
-        mm.swap_add_device(disk as u16, Bytes(bytes).pages_down().0 as u32, area.priority);
+        add_swap(&mut mm, machine, swap.get_ref(), &mut room);
     }
     let fs = machine.mount.as_ref().map(|mount| {
         let mount = mount.get_ref();
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
-        mount_fs(&mut mm, mount.fs, disk as u16, machine.disks[disk].device.get_ref().capacity())
+        mm.vfs_mkfs(match mount.fs {
+            FileSystem::Xfs => FsSpec::xfs(disk as u16, room[disk]),
+            FileSystem::Ext4 => FsSpec::ext4(disk as u16, room[disk]),
+        })
     });
     let nr_nodes = layout.nodes.len();
     let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
@@ -222,12 +225,18 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     Ok(sim)
 }
 
-fn mount_fs(mm: &mut Mm, fs: FileSystem, device: u16, capacity: Bytes) -> mm::vfs::FsId {
-    let kind = match fs {
-        FileSystem::Xfs => mm::vfs::FsKind::Xfs,
-        FileSystem::Ext4 => mm::vfs::FsKind::Ext4,
-    };
-    mm.vfs_mkfs(mm::vfs::FsSpec { kind, device, capacity })
+/// Puts a swap area at the end of what is left of its disk.
+fn add_swap(mm: &mut Mm, machine: &Machine, area: &SwapArea, room: &mut [Bytes]) {
+    let disk = machine.disk(&area.disk).expect("checked when loaded");
+    let Bytes(size) = area.size.0;
+    room[disk] = Bytes(room[disk].0 - size);
+    mm.swap.add_device(&SwapSpec {
+        device: disk as u16,
+        start_sector: room[disk].0 / blockdev::SECTOR_SIZE,
+        pages: Bytes(size).pages_down().0 as u32,
+        priority: area.priority,
+        rotational: matches!(machine.disks[disk].device.get_ref(), DeviceSpec::Hdd(_)),
+    });
 }
 
 /// Gives the world its wait queues and devices, which need the simulation.

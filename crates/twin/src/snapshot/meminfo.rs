@@ -10,7 +10,6 @@ pub(super) fn meminfo(mm: &Mm) -> Meminfo {
     let zone = |item| Pages(mm.stat.zone_sum(item)).kib();
     let (inactive_anon, active_anon) = (node(NodeStat::InactiveAnon), node(NodeStat::ActiveAnon));
     let (inactive_file, active_file) = (node(NodeStat::InactiveFile), node(NodeStat::ActiveFile));
-    let swap = mm.swap_totals();
     let fields = [
         ("MemTotal", mm.total_pages().kib()),
         ("MemFree", zone(ZoneStat::FreePages)),
@@ -21,8 +20,8 @@ pub(super) fn meminfo(mm: &Mm) -> Meminfo {
         ("Inactive(anon)", inactive_anon),
         ("Active(file)", active_file),
         ("Inactive(file)", inactive_file),
-        ("SwapTotal", Pages(swap.total).kib()),
-        ("SwapFree", Pages(swap.free).kib()),
+        ("SwapTotal", Pages(mm.swap.total_pages()).kib()),
+        ("SwapFree", Pages(mm.swap.free_pages()).kib()),
         ("Dirty", node(NodeStat::FileDirty)),
         ("Writeback", node(NodeStat::Writeback)),
         ("AnonPages", node(NodeStat::AnonMapped)),
@@ -30,7 +29,7 @@ pub(super) fn meminfo(mm: &Mm) -> Meminfo {
         ("Slab", node(NodeStat::SlabReclaimable) + node(NodeStat::SlabUnreclaimable)),
         ("SReclaimable", node(NodeStat::SlabReclaimable)),
         ("SUnreclaim", node(NodeStat::SlabUnreclaimable)),
-        ("PageTables", mm.page_table_pages().kib()),
+        ("PageTables", zone(ZoneStat::PageTablePages)),
         ("AnonHugePages", node(NodeStat::AnonThps) * 512),
     ];
     let mut meminfo = Meminfo::default();

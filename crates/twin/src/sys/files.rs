@@ -5,10 +5,13 @@ use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
 use mm::{Env, Mm};
 use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, Result, SysError};
-use units::{Bytes, FileId, PAGE_SIZE};
+use units::{Bytes, FileId, Gfp, PAGE_SIZE};
 
 use super::SysTwin;
 use super::process::{Directory, OpenFile};
+
+/// `read_ahead_kb`: 128 KiB.
+const READAHEAD_PAGES: u32 = 32;
 
 impl SysTwin {
     /// Repeats an operation until nothing is missing.
@@ -67,7 +70,7 @@ impl SysTwin {
 
     /// Gives an open file the lowest number that was freed, or a new one.
     fn install(&self, handle: Handle) -> Fd {
-        let open = OpenFile { handle, readahead: Readahead::default() };
+        let open = OpenFile { handle, readahead: Readahead::new(READAHEAD_PAGES) };
         self.task.ctx.with(|world, _| {
             let process = &mut world.processes.list[self.process as usize];
             match process.free_fds.pop() {
@@ -156,25 +159,27 @@ impl SysTwin {
         let mut hand = None;
         loop {
             match self.task.mm(|mm, env| mm.read_page(env, file, index, wanted, &mut readahead, &mut hand)) {
-                ReadStop::Done => break,
+                ReadStop::Done => return self.with_open(fd, |open| open.readahead = readahead),
                 ReadStop::Need(Need::Page(request)) => {
-                    hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
+                    hand = self.task.alloc_pages_slowpath(request).await;
+                    // Readahead may fail; the page itself may not.
+                    if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
+                        return Err(SysError::NoMemory);
+                    }
                 }
                 ReadStop::Need(need) => self.satisfy(need).await?,
                 ReadStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
-                ReadStop::Error => return Err(SysError::Io),
             }
         }
-        self.with_open(fd, |open| open.readahead = readahead)
     }
 
     pub(super) async fn advise_file(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
         self.enter().await?;
         let file = self.file(fd)?;
         match advice {
-            FileAdvice::Normal => self.with_open(fd, |open| open.readahead = Readahead::default()),
-            FileAdvice::Sequential => self.with_open(fd, |open| open.readahead = Readahead::sequential()),
-            FileAdvice::Random => self.with_open(fd, |open| open.readahead = Readahead::random()),
+            FileAdvice::Normal => self.with_open(fd, |open| open.readahead.advise_normal()),
+            FileAdvice::Sequential => self.with_open(fd, |open| open.readahead.advise_sequential()),
+            FileAdvice::Random => self.with_open(fd, |open| open.readahead.advise_random()),
             FileAdvice::DontNeed => {
                 self.task.mm(|mm, env| mm.invalidate_clean_pages(env, file));
                 Ok(())

@@ -48,6 +48,10 @@ impl SysTwin {
                 let pfn = self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?;
                 self.task.mm(|mm, env| mm.slab_add_page(env, cache, pfn));
             }
+            Need::Page(request) => {
+                let pfn = self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?;
+                self.task.mm(|mm, env| mm.vfs_add_page(env, pfn));
+            }
             Need::Read(bio) => self.task.read_metadata(bio).await,
         }
         Ok(())

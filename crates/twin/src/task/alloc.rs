@@ -6,11 +6,12 @@
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
-use mm::zone::{AllocFlags, RetryReclaim};
+use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
 use mm::{AllocRequest, Env, MigrateType, Mm};
 use units::{Gfp, Order, Pfn};
 
 use super::Task;
+use crate::reason::SleepReason;
 
 impl Task {
     /// Allocates, sleeping if it must and may; `None` if the request fails.
@@ -25,13 +26,13 @@ impl Task {
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
         let may_reclaim = request.gfp.contains(Gfp::DIRECT_RECLAIM);
         let costly = request.order > Order::COSTLY;
-        let mut priority = CompactPriority::INITIAL;
+        let mut retries = CompactRetries::default();
         if let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
             return Some(pfn);
         }
         let compact_first = request.order.0 > 0 && MigrateType::of(request.gfp) != MigrateType::Movable;
         if may_reclaim && (costly || compact_first) && !self.memalloc() {
-            let (page, result) = self.direct_compact(request, priority).await;
+            let (page, result) = self.direct_compact(request, CompactPriority::INITIAL).await;
             if page.is_some() {
                 return page;
             }
@@ -39,17 +40,16 @@ impl Task {
                 if self.mm(|mm, _| mm.gives_up_after(result)) {
                     return None;
                 }
-                priority = CompactPriority::INITIAL;
+                retries.priority = CompactPriority::INITIAL;
             }
         }
-        self.retry_until_hopeless(request, priority).await
+        self.retry_until_hopeless(request, retries).await
     }
 
     /// The loop of reclaim and compaction.
-    async fn retry_until_hopeless(&self, request: AllocRequest, mut priority: CompactPriority) -> Option<Pfn> {
+    async fn retry_until_hopeless(&self, request: AllocRequest, mut retries: CompactRetries) -> Option<Pfn> {
         let costly = request.order > Order::COSTLY;
         let mut no_progress_loops = 0;
-        let mut compaction_retries = 0;
         loop {
             if let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
                 return Some(pfn);
@@ -61,7 +61,7 @@ impl Task {
             if let Some(pfn) = self.mm(|mm, env| try_freelists(mm, env, request)) {
                 return Some(pfn);
             }
-            let (page, result) = self.direct_compact(request, priority).await;
+            let (page, result) = self.direct_compact(request, retries.priority).await;
             if page.is_some() {
                 return page;
             }
@@ -70,24 +70,21 @@ impl Task {
             }
             let retry = self.mm(|mm, env| {
                 let flags = mm.gfp_to_alloc_flags(env, request);
-                mm.should_reclaim_retry(request, flags, progress > 0, &mut no_progress_loops)
+                let can_swap = mm.swap.free_pages() > 0;
+                mm.should_reclaim_retry(request, flags, progress > 0, &mut no_progress_loops, can_swap)
             });
             match retry {
-                RetryReclaim::Retry => {
+                ReclaimRetry::Again => {
                     self.ctx.yield_now().await;
                     continue;
                 }
-                RetryReclaim::Throttle(timeout) => {
-                    self.ctx.sleep(crate::reason::SleepReason::ReclaimThrottle, timeout).await;
+                ReclaimRetry::Wait(timeout) => {
+                    self.ctx.sleep(SleepReason::ReclaimThrottle, timeout).await;
                     continue;
                 }
-                RetryReclaim::No => {}
+                ReclaimRetry::GiveUp => {}
             }
-            if progress > 0
-                && self.mm(|mm, _| {
-                    mm.should_compact_retry(request, result, &mut priority, &mut compaction_retries)
-                })
-            {
+            if progress > 0 && self.should_compact_retry(request, &mut retries, result) {
                 continue;
             }
             if let Some(verdict) = self.may_oom(request, progress).await {
@@ -95,6 +92,14 @@ impl Task {
             }
             no_progress_loops = 0;
         }
+    }
+
+    fn should_compact_retry(&self, request: AllocRequest, retries: &mut CompactRetries, result: CompactResult) -> bool {
+        self.mm(|mm, env| {
+            let flags = mm.gfp_to_alloc_flags(env, request);
+            let suitable = mm.compaction_zonelist_suitable(request, flags, mm.swap.free_pages() > 0);
+            retries.should_retry(request.order, result, suitable)
+        })
     }
 
     fn memalloc(&self) -> bool {
@@ -120,7 +125,7 @@ impl Task {
 /// Wakes kswapd if the request may, and tries at the watermark that it may go down to.
 fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
     if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
-        mm.wake_all_kswapds(request);
+        mm.wake_all_kswapds(env, request);
     }
     try_freelists(mm, env, request)
 }
