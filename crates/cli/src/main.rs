@@ -1,2 +1,37 @@
-//! The command line.
-fn main() {}
+//! The command line: glue between the crates that know something.
+//!
+//! `args` says what can be typed, one module a command what it does; `exec` runs the runs that `run` and `reproduce` plan.
+
+mod args;
+mod comparing;
+mod completing;
+mod exec;
+mod failure;
+mod listing;
+mod output;
+mod reproduce;
+mod running;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use clap::Parser;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let done = match Cli::try_parse() {
+        Ok(cli) => execute(&cli.command),
+        Err(error) => args::explain(&error),
+    };
+    done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+fn execute(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Reproduce(args) => reproduce::reproduce(args),
+        Command::Run(args) => running::run(args),
+        Command::Compare(args) => comparing::compare(args),
+        Command::List(args) => listing::list(args),
+        Command::Completions(args) => completing::complete(args),
+    }
+}

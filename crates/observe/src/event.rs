@@ -51,6 +51,13 @@ const RESULTS: [(CompactionResult, &str); 9] = [
     (CompactionResult::Contended, "contended"),
 ];
 
+impl CompactionResult {
+    /// The result that tracepoints print so.
+    pub fn named(name: &str) -> Option<CompactionResult> {
+        RESULTS.iter().find(|(_, known)| *known == name).map(|(result, _)| *result)
+    }
+}
+
 /// A zone type of x86-64 as `classzone_idx` prints it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceZone {

@@ -3,15 +3,19 @@
 //! A derived kernel names its base and states only what differs, each difference with its source.
 
 use indexmap::IndexMap;
-use rules::{Rules, Tunables};
-use serde::Deserialize;
+use rules::{Rules, TunableError, Tunables};
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::text::Text;
-use crate::{KERNELS, ProfileError};
+use crate::ProfileError;
+use crate::builtin::KERNEL;
+use crate::text::{Text, typed};
+
+/// Longest chain of kernels that are based on each other.
+const BASES_MAX: u32 = 16;
 
 /// Which names of `/proc/vmstat` a kernel prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 pub enum Era {
     /// As 4.20.
     #[serde(rename = "4.20")]
@@ -36,7 +40,7 @@ pub struct Kernel {
     pub tunables: Tunables,
     /// What of this kernel is not modelled.
     pub omitted: Vec<String>,
-    /// The files that it was put together from, base first.
+    /// Its file with everything filled in that it derives from its bases; it can be loaded again.
     pub text: String,
 }
 
@@ -58,11 +62,22 @@ struct KernelFile {
 }
 
 /// A rule with the source that says so.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RuleChoice {
     rule: Spanned<String>,
     source: String,
+}
+
+/// A kernel's file together with its bases, every word of it checked.
+#[derive(Serialize)]
+struct Whole {
+    name: String,
+    description: String,
+    era: Era,
+    omitted: Vec<String>,
+    tunables: IndexMap<String, toml::Value>,
+    rules: IndexMap<String, RuleChoice>,
 }
 
 impl Kernel {
@@ -71,49 +86,103 @@ impl Kernel {
     /// # Errors
     /// No such kernel, or its file is malformed or names rules or tunables that do not exist.
     pub fn load(name: &str) -> Result<Kernel, ProfileError> {
-        Kernel::read(&Text::find("kernel", name, KERNELS, "kernels")?, 0)
+        Kernel::read(&Text::find(&KERNEL, name)?)
     }
 
-    fn read(text: &Text, depth: u32) -> Result<Kernel, ProfileError> {
-        let file: KernelFile = text.parse()?;
-        let base = match &file.base {
-            Some(base) if depth > 16 => {
-                return Err(text.invalid(base.span(), "base", "kernels are based on each other in a circle".into()));
-            }
-            Some(base) => Some(Kernel::read(
-                &Text::find("kernel", base.get_ref(), KERNELS, "kernels")
-                    .map_err(|e| text.invalid(base.span(), "base", e.to_string()))?,
-                depth + 1,
-            )?),
-            None => None,
-        };
-        let rules = merge_rules(text, base.as_ref().map(|b| &b.rules), &file.rules)?;
-        let mut tunables = base.as_ref().map(|b| b.tunables.clone()).unwrap_or_default();
-        for (name, value) in &file.tunables {
-            let plain = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            tunables
-                .set(name.get_ref(), &plain)
-                .map_err(|e| text.invalid(name.span(), name.get_ref(), e.to_string()))?;
+    pub(crate) fn read(text: &Text) -> Result<Kernel, ProfileError> {
+        let whole = Whole::read(text, 0)?;
+        let words: toml::Table = whole.rules.iter().map(|(name, choice)| (name.clone(), choice.word())).collect();
+        let mut tunables = Tunables::default();
+        for (name, value) in &whole.tunables {
+            tunables.set(name, &typed(value)).expect("every tunable was checked");
         }
-        let era = file.era.or(base.as_ref().map(|b| b.era)).unwrap_or(Era::V6_12);
-        let mut omitted = base.as_ref().map(|b| b.omitted.clone()).unwrap_or_default();
-        omitted.extend(file.omitted);
-        let whole = base.map(|b| b.text + "\n").unwrap_or_default() + &text.content;
-        Ok(Kernel { name: file.name, description: file.description, era, rules, tunables, omitted, text: whole })
+        Ok(Kernel {
+            rules: words.try_into().expect("every rule was checked"),
+            tunables,
+            text: toml::to_string(&whole).expect("a kernel is plain data"),
+            name: whole.name,
+            description: whole.description,
+            era: whole.era,
+            omitted: whole.omitted,
+        })
+    }
+
+    /// Its tunables with some of them set otherwise.
+    ///
+    /// # Errors
+    /// No tunable of that name, or it does not take that value.
+    pub fn tunables_with(&self, changes: &[(String, String)]) -> Result<Tunables, TunableError> {
+        let mut tunables = self.tunables.clone();
+        for (name, value) in changes {
+            tunables.set(name, value)?;
+        }
+        Ok(tunables)
     }
 }
 
-/// The rules of `base` with the stated differences; a kernel without a base must state every rule.
-fn merge_rules(
-    text: &Text,
-    base: Option<&Rules>,
-    stated: &IndexMap<Spanned<String>, RuleChoice>,
-) -> Result<Rules, ProfileError> {
-    let mut table = match base {
-        Some(rules) => toml::Table::try_from(rules).expect("rules are plain words"),
-        None => toml::Table::new(),
-    };
-    let known = toml::Table::try_from(Rules::newest()).expect("rules are plain words");
+impl RuleChoice {
+    fn word(&self) -> toml::Value {
+        toml::Value::String(self.rule.get_ref().clone())
+    }
+}
+
+impl Whole {
+    fn read(text: &Text, depth: u32) -> Result<Whole, ProfileError> {
+        let file: KernelFile = text.parse()?;
+        let base = file.base.as_ref().map(|base| Whole::of_base(text, base, depth)).transpose()?;
+        check_rules(text, &file.rules)?;
+        check_tunables(text, &file.tunables)?;
+        let derived = base.is_some();
+        let mut whole = Whole {
+            name: file.name,
+            description: file.description,
+            era: required(text, "era", file.era.or(base.as_ref().map(|b| b.era)))?,
+            ..base.unwrap_or_else(Whole::empty)
+        };
+        whole.omitted.extend(file.omitted);
+        whole.tunables.extend(file.tunables.into_iter().map(|(name, value)| (name.into_inner(), value)));
+        whole.rules.extend(file.rules.into_iter().map(|(name, choice)| (name.into_inner(), choice)));
+        if !derived {
+            for decision in decisions().keys() {
+                required(text, decision, whole.rules.get(decision))?;
+            }
+        }
+        Ok(whole)
+    }
+
+    fn of_base(text: &Text, base: &Spanned<String>, depth: u32) -> Result<Whole, ProfileError> {
+        if depth == BASES_MAX {
+            let message = format!("kernels are based on each other in a circle, or more than {BASES_MAX} deep");
+            return Err(text.invalid(base.span(), "base", message));
+        }
+        text.refer(&KERNEL, "base", base, |name| Whole::read(&Text::find(&KERNEL, name)?, depth + 1))
+    }
+
+    fn empty() -> Whole {
+        Whole {
+            name: String::new(),
+            description: String::new(),
+            era: Era::V6_12,
+            omitted: Vec::new(),
+            tunables: IndexMap::new(),
+            rules: IndexMap::new(),
+        }
+    }
+}
+
+/// Every decision with some good word for it.
+fn decisions() -> toml::Table {
+    toml::Table::try_from(Rules::newest()).expect("rules are plain words")
+}
+
+/// What a kernel without a base must state.
+fn required<T>(text: &Text, key: &str, value: Option<T>) -> Result<T, ProfileError> {
+    let message = || "a kernel without a base states its era and every rule; this one is missing".to_string();
+    value.ok_or_else(|| text.invalid(0..0, key, message()))
+}
+
+fn check_rules(text: &Text, stated: &IndexMap<Spanned<String>, RuleChoice>) -> Result<(), ProfileError> {
+    let known = decisions();
     for (decision, choice) in stated {
         let name = decision.get_ref();
         if !known.contains_key(name) {
@@ -123,19 +192,20 @@ fn merge_rules(
         if choice.source.trim().is_empty() {
             return Err(text.invalid(decision.span(), name, "a rule needs a source".to_string()));
         }
-        table.insert(name.clone(), toml::Value::String(choice.rule.get_ref().clone()));
-        check_choice(text, &known, name, &choice.rule)?;
+        // The word is checked against its enum by putting it into an otherwise good set of rules.
+        let mut probe = known.clone();
+        probe.insert(name.clone(), choice.word());
+        let parsed: Result<Rules, toml::de::Error> = probe.try_into();
+        parsed.map_err(|e| text.invalid(choice.rule.span(), name, e.message().to_string()))?;
     }
-    if let Some(missing) = known.keys().find(|k| !table.contains_key(*k)) {
-        return Err(text.invalid(0..0, missing, "a kernel without a base states every rule; this one is missing".into()));
-    }
-    Ok(table.try_into().expect("every rule was checked"))
+    Ok(())
 }
 
-/// Checks one word against its enum by putting it into an otherwise good set of rules.
-fn check_choice(text: &Text, known: &toml::Table, name: &str, rule: &Spanned<String>) -> Result<(), ProfileError> {
-    let mut probe = known.clone();
-    probe.insert(name.to_string(), toml::Value::String(rule.get_ref().clone()));
-    let parsed: Result<Rules, toml::de::Error> = probe.try_into();
-    parsed.map(drop).map_err(|e| text.invalid(rule.span(), name, e.message().to_string()))
+fn check_tunables(text: &Text, stated: &IndexMap<Spanned<String>, toml::Value>) -> Result<(), ProfileError> {
+    for (name, value) in stated {
+        Tunables::default()
+            .set(name.get_ref(), &typed(value))
+            .map_err(|e| text.invalid(name.span(), name.get_ref(), e.to_string()))?;
+    }
+    Ok(())
 }

@@ -1,11 +1,21 @@
 //! A machine: CPUs, nodes, disks, swap, the file system that a workload uses.
 
+use std::ops::{Range, RangeInclusive};
+
 use blockdev::{DeviceSpec, QueueSpec};
 use serde::Deserialize;
 use toml::Spanned;
+use units::Bytes;
 
+use crate::builtin::MACHINE;
 use crate::text::Text;
-use crate::{MACHINES, ProfileError, Size};
+use crate::{ProfileError, Size};
+
+/// Least memory of a node, and most of a machine.
+const NODE_MEMORY_MIN: Bytes = Bytes::mib(32);
+const MEMORY_MAX: Bytes = Bytes::gib(8192);
+/// Size of a swap area.
+const SWAP_AREA: RangeInclusive<Bytes> = Bytes::mib(1)..=Bytes::gib(8192);
 
 /// A machine as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -114,7 +124,7 @@ impl Machine {
     /// # Errors
     /// No such machine, or its file is malformed or describes an impossible machine.
     pub fn load(name: &str) -> Result<Machine, ProfileError> {
-        Machine::read(&Text::find("machine", name, MACHINES, "machines")?)
+        Machine::read(&Text::find(&MACHINE, name)?)
     }
 
     pub(crate) fn read(text: &Text) -> Result<Machine, ProfileError> {
@@ -127,27 +137,20 @@ impl Machine {
     fn check(&self, text: &Text) -> Result<(), ProfileError> {
         self.check_cpus(text)?;
         self.check_nodes(text)?;
-        for disk in &self.disks {
-            if let Err(error) = disk.device.get_ref().validate() {
-                return Err(text.invalid(disk.device.span(), &format!("disk {}", disk.name), error.to_string()));
-            }
-        }
+        self.check_disks(text)?;
         for swap in &self.swaps {
             let area = swap.get_ref();
-            let disk = self.disk(&area.disk).ok_or_else(|| {
-                text.invalid(swap.span(), "swap.disk", format!("no disk is named `{}`: {}", area.disk, self.disk_names()))
-            })?;
-            if area.size.0 > self.disks[disk].device.get_ref().capacity() {
+            let disk = self.disk_of(text, swap.span(), "swap.disk", &area.disk)?;
+            if !SWAP_AREA.contains(&area.size.0) {
+                return Err(text.invalid(swap.span(), "swap.size", "expected 1MiB to 8TiB".to_string()));
+            }
+            if area.size.0 > disk.device.get_ref().capacity() {
                 let message = format!("the area is larger than the disk `{}`", area.disk);
                 return Err(text.invalid(swap.span(), "swap.size", message));
             }
         }
         if let Some(mount) = &self.mount {
-            let name = &mount.get_ref().disk;
-            if self.disk(name).is_none() {
-                let message = format!("no disk is named `{name}`: {}", self.disk_names());
-                return Err(text.invalid(mount.span(), "mount.disk", message));
-            }
+            self.disk_of(text, mount.span(), "mount.disk", &mount.get_ref().disk)?;
         }
         Ok(())
     }
@@ -172,23 +175,41 @@ impl Machine {
             let message = format!("{} nodes: expected 1 to 64, and a CPU for each", self.nodes.len());
             return Err(text.invalid(self.cpus.count.span(), "node", message));
         }
-        for node in &self.nodes {
+        let mut total = Bytes(0);
+        for (number, node) in self.nodes.iter().enumerate() {
             let memory = node.memory.get_ref().0;
-            if memory < units::Bytes::mib(32) || memory > units::Bytes::gib(8192) {
-                let message = "expected 32MiB to 8TiB of memory".to_string();
+            total = Bytes(total.0.saturating_add(memory.0));
+            if memory < NODE_MEMORY_MIN || total > MEMORY_MAX {
+                let message = "expected 32MiB or more a node and 8TiB at most in all".to_string();
                 return Err(text.invalid(node.memory.span(), "node.memory", message));
             }
             if let Some(distance) = &node.distance
-                && distance.get_ref().len() != self.nodes.len()
+                && !are_distances(distance.get_ref(), number, self.nodes.len())
             {
-                let message = format!("expected {} distances, one a node", self.nodes.len());
+                let message = format!(
+                    "expected {} distances, one a node: 10 to itself (the {}th), more to the others",
+                    self.nodes.len(),
+                    number + 1
+                );
                 return Err(text.invalid(distance.span(), "node.distance", message));
             }
         }
         if let Some(hole) = &self.pci_hole
-            && hole.get_ref().0 > units::Bytes::gib(3)
+            && hole.get_ref().0 > Bytes::gib(3)
         {
             return Err(text.invalid(hole.span(), "pci-hole", "expected at most 3GiB".to_string()));
+        }
+        Ok(())
+    }
+
+    fn check_disks(&self, text: &Text) -> Result<(), ProfileError> {
+        for (number, disk) in self.disks.iter().enumerate() {
+            let key = format!("disk {}", disk.name);
+            let valid = disk.device.get_ref().validate().and_then(|()| disk.queue.validate());
+            valid.map_err(|error| text.invalid(disk.device.span(), &key, error.to_string()))?;
+            if self.disk(&disk.name) != Some(number) {
+                return Err(text.invalid(disk.device.span(), &key, "two disks have this name".to_string()));
+            }
         }
         Ok(())
     }
@@ -198,19 +219,40 @@ impl Machine {
         self.disks.iter().position(|d| d.name == name)
     }
 
-    fn disk_names(&self) -> String {
+    /// The disk that `key` names.
+    fn disk_of(&self, text: &Text, span: Range<usize>, key: &str, name: &str) -> Result<&Disk, ProfileError> {
         let names: Vec<&str> = self.disks.iter().map(|d| d.name.as_str()).collect();
-        if names.is_empty() { "there is none".to_string() } else { format!("expected one of {}", names.join(", ")) }
+        let expected = if names.is_empty() {
+            "there is none".to_string()
+        } else {
+            format!("expected one of {}", names.join(", "))
+        };
+        let unknown = || text.invalid(span, key, format!("no disk is named `{name}`: {expected}"));
+        self.disk(name).map(|disk| &self.disks[disk]).ok_or_else(unknown)
     }
 
-    /// The same machine with its memory divided by `divisor`; used for quick runs, which say so.
-    #[must_use]
-    pub fn scaled_down(&self, divisor: u64) -> Machine {
-        let mut machine = self.clone();
-        for node in &mut machine.nodes {
-            let Size(bytes) = *node.memory.get_ref();
-            *node.memory.get_mut() = Size(units::Bytes(bytes.0 / divisor));
-        }
-        machine
+    /// Memory of all nodes.
+    pub fn memory(&self) -> Bytes {
+        Bytes(self.nodes.iter().map(|node| node.memory.get_ref().0.0).sum())
     }
+
+    /// The same machine with the memory of each node divided by `divisor`, in its text too.
+    ///
+    /// # Errors
+    /// A node is left with less memory than a machine can have.
+    pub fn scaled_down(&self, divisor: u64) -> Result<Machine, ProfileError> {
+        let mut content = self.text.clone();
+        // From the last to the first, so that the places of those before stay what they are.
+        for node in self.nodes.iter().rev() {
+            let bytes = node.memory.get_ref().0.0 / divisor;
+            content.replace_range(node.memory.span(), &bytes.to_string());
+        }
+        Machine::read(&Text { file: format!("machine {} with its memory divided by {divisor}", self.name), content })
+    }
+}
+
+/// Whether these are the distances of node `number` in a machine of `nodes` nodes.
+fn are_distances(distances: &[u8], number: usize, nodes: usize) -> bool {
+    let fits = |(to, distance): (usize, &u8)| if to == number { *distance == 10 } else { *distance > 10 };
+    distances.len() == nodes && distances.iter().enumerate().all(fits)
 }

@@ -4,8 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use toml::Spanned;
 
 use crate::ProfileError;
+use crate::builtin::Kind;
 
 /// A file's name and content.
 #[derive(Clone, Debug)]
@@ -15,31 +17,44 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// The built-in `name` from `table`, or the file at that path.
-    pub(crate) fn find(
-        what: &'static str,
-        name: &str,
-        table: &[(&'static str, &'static str)],
-        folder: &str,
-    ) -> Result<Text, ProfileError> {
-        if let Some((known, content)) = table.iter().find(|(known, _)| *known == name) {
-            return Ok(Text { file: format!("{folder}/{known}.toml"), content: (*content).to_string() });
+    /// The built-in file of this name, or the file at that path.
+    pub(crate) fn find(kind: &Kind, name: &str) -> Result<Text, ProfileError> {
+        if let Some((known, content)) = kind.builtin.iter().find(|(known, _)| *known == name) {
+            return Ok(Text { file: format!("{}/{known}.toml", kind.folder), content: (*content).to_string() });
         }
         let path = Path::new(name);
         if path.extension().is_none_or(|e| e != "toml") && !path.exists() {
-            let expected = table.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
-            return Err(ProfileError::Unknown { what, name: name.to_string(), expected });
+            let expected = kind.builtin.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+            return Err(ProfileError::Unknown { what: kind.what, name: name.to_string(), expected });
         }
         let content = std::fs::read_to_string(path)
             .map_err(|e| ProfileError::Unreadable { file: name.to_string(), reason: e.to_string() })?;
         Ok(Text { file: name.to_string(), content })
     }
 
+    /// What `load` makes of `name`, which stands in this text: a built-in name, or a path from this file's folder.
+    pub(crate) fn refer<T>(
+        &self,
+        kind: &Kind,
+        key: &str,
+        name: &Spanned<String>,
+        load: impl FnOnce(&str) -> Result<T, ProfileError>,
+    ) -> Result<T, ProfileError> {
+        let is_builtin = kind.builtin.iter().any(|(known, _)| known == name.get_ref());
+        let beside = Path::new(&self.file).with_file_name(name.get_ref());
+        let path = beside.to_str().filter(|_| !is_builtin && beside.exists()).unwrap_or(name.get_ref());
+        load(path).map_err(|error| match error {
+            // It names its own place.
+            ProfileError::Invalid { .. } => error,
+            _ => self.invalid(name.span(), key, error.to_string()),
+        })
+    }
+
     /// Reads it as `T`.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, ProfileError> {
         toml::from_str(&self.content).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
-            self.invalid(span.clone(), &self.key_at(&span), error.message().to_string())
+            self.invalid(span.clone(), &self.key_at(&span), one_line(error.message()))
         })
     }
 
@@ -56,4 +71,13 @@ impl Text {
         let line = self.content[begin..].lines().next().unwrap_or("");
         line.split('=').next().unwrap_or(line).trim().to_string()
     }
+}
+
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+/// A scalar as it would be typed after `key=`.
+pub(crate) fn typed(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }

@@ -12,4 +12,4 @@ pub use json::{RunReport, to_json};
 pub use number::{format_effect, format_number};
 pub use study::{Effect, ReproduceReport, Row, StudyReport, TwinEffect};
 pub use study_table::study_table;
-pub use table::{Column, comparison_table};
+pub use table::{Column, comparison_table, list_table};

@@ -29,6 +29,12 @@ pub struct StudyReport {
     pub frames: u64,
     /// Bytes of state per simulated frame.
     pub bytes_per_frame: f64,
+    /// Runs that were interrupted or failed; the rows are made of the others.
+    pub runs_missing: usize,
+    /// What the models leave out.
+    pub omitted: Vec<String>,
+    /// What is known of the study, and of how it was run.
+    pub notes: Vec<String>,
     /// One row per published effect.
     pub rows: Vec<Row>,
 }
@@ -150,11 +156,15 @@ pub(crate) mod tests {
             iterations: 2,
             frames: 1024,
             bytes_per_frame: 24.0,
+            runs_missing: 1,
+            omitted: vec!["psi".into()],
+            notes: Vec::new(),
             rows: vec![row()],
         };
         let expected = concat!(
             r#"{"study":"watermark-boost","quick":true,"wall_s":1.5,"virtual_s":60.0,"iterations":2,"#,
-            r#""frames":1024,"bytes_per_frame":24.0,"rows":[{"table":"extfrag","#,
+            r#""frames":1024,"bytes_per_frame":24.0,"runs_missing":1,"omitted":["psi"],"notes":[],"#,
+            r#""rows":[{"table":"extfrag","#,
             r#""config":"skylake1s default-thp","metric":"extfrag events","unit":"events","better":"lower","#,
             r#""baseline":"4.20-rc3","variant":"boost","#,
             r#""published":{"baseline":200.0,"variant":50.0,"effect_pct":-75.0},"#,

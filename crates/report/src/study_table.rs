@@ -18,7 +18,7 @@ pub fn study_table(report: &StudyReport, width: u16) -> String {
     for ((table, config), rows) in groups {
         out.push_str(&format!("\n{table}: {config}\n{}\n", group_table(&rows, width).trim_fmt()));
     }
-    out + "\n" + &foot(&report.rows)
+    out + "\n" + &foot(&report.rows) + &remarks(report)
 }
 
 fn head(report: &StudyReport) -> String {
@@ -97,6 +97,23 @@ fn foot(rows: &[Row]) -> String {
     )
 }
 
+/// What the reader must know beside the figures.
+fn remarks(report: &StudyReport) -> String {
+    let mut out = String::new();
+    if report.runs_missing > 0 {
+        out.push_str(&format!("INCOMPLETE: {} runs are missing from these figures.\n", report.runs_missing));
+    }
+    for (head, lines) in [("Left out of the model", &report.omitted), ("Notes", &report.notes)] {
+        if !lines.is_empty() {
+            out.push_str(&format!("{head}:\n"));
+        }
+        for line in lines {
+            out.push_str(&format!("  - {line}\n"));
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +128,9 @@ mod tests {
             iterations: 2,
             frames: 1024,
             bytes_per_frame: 24.0,
+            runs_missing: 0,
+            omitted: Vec::new(),
+            notes: Vec::new(),
             rows,
         }
     }
@@ -139,6 +159,16 @@ mod tests {
         let (first, second) = text.split_once("extfrag: haswell2s").unwrap();
         assert!(first.contains("fault-huge") && !second.contains("fault-huge"), "{text}");
         assert!(first.lines().any(|line| line.contains("fault-huge") && line.contains('·')));
+    }
+
+    #[test]
+    fn remarks_stand_below_and_only_if_there_are_any() {
+        let mut report = report(vec![row()]);
+        assert!(study_table(&report, 120).ends_with("(variant - baseline) / baseline.\n"));
+        report.runs_missing = 2;
+        report.omitted = vec!["psi".into()];
+        let expected = "INCOMPLETE: 2 runs are missing from these figures.\nLeft out of the model:\n  - psi\n";
+        assert!(study_table(&report, 120).ends_with(expected));
     }
 
     #[test]

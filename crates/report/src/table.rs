@@ -41,6 +41,14 @@ pub fn comparison_table(columns: &[Column], width: u16) -> String {
     format!("{}\n{LEGEND}\n", table.trim_fmt())
 }
 
+/// A list: a line of words for each of `rows` below `heads`, `width` terminal columns wide at most.
+pub fn list_table(heads: &[&str], rows: &[Vec<String>], width: u16) -> String {
+    let mut table = plain_table(width);
+    table.set_header(heads);
+    table.add_rows(rows);
+    format!("{}\n", table.trim_fmt())
+}
+
 /// The samples of one metric of one column.
 struct Group<'a> {
     unit: &'a str,
@@ -144,6 +152,15 @@ mod tests {
         let rows = rows(&table);
         let iops = rows.iter().find(|row| row.first() == Some(&"iops")).unwrap();
         assert_eq!(iops[1..], ["IOPS", "↑", "-", "7", "(-)"]);
+    }
+
+    #[test]
+    fn a_list_has_a_line_a_row() {
+        let rows = [vec!["6.12".to_owned(), "Linux 6.12".to_owned()]];
+        let list = list_table(&["kernel", "description"], &rows, 80);
+        let lines: Vec<&str> = list.lines().collect();
+        assert_eq!(lines.len(), 3, "{list}");
+        assert!(lines[0].contains("kernel") && lines[2].contains("Linux 6.12"));
     }
 
     #[test]

@@ -207,15 +207,10 @@ impl Tunables {
     }
 }
 
-/// The registered name that shares the longest run of leading letters after the first dot with `name`.
+/// The registered name most like `name`.
 fn closest(name: &str) -> &'static str {
-    let stem = |n: &str| n.rsplit('.').next().unwrap_or(n).replace('-', "_");
-    let wanted = stem(name);
-    let shared = |t: &&Tunable| {
-        let own = stem(t.name);
-        own.bytes().zip(wanted.bytes()).take_while(|(a, b)| a == b).count()
-    };
-    TUNABLES.iter().max_by_key(shared).map_or("", |t| t.name)
+    let distance = |t: &&Tunable| strsim::damerau_levenshtein(t.name, name);
+    TUNABLES.iter().min_by_key(distance).map_or("", |t| t.name)
 }
 
 #[cfg(test)]
@@ -234,8 +229,10 @@ mod tests {
 
     #[test]
     fn an_unknown_name_offers_the_closest_one() {
-        let error = Tunables::default().set("vm.watermark_boost", "1").unwrap_err();
-        assert!(error.to_string().contains("`vm.watermark_boost_factor`"), "{error}");
+        for (asked, offered) in [("vm.watermark_boost", "vm.watermark_boost_factor"), ("swapiness", "vm.swappiness")] {
+            let error = Tunables::default().set(asked, "1").unwrap_err();
+            assert!(error.to_string().contains(&format!("did you mean `{offered}`")), "{error}");
+        }
     }
 
     #[test]

@@ -1,0 +1,230 @@
+//! What can be typed.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// A deterministic twin of Linux memory management in virtual time.
+#[derive(Debug, Parser)]
+#[command(name = "mmtwin", version, max_term_width = 120, after_help = EXIT_STATUS)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUS: &str = "Results go to standard output, progress and complaints to standard error.\n\
+    Exit status: 0 done, 1 a run failed or was interrupted, 2 bad usage or bad input.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run published studies and print published and twin figures side by side
+    #[command(after_help = REPRODUCE_EXAMPLES)]
+    Reproduce(ReproduceArgs),
+    /// Run a workload on a machine under one or several kernels
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Compare runs that were kept with --out
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+    /// List what can be named elsewhere
+    List(ListArgs),
+    /// Print completions for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
+}
+
+const REPRODUCE_EXAMPLES: &str = "Examples:
+  mmtwin reproduce                                 every study at full scale
+  mmtwin reproduce watermark-boost --quick         one study with less memory
+  mmtwin reproduce --json > studies.json           one JSON document
+  mmtwin reproduce my-study.toml --out runs        a study of one's own, every run kept";
+
+const RUN_EXAMPLES: &str = "Examples:
+  mmtwin run thpfioscale -m small
+  mmtwin run thpfioscale -m small -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
+  mmtwin run thpfioscale -p madvise=yes --set vm.watermark_boost_factor=0
+  mmtwin run thpfioscale -m small --out runs --events kmem,compaction";
+
+const COMPARE_EXAMPLES: &str = "Examples:
+  mmtwin compare runs                              every run below a folder
+  mmtwin compare before/ after/                    two folders of runs
+
+Runs of one configuration are iterations and form one column; the first column is the baseline.";
+
+const COMPLETIONS_EXAMPLES: &str = "Example:
+  mmtwin completions bash > ~/.local/share/bash-completion/completions/mmtwin";
+
+/// What `run` and `reproduce` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Seed; the same seed gives the same run, and all kernels the same draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Runs at the same time [default: CPUs, as far as memory allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Keep every run as DIR/CASE/KERNEL/iter-N; nothing is written over
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Check every structure of the model all the time (slow)
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+impl Common {
+    /// How many runs may run at the same time.
+    pub(crate) fn jobs(&self) -> usize {
+        let cpus = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        self.jobs.map_or_else(cpus, usize::from)
+    }
+}
+
+/// `mmtwin reproduce`.
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceArgs {
+    /// Names of studies, or files [default: all]
+    #[arg(value_name = "STUDY")]
+    pub(crate) studies: Vec<String>,
+    /// Divide the memory, to see within minutes whether the effects are there
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Runs of each configuration [default: what the study says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) iterations: Option<u32>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `mmtwin run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Name of a workload (`mmtwin list workloads`)
+    #[arg(value_name = "WORKLOAD")]
+    pub(crate) workload: String,
+    /// Kernel, by name or file; several are compared, the first is the baseline
+    #[arg(short, long = "kernel", value_name = "KERNEL", default_value = "6.12")]
+    pub(crate) kernels: Vec<String>,
+    /// Machine, by name or file
+    #[arg(short, long, value_name = "MACHINE", default_value = "small")]
+    pub(crate) machine: String,
+    /// Parameter of the workload
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) params: Vec<(String, String)>,
+    /// Tunable, in place of the kernel's own value (`mmtwin list tunables`)
+    #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair)]
+    pub(crate) sysctls: Vec<(String, String)>,
+    /// Where to run
+    #[arg(long, value_enum, value_name = "WORLD", default_value = "twin")]
+    pub(crate) on: On,
+    /// Runs of each kernel, each with draws of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) iterations: u32,
+    /// Tracepoints to keep in the run directories
+    #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
+    pub(crate) events: Vec<EventGroup>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Where a workload can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum On {
+    /// The model
+    Twin,
+    /// A real kernel in a guest (not there yet)
+    Qemu,
+    /// The kernel of this machine (not there yet)
+    Host,
+}
+
+/// A group of tracepoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum EventGroup {
+    /// Page allocator
+    Kmem,
+    /// Reclaim
+    Vmscan,
+    /// Compaction
+    Compaction,
+}
+
+/// `mmtwin compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Run directories, or folders of them
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+}
+
+/// `mmtwin list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list
+    #[arg(value_enum, value_name = "WHAT")]
+    pub(crate) what: Listed,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Listed {
+    /// Programs with their parameters
+    Workloads,
+    /// Built-in kernels
+    Kernels,
+    /// Built-in machines
+    Machines,
+    /// Published studies
+    Studies,
+    /// Sysctls and huge page settings
+    Tunables,
+    /// Counters of /proc/vmstat, and the metrics of a run
+    Counters,
+}
+
+/// `mmtwin completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `key=value`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_string(), value.trim().to_string()))
+        }
+        _ => Err("expected key=value".to_string()),
+    }
+}
+
+/// What clap has to say: help and version are printed, the rest becomes one line.
+pub(crate) fn explain(error: &clap::Error) -> Result<(), Failure> {
+    let text = error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => output::print(&text),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::bad_input("expected a command; `mmtwin --help` shows them"))
+        }
+        _ => {
+            let is_advice = |line: &str| line.starts_with("Usage:") || line.starts_with("For more");
+            let told = text.lines().map(str::trim).take_while(|line| !is_advice(line));
+            let line = told.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+            Err(Failure::bad_input(line.strip_prefix("error: ").unwrap_or(&line)))
+        }
+    }
+}

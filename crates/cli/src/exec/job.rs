@@ -1,0 +1,156 @@
+//! One run before it runs.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use observe::{Described, Program, RunDir};
+use profile::{Kernel, Machine};
+use rules::TUNABLES;
+use twin::{RunSpec, TraceFilter};
+use workloads::Workload;
+
+use super::events;
+use crate::args::Common;
+use crate::failure::Failure;
+
+/// A run to be made.
+pub(crate) struct Job {
+    /// Machine and workload, in one word.
+    case: String,
+    /// The kernel, as the study calls it.
+    kernel: String,
+    /// What runs.
+    pub(super) workload: Workload,
+    /// The same, as the manifest tells it.
+    pub(super) program: Program,
+    /// Everything else that the run depends on.
+    pub(super) spec: RunSpec,
+    /// Where the run is kept.
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// A run that was made.
+pub(crate) struct Done {
+    /// Its inputs and its results.
+    pub(crate) run: RunDir,
+    /// Where it is kept.
+    pub(crate) dir: Option<PathBuf>,
+    /// Frames of the machine.
+    pub(crate) frames: u64,
+    /// Bytes of the host that the machine took.
+    pub(crate) host_bytes: u64,
+}
+
+/// What all runs of a case have in common.
+pub(crate) struct Setup<'a> {
+    /// Machine and workload, in one word.
+    pub(crate) case: &'a str,
+    /// Where it runs.
+    pub(crate) machine: &'a Machine,
+    /// What runs.
+    pub(crate) workload: &'a str,
+    /// Its parameters.
+    pub(crate) params: &'a [(String, String)],
+    /// Tunables that differ from the kernel's.
+    pub(crate) sysctls: &'a [(String, String)],
+    /// Runs of each kernel.
+    pub(crate) iterations: u32,
+    /// Tracepoints to record.
+    pub(crate) trace: TraceFilter,
+    /// What was typed.
+    pub(crate) common: &'a Common,
+}
+
+impl Setup<'_> {
+    /// The runs of `kernel`, which is called `name`.
+    pub(crate) fn jobs(&self, name: &str, kernel: &Kernel) -> Result<Vec<Job>, Failure> {
+        let (workload, params) = Workload::new(self.workload, self.params)?;
+        let params = params.iter().map(|(key, value)| (key.to_string(), value.into())).collect();
+        let program = Program { name: self.workload.to_string(), params };
+        let tunables = kernel.tunables_with(self.sysctls)?;
+        let dir = |iteration: u32| {
+            let kept = self.common.out.as_ref()?;
+            Some(kept.join(one_word(self.case)).join(one_word(name)).join(format!("iter-{iteration}")))
+        };
+        let job = |iteration| Job {
+            case: self.case.to_string(),
+            kernel: name.to_string(),
+            workload: workload.clone(),
+            program: program.clone(),
+            spec: RunSpec {
+                machine: self.machine.clone(),
+                kernel: kernel.clone(),
+                tunables: tunables.clone(),
+                seed: self.common.seed,
+                iteration,
+                verify: self.common.verify,
+                trace: self.trace,
+            },
+            dir: dir(iteration),
+        };
+        Ok((0..self.iterations).map(job).collect())
+    }
+}
+
+impl Job {
+    /// What the user sees of it.
+    pub(super) fn name(&self) -> String {
+        format!("{} {} iter-{}", self.case, self.kernel, self.spec.iteration)
+    }
+
+    pub(super) fn machine(&self) -> Described {
+        Described { name: self.spec.machine.name.clone(), toml: self.spec.machine.text.clone() }
+    }
+
+    pub(super) fn kernel(&self) -> Described {
+        Described { name: self.spec.kernel.name.clone(), toml: self.spec.kernel.text.clone() }
+    }
+
+    /// What the models leave out, and what the recorded tracepoints do not tell.
+    pub(super) fn omitted(&self) -> Vec<String> {
+        let traced = self.spec.trace != TraceFilter::default();
+        let kernel = self.spec.kernel.omitted.iter().cloned();
+        kernel.chain(traced.then(|| events::ABSTRACTED.to_string())).collect()
+    }
+
+    /// Tunables that differ from the kernel's own.
+    pub(super) fn sysctls(&self) -> IndexMap<String, String> {
+        let differs = TUNABLES.iter().filter(|t| (t.get)(&self.spec.tunables) != (t.get)(&self.spec.kernel.tunables));
+        differs.map(|t| (t.name.to_string(), (t.get)(&self.spec.tunables))).collect()
+    }
+}
+
+/// Checks, before anything runs, that every run that is to be kept has a place of its own.
+pub(crate) fn check_places<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+    let mut places: BTreeSet<&Path> = BTreeSet::new();
+    for dir in jobs.into_iter().filter_map(|job| job.dir.as_deref()) {
+        if !places.insert(dir) {
+            return Err(Failure::bad_input(format!("{}: two runs would be kept there", dir.display())));
+        }
+        if dir.symlink_metadata().is_ok() {
+            let message = format!("{}: there is a run already, and nothing is written over", dir.display());
+            return Err(Failure::bad_input(message));
+        }
+    }
+    Ok(())
+}
+
+/// `name` as one component of a path.
+fn one_word(name: &str) -> String {
+    let word = name.replace(['/', ' '], "-");
+    if word.starts_with('.') { format!("_{word}") } else { word }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_component_of_a_path() {
+        assert_eq!(one_word("skylake1s/thpfioscale-xfs/default-thp"), "skylake1s-thpfioscale-xfs-default-thp");
+        for name in ["..", ".", "../x", "/"] {
+            assert_eq!(Path::new("out").join(one_word(name)).components().count(), 2, "{name}");
+        }
+    }
+}

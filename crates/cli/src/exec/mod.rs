@@ -1,0 +1,95 @@
+//! Runs runs: several at a time, with progress, until they are done or the user has had enough.
+
+mod events;
+mod interrupt;
+mod job;
+mod memory;
+mod metrics;
+mod pool;
+mod progress;
+mod runner;
+mod wall;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use observe::{Manifest, RunDir, World};
+use twin::{RunError, RunOutcome};
+
+use crate::failure::Failure;
+pub(crate) use interrupt::Interrupt;
+pub(crate) use job::{Done, Job, Setup, check_places};
+pub(crate) use progress::Board;
+pub(crate) use wall::Stopwatch;
+
+/// What a job came to; nothing if it was interrupted or never started.
+pub(crate) type Answer = Option<Result<Done, Failure>>;
+
+/// Runs `jobs`, at most `at_once` at a time; the answers are in the order of the jobs.
+pub(crate) fn execute(jobs: &[Job], at_once: usize, board: &Board, interrupt: &Interrupt) -> Vec<Answer> {
+    let limits = pool::Limits { at_once, bytes: memory::available() };
+    let need = |job: &Job| memory::estimate(&job.spec.machine);
+    let work = |job: &Job| execute_one(job, board, interrupt);
+    let answers = pool::run_all(jobs, need, &limits, || interrupt.is_set(), work);
+    answers.into_iter().map(Option::flatten).collect()
+}
+
+/// How many of the answers are missing, and the first failure among them.
+pub(crate) fn verdict(answers: &[Answer]) -> (usize, Option<&Failure>) {
+    let missing = answers.iter().filter(|answer| !matches!(answer, Some(Ok(_)))).count();
+    (missing, answers.iter().flatten().find_map(|answer| answer.as_ref().err()))
+}
+
+fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
+    let watch = Stopwatch::start();
+    let mut line = board.start(job.name());
+    // A bug in one run must not take the others with it. Nothing of the run is used afterwards.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        runner::run(job, &mut |progress| {
+            line.update(progress.now, progress.phase);
+            !interrupt.is_set()
+        })
+    }));
+    let answer = match outcome {
+        Ok(Ok(outcome)) => Some(keep(job, outcome, watch.seconds())),
+        Ok(Err(RunError::Interrupted)) => None,
+        Ok(Err(error @ (RunError::Device(..) | RunError::NoMount))) => Some(Err(Failure::bad_input(error))),
+        Ok(Err(error)) => Some(Err(Failure::failed(error))),
+        Err(_) => Some(Err(Failure::failed("mmtwin itself failed, as told above"))),
+    };
+    line.end(match &answer {
+        Some(Ok(done)) => format!("{:.0} s of virtual time in {:.1} s", done.run.manifest.virtual_s, watch.seconds()),
+        Some(Err(_)) => "failed".to_string(),
+        None => "interrupted".to_string(),
+    });
+    let place = |f: Failure| f.with_message(format!("{}, seed {}: {}", job.name(), job.spec.seed, f.message()));
+    answer.map(|result| result.map_err(place))
+}
+
+/// What is kept of a run, in its directory if it has one.
+fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
+    let metrics = metrics::metrics(&outcome);
+    let events = job.dir.as_ref().map(|_| events::records(&outcome));
+    let run = RunDir {
+        manifest: Manifest {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            world: World::Twin,
+            workload: job.program.clone(),
+            machine: job.machine(),
+            kernel: job.kernel(),
+            sysctls: job.sysctls(),
+            seed: job.spec.seed,
+            iteration: job.spec.iteration,
+            omitted: job.omitted(),
+            virtual_s: outcome.virtual_time.as_secs_f64(),
+            wall_s: Some(wall_s),
+        },
+        before: outcome.before,
+        after: outcome.after,
+        metrics,
+        series: None,
+    };
+    if let Some((dir, events)) = job.dir.as_ref().zip(events) {
+        run.write(dir, &events).map_err(Failure::writing)?;
+    }
+    Ok(Done { run, dir: job.dir.clone(), frames: outcome.frames, host_bytes: outcome.host_bytes })
+}

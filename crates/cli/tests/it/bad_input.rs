@@ -1,0 +1,128 @@
+//! Whatever is wrong with what was given: exit status 2, one line on standard error, nothing on standard output.
+
+use std::fs;
+
+use predicates::prelude::*;
+use tempfile::TempDir;
+
+use crate::{mmtwin, write_inputs};
+
+/// Runs `mmtwin` in a folder with the tiny inputs; the one line that it says must contain each of `parts`.
+fn refused(args: &[&str], parts: &[&str]) {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    refused_in(&dir, args, parts);
+}
+
+fn refused_in(dir: &TempDir, args: &[&str], parts: &[&str]) {
+    let assert = mmtwin().current_dir(dir).args(args).assert().code(2).stdout("");
+    let one_line = predicate::str::starts_with("mmtwin: ").and(predicate::str::is_match("^[^\n]*\n$").unwrap());
+    let assert = assert.stderr(one_line);
+    for part in parts {
+        let told = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(told.contains(part), "{args:?}: {told}");
+    }
+}
+
+#[test]
+fn usage() {
+    refused(&[], &["expected a command; `mmtwin --help` shows them"]);
+    refused(&["runn"], &["unrecognized subcommand 'runn'", "similar subcommand exists: 'run'"]);
+    refused(&["run"], &["required arguments were not provided", "<WORKLOAD>"]);
+    refused(&["compare"], &["required arguments were not provided", "<RUN>..."]);
+    refused(&["list", "disks"], &["invalid value 'disks' for '<WHAT>'", "workloads, kernels, machines, studies"]);
+    refused(&["completions", "tcsh"], &["invalid value 'tcsh' for '<SHELL>'"]);
+    refused(&["reproduce", "--fast"], &["unexpected argument '--fast'"]);
+    refused(&["validate"], &["unrecognized subcommand 'validate'"]);
+}
+
+#[test]
+fn numbers() {
+    refused(&["run", "thpfioscale", "--iterations", "0"], &["'0' for '--iterations <N>'", "1..=10000"]);
+    refused(&["run", "thpfioscale", "--jobs", "0"], &["'0' for '--jobs <N>'", "1..=1024"]);
+    refused(&["run", "thpfioscale", "--seed", "x"], &["'x' for '--seed <N>'"]);
+    refused(&["reproduce", "--iterations", "-1"], &["--iterations"]);
+}
+
+#[test]
+fn pairs() {
+    for bad in ["fio-jobs", "=2", "fio-jobs="] {
+        refused(&["run", "thpfioscale", "-p", bad], &["--param <KEY=VALUE>", "expected key=value"]);
+        refused(&["run", "thpfioscale", "--set", bad], &["--set <SYSCTL=VALUE>", "expected key=value"]);
+    }
+}
+
+#[test]
+fn names_of_workloads_parameters_and_tunables() {
+    refused(&["run", "thpfio"], &["unknown workload `thpfio`; expected one of thpfioscale"]);
+    refused(&["run", "thpfioscale", "-p", "jobs=2"], &["workload thpfioscale has no parameter `jobs`; it has fio-jobs, "]);
+    refused(&["run", "thpfioscale", "-p", "fio-jobs=0"], &["fio-jobs=0: expected a whole number from 1 to 1024"]);
+    refused(&["run", "thpfioscale", "--set", "vm.swapiness=1"], &["`vm.swapiness`; did you mean `vm.swappiness`?"]);
+    refused(&["run", "thpfioscale", "--set", "thp.enabled=yes"], &["thp.enabled: `yes` is not one of always, madvise"]);
+}
+
+#[test]
+fn machines_kernels_and_studies() {
+    refused(&["run", "thpfioscale", "-m", "laptop"], &["unknown machine `laptop`", "skylake-1s, haswell-2s, small"]);
+    refused(&["run", "thpfioscale", "-k", "4.20"], &["unknown kernel `4.20`", "4.20-rc3, "]);
+    refused(&["run", "thpfioscale", "-k", "6.12", "-k", "6.12"], &["--kernel 6.12: two kernels are named `6.12`"]);
+    refused(&["run", "thpfioscale", "-m", "missing.toml"], &["missing.toml: No such file"]);
+    refused(&["reproduce", "slub"], &["unknown study `slub`", "watermark-boost"]);
+}
+
+#[test]
+fn files_are_named_with_line_and_key() {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    let change = |file: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(dir.path().join(format!("bad-{file}")), text.replace(from, to)).unwrap();
+    };
+    change("tiny.toml", "count = 2", "count = 0");
+    refused_in(&dir, &["run", "thpfioscale", "-m", "bad-tiny.toml"], &["bad-tiny.toml:5: cpus.count: 0 CPUs"]);
+    for (from, to, told) in [
+        ("warmup-s = 1", "warmup = 1", "bad-study.toml:17: case.params: workload thpfioscale has no parameter `warmup`"),
+        ("\"thpfioscale\"", "\"fio\"", "unknown workload `fio`"),
+        ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:29: metric: no metric is named `extfrag`"),
+        ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:11: kernels: unknown kernel `5.9`"),
+    ] {
+        change("study.toml", from, to);
+        refused_in(&dir, &["reproduce", "bad-study.toml"], &[told]);
+    }
+}
+
+#[test]
+fn a_machine_without_a_mount() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = crate::TINY.split("[mount]").next().unwrap();
+    fs::write(dir.path().join("bare.toml"), text).unwrap();
+    let assert = mmtwin().current_dir(&dir).args(["run", "thpfioscale", "-m", "bare.toml"]).assert().code(2).stdout("");
+    let told = "mmtwin: thpfioscale-bare.toml 6.12 iter-0";
+    assert.stderr(predicate::str::contains("has no [mount]").and(predicate::str::contains(told).not()));
+}
+
+#[test]
+fn worlds_that_are_not_there_yet() {
+    for world in ["qemu", "host"] {
+        let told = format!("--on {world}: only the twin is there yet; expected --on twin");
+        refused(&["run", "thpfioscale", "--on", world], &[&told]);
+    }
+    refused(&["run", "thpfioscale", "--on", "mars"], &["'mars' for '--on <WORLD>'"]);
+}
+
+#[test]
+fn events() {
+    refused(&["run", "thpfioscale", "--events", "kmem"], &["required arguments were not provided", "--out <DIR>"]);
+    refused(&["run", "thpfioscale", "--out", "x", "--events", "block"], &["'block' for '--events <GROUPS>'", "kmem"]);
+}
+
+#[test]
+fn run_directories() {
+    refused(&["compare", "missing"], &["missing: No such file"]);
+    refused(&["compare", "."], &[".: expected a run directory or a folder of them, found none"]);
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("run")).unwrap();
+    fs::write(dir.path().join("run/manifest.json"), "{\n}\n").unwrap();
+    refused_in(&dir, &["compare", "run"], &["run/manifest.json:2: expected the manifest of a run directory"]);
+}

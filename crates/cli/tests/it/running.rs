@@ -1,0 +1,96 @@
+//! `run` and `compare`.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::{blanked, mmtwin, stdout, write_inputs};
+
+/// A short run in `dir`.
+fn run(dir: &Path, args: &[&str]) -> Command {
+    let mut command = mmtwin();
+    command.current_dir(dir).args(["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "-p", "warmup-s=1"]);
+    command.args(args);
+    command
+}
+
+fn inputs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    dir
+}
+
+#[test]
+fn one_run_is_one_document() {
+    let dir = inputs();
+    let args = ["--json", "--set", "vm.swappiness=10", "--seed", "7"];
+    let json = blanked(&stdout(&mut run(dir.path(), &args)));
+    let manifest = &json["manifest"];
+    assert_eq!((&manifest["seed"], &manifest["iteration"]), (&7.into(), &0.into()));
+    assert_eq!(manifest["workload"]["params"]["fio-jobs"], "2");
+    assert_eq!(manifest["sysctls"], serde_json::json!({ "vm.swappiness": "10" }));
+    assert_eq!(manifest["machine"]["toml"], crate::TINY);
+    assert!(json["run_dir"].is_null());
+    let metric = |name: &str| json["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned().unwrap();
+    assert!(metric("elapsed_s")["mean"].as_f64().unwrap() > 1.0);
+    assert!(metric("elapsed_s/write")["mean"].as_f64().unwrap() > 0.0);
+    let events = |name: &str| metric(name)["mean"].as_f64().unwrap();
+    let kinds = ["unmovable", "movable", "reclaimable"].map(|kind| events(&format!("extfrag_events/{kind}")));
+    assert_eq!(events("extfrag_events"), kinds.iter().sum::<f64>());
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_whatever_the_threads() {
+    let dir = inputs();
+    let args = |jobs: &'static str| ["--json", "--iterations", "2", "-k", "4.20-rc3", "-k", "6.12", "--jobs", jobs];
+    let first = blanked(&stdout(&mut run(dir.path(), &args("1"))));
+    assert_eq!(first.as_array().unwrap().len(), 4);
+    assert_eq!(first, blanked(&stdout(&mut run(dir.path(), &args("1")))));
+    assert_eq!(first, blanked(&stdout(&mut run(dir.path(), &args("2")))));
+}
+
+#[test]
+fn several_kernels_are_compared() {
+    let dir = inputs();
+    let table = stdout(&mut run(dir.path(), &["-k", "4.20-rc3", "-k", "4.20-rc3-boost", "--iterations", "2"]));
+    assert!(table.starts_with("thpfioscale on tiny, seed 1\n"), "{table}");
+    let head = table.lines().nth(1).unwrap();
+    assert!(head.contains("4.20-rc3") && head.contains("4.20-rc3-boost"), "{table}");
+    assert!(table.contains("elapsed_s s ↓") && table.contains("extfrag_events/movable"), "{table}");
+    assert!(table.contains("left out: psi"), "{table}");
+}
+
+#[test]
+fn runs_are_kept_and_compared_and_never_written_over() {
+    let dir = inputs();
+    let args = ["-k", "4.20-rc3", "-k", "6.12", "--iterations", "2", "--out", "runs", "--events", "kmem,vmscan"];
+    run(dir.path(), &args).assert().success().stdout(contains("4 runs kept in runs\n"));
+    for kernel in ["4.20-rc3", "6.12"] {
+        for iteration in 0..2 {
+            let run = dir.path().join(format!("runs/thpfioscale-tiny/{kernel}/iter-{iteration}"));
+            let manifest = fs::read_to_string(run.join("manifest.json")).unwrap();
+            assert!(manifest.contains("gfp_flags is written as none"), "{manifest}");
+            assert!(run.join("before/vmstat").exists() && run.join("after/vmstat").exists());
+        }
+    }
+    let table = stdout(mmtwin().current_dir(&dir).args(["compare", "runs"]));
+    assert!(table.starts_with("thpfioscale on tiny: fio-jobs=2 "), "{table}");
+    let kept = "runs/thpfioscale-tiny/4.20-rc3/iter-0: there is a run already, and nothing is written over\n";
+    run(dir.path(), &args).assert().code(2).stdout("").stderr(format!("mmtwin: {kept}"));
+    let apart = ["runs/thpfioscale-tiny/6.12", "runs/thpfioscale-tiny/4.20-rc3/iter-1"];
+    let table = stdout(mmtwin().current_dir(&dir).arg("compare").args(apart));
+    let head = table.lines().nth(1).unwrap();
+    assert!(head.find("6.12").unwrap() < head.find("4.20-rc3").unwrap(), "{table}");
+}
+
+#[test]
+fn progress_goes_to_standard_error_a_line_a_run() {
+    let dir = inputs();
+    let told = predicate::str::is_match(
+        r"^mmtwin: \[1/1\] thpfioscale-tiny 6\.12 iter-0: \d+ s of virtual time in \d+\.\d s\n$",
+    );
+    run(dir.path(), &["--verify"]).assert().success().stderr(told.unwrap());
+}

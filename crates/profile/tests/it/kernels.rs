@@ -1,0 +1,99 @@
+//! Kernels, derived and not.
+
+use profile::{Era, Kernel};
+use rules::{CompactionSearch, WatermarkBoost, ZoneSpreading};
+
+use crate::{folder, path, refusal};
+
+const HEAD: &str = "name = \"mine\"\ndescription = \"\"\nbase = \"4.20-rc3\"\n";
+
+fn refused(rest: &str) -> String {
+    refusal(&format!("{HEAD}{rest}"), Kernel::load)
+}
+
+#[test]
+fn a_derived_kernel_differs_in_what_it_states_and_in_nothing_else() {
+    let [base, boost] = ["4.20-rc3", "4.20-rc3-boost"].map(|name| Kernel::load(name).unwrap());
+    assert_eq!((base.rules.zone_spreading, base.rules.watermark_boost), (ZoneSpreading::Off, WatermarkBoost::Off));
+    let mut expected = base.rules.clone();
+    // By way of 4.20-rc3-lowzone, then by its own file.
+    expected.zone_spreading = ZoneSpreading::FastPath;
+    expected.watermark_boost = WatermarkBoost::PageblockStep;
+    assert_eq!(boost.rules, expected);
+    assert_eq!((base.tunables.watermark_boost_factor, boost.tunables.watermark_boost_factor), (0, 15_000));
+    assert_eq!((boost.era, boost.omitted), (Era::V4_20, base.omitted));
+}
+
+#[test]
+fn the_text_of_a_derived_kernel_is_whole() {
+    let kernel = Kernel::load("5.2").unwrap();
+    let dir = folder(&[("whole.toml", &kernel.text)]);
+    let again = Kernel::load(&path(dir.path(), "whole.toml")).unwrap();
+    assert!(!kernel.text.contains("base ="), "{}", kernel.text);
+    assert_eq!((&again.rules, &again.tunables), (&kernel.rules, &kernel.tunables));
+    assert_eq!((again.name, again.era, again.text), (kernel.name, kernel.era, kernel.text));
+}
+
+#[test]
+fn a_base_may_be_a_file_in_the_same_folder() {
+    let derived = "name = \"b\"\ndescription = \"\"\nbase = \"a.toml\"\n[rules]\n\
+                   compaction-search = { rule = \"free-lists\", source = \"e380bebe4771\" }\n";
+    let dir = folder(&[("a.toml", HEAD), ("b.toml", derived)]);
+    let kernel = Kernel::load(&path(dir.path(), "b.toml")).unwrap();
+    assert_eq!(kernel.rules.compaction_search, CompactionSearch::FreeLists);
+    assert_eq!(kernel.rules.zone_spreading, ZoneSpreading::Off);
+}
+
+#[test]
+fn kernels_in_a_circle_are_refused() {
+    let based_on = |base: &str| HEAD.replace("4.20-rc3", base);
+    let dir = folder(&[("a.toml", &based_on("b.toml")), ("b.toml", &based_on("a.toml"))]);
+    let error = Kernel::load(&path(dir.path(), "a.toml")).unwrap_err().to_string();
+    assert!(
+        error.ends_with("a.toml:3: base: kernels are based on each other in a circle, or more than 16 deep"),
+        "{error}"
+    );
+}
+
+#[test]
+fn unknown_bases_decisions_rules_and_tunables_are_named() {
+    let unknown = refusal(&HEAD.replace("4.20-rc3", "4.19"), Kernel::load);
+    assert!(unknown.starts_with("x.toml:3: base: unknown kernel `4.19`: not a file, and not one of 4.20-rc3, "));
+    let decision = refused("[rules]\nzone-spread = { rule = \"off\", source = \"x\" }\n");
+    assert!(
+        decision.starts_with("x.toml:5: zone-spread: no such decision: expected one of zone-spreading, "),
+        "{decision}"
+    );
+    let rule = refused("[rules]\nzone-spreading = { rule = \"slow-path\", source = \"x\" }\n");
+    let expected = "x.toml:5: zone-spreading: unknown variant `slow-path`, expected `off` or `fast-path`";
+    assert_eq!(rule, expected);
+    let source = refused("[rules]\nzone-spreading = { rule = \"off\", source = \" \" }\n");
+    assert_eq!(source, "x.toml:5: zone-spreading: a rule needs a source");
+    let tunable = refused("[tunables]\n\"vm.swapiness\" = 10\n");
+    assert!(
+        tunable.starts_with("x.toml:5: vm.swapiness: unknown tunable `vm.swapiness`; did you mean `vm.swappiness`?")
+    );
+    let value = refused("[tunables]\n\"vm.swappiness\" = 201\n");
+    assert!(value.ends_with("vm.swappiness: `201` is not a whole number from 0 to 200"), "{value}");
+}
+
+#[test]
+fn a_kernel_without_a_base_states_everything() {
+    let whole = Kernel::load("6.12").unwrap().text;
+    let missing = "this one is missing";
+    let rule = refusal(&whole.replace("[rules.anon-start]\nrule = \"inactive\"", "[rules.anon-start]"), Kernel::load);
+    assert!(rule.contains("missing field `rule`"), "{rule}");
+    let (before, _) = whole.split_once("[rules.scan-balance]").unwrap();
+    let rule = refusal(before, Kernel::load);
+    assert!(rule.starts_with("x.toml:1: scan-balance: ") && rule.ends_with(missing), "{rule}");
+    let era = refusal(&whole.replace("era = \"6.12\"\n", ""), Kernel::load);
+    assert!(era.starts_with("x.toml:1: era: ") && era.ends_with(missing), "{era}");
+}
+
+#[test]
+fn tunables_can_be_set_over_the_kernels_own() {
+    let kernel = Kernel::load("5.0").unwrap();
+    let changes = [("vm.watermark_boost_factor".to_string(), "0".to_string())];
+    assert_eq!(kernel.tunables_with(&changes).unwrap().watermark_boost_factor, 0);
+    assert!(kernel.tunables_with(&[("vm.x".to_string(), "0".to_string())]).is_err());
+}

@@ -1,0 +1,101 @@
+//! Studies that name what is not there.
+
+use profile::{STUDIES, Study};
+
+use crate::{folder, path, refusal, with};
+
+const STUDY: &str = r#"
+name = "mine"
+title = "mine"
+workload = "thpfioscale"
+iterations = 2
+quick-divisor = 4
+[kernels]
+old = "4.20-rc3"
+new = "own.toml"
+[[case]]
+config = "small"
+title = "small"
+machine = "small"
+params = { fio-jobs = 2, madvise = "yes" }
+sysctls = { "vm.swappiness" = 10 }
+[[comparison]]
+title = "new against old"
+baseline = []
+baseline-kernel = "old"
+variant = []
+variant-kernel = "new"
+metrics = ["events"]
+[[metric]]
+name = "events"
+metric = "extfrag_events"
+take = "total"
+unit = "events"
+better = "lower"
+published = []
+"#;
+
+/// The same with a built-in kernel only, so that it can stand alone.
+fn alone() -> String {
+    with(STUDY, "own.toml", "5.0")
+}
+
+fn refused(from: &str, to: &str) -> String {
+    refusal(&with(&alone(), from, to), Study::load)
+}
+
+#[test]
+fn a_users_study_names_files_beside_it() {
+    let own = "name = \"own\"\ndescription = \"\"\nbase = \"5.0\"\n";
+    let dir = folder(&[("study.toml", STUDY), ("own.toml", own)]);
+    let study = Study::load(&path(dir.path(), "study.toml")).unwrap();
+    let names: Vec<(&str, &str)> = study.kernels.iter().map(|(key, k)| (key.as_str(), k.name.as_str())).collect();
+    assert_eq!(names, [("old", "4.20-rc3"), ("new", "own")]);
+    let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+    assert_eq!(study.cases[0].params, [pair("fio-jobs", "2"), pair("madvise", "yes")]);
+    assert_eq!(study.cases[0].sysctls, [pair("vm.swappiness", "10")]);
+}
+
+#[test]
+fn what_a_study_names_must_exist() {
+    assert!(refused("\"4.20-rc3\"", "\"4.19\"").starts_with("x.toml:8: kernels: unknown kernel `4.19`"));
+    assert!(
+        refused("machine = \"small\"", "machine = \"tiny\"")
+            .starts_with("x.toml:13: case.machine: unknown machine `tiny`")
+    );
+    assert!(refused("vm.swappiness", "vm.swap").starts_with("x.toml:15: case.sysctls: unknown tunable `vm.swap`"));
+    let kernel = refused("baseline-kernel = \"old\"", "baseline-kernel = \"older\"");
+    assert_eq!(kernel, "x.toml:19: comparison: no kernel is named `older`: expected one of old, new");
+    let metric = refused("metrics = [\"events\"]", "metrics = [\"stalls\"]");
+    assert_eq!(metric, "x.toml:22: comparison.metrics: no metric is named `stalls`: expected one of events");
+    let published = refused("quick-divisor = 4", "quick-divisor = 4\npublished = [\"007.json\"]");
+    assert!(published.starts_with("x.toml:7: published: expected one of 000_watermark_boost.json, "), "{published}");
+}
+
+#[test]
+fn numbers_and_words_of_a_study_are_checked() {
+    assert_eq!(refused("iterations = 2", "iterations = 0"), "x.toml:5: iterations: expected 1 or more");
+    assert_eq!(refused("quick-divisor = 4", "quick-divisor = 0"), "x.toml:6: quick-divisor: expected 1 or more");
+    let small = refused("quick-divisor = 4", "quick-divisor = 1000");
+    assert!(small.starts_with("x.toml:6: quick-divisor: machine small with its memory divided by 1000:"), "{small}");
+    assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:26: take: unknown variant `median`"));
+    assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:28: better: unknown variant `less`"));
+}
+
+#[test]
+fn a_broken_file_that_a_study_names_names_its_own_place() {
+    let dir = folder(&[("study.toml", STUDY), ("own.toml", "name = 1\n")]);
+    let error = Study::load(&path(dir.path(), "study.toml")).unwrap_err().to_string();
+    assert!(error.contains("own.toml:1: name: invalid type"), "{error}");
+}
+
+#[test]
+fn every_metric_of_a_built_in_study_is_compared() {
+    for (name, _) in STUDIES {
+        let study = Study::load(name).unwrap();
+        for metric in &study.metrics {
+            let used = study.comparisons.iter().flat_map(|c| &c.metrics).any(|m| *m.get_ref() == metric.name);
+            assert!(used, "{name}: {}", metric.name);
+        }
+    }
+}
