@@ -17,6 +17,8 @@ mod caches;
 mod check;
 mod free;
 mod order;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use units::{NodeId, Order};
 

@@ -322,4 +322,3 @@ enum Verdict {
     /// Goes (`LRU_REMOVED`).
     Evict,
 }
-
