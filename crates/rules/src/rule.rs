@@ -259,6 +259,25 @@ rule!(
     }
 );
 
+rule!(
+    /// Which page tables `nr_page_table_pages` counts.
+    PageTableStat {
+        /// PTE pages: 4.20 (`pgtable_page_ctor()` alone counts).
+        Leaves,
+        /// PTE, PMD and PUD pages: 6.12 (`pagetable_pmd_ctor()` and `pagetable_pud_ctor()` count too).
+        AllButTop,
+    }
+);
+rule!(
+    /// Range of the OOM killer's badness.
+    OomScore {
+        /// At least 1 for whoever can be killed: 4.20.
+        AtLeastOne,
+        /// May be negative: 6.12.
+        Signed,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -315,6 +334,10 @@ pub struct Rules {
     pub struct_sizes: StructSizes,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
+    /// Page tables in the statistics.
+    pub page_table_stat: PageTableStat,
+    /// Badness of who uses little.
+    pub oom_score: OomScore,
 }
 
 impl Rules {
@@ -347,6 +370,8 @@ impl Rules {
             cpu_partial: CpuPartial::Slabs,
             struct_sizes: StructSizes::Linux612,
             xfs_reclaim: XfsReclaim::SkipDirty,
+            page_table_stat: PageTableStat::AllButTop,
+            oom_score: OomScore::Signed,
         }
     }
 }
