@@ -21,7 +21,7 @@ use super::control::{Compactor, MigrateMode};
 use super::run::CompactRun;
 use super::scanner::{block_end, block_start};
 use crate::stat::{NodeStat, VmEvent};
-use crate::{Env, Frame, Kind, MigrateType, Mm};
+use crate::{Env, Frame, Kind, Mm};
 
 /// Pages isolated at a time (`COMPACT_CLUSTER_MAX`).
 pub(super) const CLUSTER_MAX: usize = 32;
@@ -231,11 +231,6 @@ impl CompactRun {
 
     fn order(&self) -> Order {
         self.control.order.unwrap_or(Order(0))
-    }
-
-    /// The type of pageblock that this run wants its pages from.
-    pub(super) fn wanted_type(mm: &Mm, gfp: Gfp) -> MigrateType {
-        mm.gfp_migratetype(gfp)
     }
 }
 

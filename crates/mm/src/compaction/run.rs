@@ -18,6 +18,7 @@ use super::control::{CompactControl, Compactor, MigrateMode};
 use super::isolate_migrate::{Cluster, Isolated};
 use super::migrate::Migrated;
 use super::scanner::Scanners;
+use super::suitable::compaction_suitable;
 use crate::stat::VmEvent;
 use crate::trace::TraceEvent;
 use crate::{Env, List, MigrateType, Mm};
@@ -68,7 +69,7 @@ impl CompactRun {
     /// Starts compacting a zone; `Err` with `Success` or `Skipped` if there is no point.
     pub fn start(mm: &mut Mm, _env: &Env, zone: ZoneId, control: CompactControl) -> Result<CompactRun, CompactResult> {
         if let Some(order) = control.order {
-            match mm.compaction_suitable(zone, order, control.alloc_flags, control.highest) {
+            match compaction_suitable(mm, zone, order, control.alloc_flags, control.highest) {
                 CompactResult::Continue => {}
                 CompactResult::NotSuitableZone => return Err(CompactResult::Skipped),
                 other => return Err(other),

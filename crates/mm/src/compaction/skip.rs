@@ -33,7 +33,8 @@ impl Mm {
         let mut block = start.align_down(PAGEBLOCK_ORDER);
         while block.0 < start.0 + spanned {
             // The block's own bit is looked at first: it is dense, the frames are not.
-            if self.blocks.skip(block) && self.zone_of(block) == zone && !skip_persists(&self.frames, block.max(start)) {
+            if self.blocks.skip(block) && self.zone_of(block) == zone && !skip_persists(&self.frames, block.max(start))
+            {
                 self.blocks.set_skip(block, false);
             }
             block = block.offset(PAGEBLOCK_PAGES);

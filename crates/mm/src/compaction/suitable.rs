@@ -15,32 +15,24 @@ use super::fragindex::fragmentation_index;
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{Mm, ZoneKind};
 
-impl Mm {
-    /// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped`
-    /// without memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
-    pub fn compaction_suitable(
-        &self,
-        zone: ZoneId,
-        order: Order,
-        flags: AllocFlags,
-        highest: ZoneKind,
-    ) -> CompactResult {
-        // ALLOC_NO_WATERMARKS leaves the index bits at WMARK_MIN's value.
-        let mark = self.wmark(zone, flags.wmark.unwrap_or(Wmark::Min));
-        if self.zone_watermark_ok(zone, order, mark, highest, flags) {
-            return CompactResult::Success;
-        }
-        let costly = order > Order::COSTLY;
-        let mark = self.wmark(zone, if costly { Wmark::Low } else { Wmark::Min }) + compact_gap(order);
-        if !self.zone_watermark_ok(zone, Order(0), mark, highest, AllocFlags::only(Wmark::Min)) {
-            return CompactResult::Skipped;
-        }
-        if costly {
-            let index = fragmentation_index(&self.zones[zone.index()], order);
-            if index >= 0 && index as u64 <= self.tunables.extfrag_threshold {
-                return CompactResult::NotSuitableZone;
-            }
-        }
-        CompactResult::Continue
+/// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped` without
+/// memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
+pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+    // ALLOC_NO_WATERMARKS leaves the index bits at WMARK_MIN's value.
+    let mark = mm.wmark(zone, flags.wmark.unwrap_or(Wmark::Min));
+    if mm.zone_watermark_ok(zone, order, mark, highest, flags) {
+        return CompactResult::Success;
     }
+    let costly = order > Order::COSTLY;
+    let mark = mm.wmark(zone, if costly { Wmark::Low } else { Wmark::Min }) + compact_gap(order);
+    if !mm.zone_watermark_ok(zone, Order(0), mark, highest, AllocFlags::only(Wmark::Min)) {
+        return CompactResult::Skipped;
+    }
+    if costly {
+        let index = fragmentation_index(&mm.zones[zone.index()], order);
+        if index >= 0 && index as u64 <= mm.tunables.extfrag_threshold {
+            return CompactResult::NotSuitableZone;
+        }
+    }
+    CompactResult::Continue
 }
