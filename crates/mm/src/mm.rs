@@ -11,7 +11,7 @@ use crate::swap::Swap;
 use crate::trace::Trace;
 use crate::vfs::Vfs;
 use crate::writeback::Writeback;
-use crate::zone::{PageBlocks, Zone};
+use crate::zone::{PageBlocks, Pcps, Zone};
 use crate::{Costs, Effects, Frames, MemoryLayout, Node};
 
 /// All memory of a machine.
@@ -22,6 +22,8 @@ pub struct Mm {
     pub blocks: PageBlocks,
     /// Zones, in the order of their start.
     pub zones: Vec<Zone>,
+    /// Per-CPU page lists.
+    pub pcps: Pcps,
     /// Nodes.
     pub nodes: Vec<Node>,
     /// Inodes, dentries and file system metadata.
@@ -60,6 +62,7 @@ impl Mm {
             frames: Frames::new(layout.end_pfn()),
             blocks: PageBlocks::new(layout),
             zones: Zone::all(layout),
+            pcps: Pcps::new(layout),
             nodes: Node::all(layout),
             vfs: Vfs::default(),
             pagecache: PageCache::default(),

@@ -4,89 +4,9 @@ use crate::pagecache::Slot;
 use crate::slab::{CacheId, Obj, Slabs};
 use crate::swap::SwapEntry;
 use crate::vfs::{Extent, Need, Scanned, ShrinkerId};
-use crate::zone::{AllocFlags, PageBlocks, Wmark, Zone};
 use crate::*;
 use units::*;
 
-// ---- zone
-impl Zone {
-    pub fn all(layout: &MemoryLayout) -> Vec<Zone> {
-        unimplemented!()
-    }
-}
-impl Node {
-    pub fn all(layout: &MemoryLayout) -> Vec<Node> {
-        unimplemented!()
-    }
-}
-impl PageBlocks {
-    pub fn new(layout: &MemoryLayout) -> PageBlocks {
-        unimplemented!()
-    }
-    pub fn zone_of(&self, pfn: Pfn) -> ZoneId {
-        unimplemented!()
-    }
-    pub fn migratetype(&self, pfn: Pfn) -> MigrateType {
-        unimplemented!()
-    }
-    pub fn set_migratetype(&mut self, pfn: Pfn, t: MigrateType) {
-        unimplemented!()
-    }
-    pub fn skip(&self, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    pub fn set_skip(&mut self, pfn: Pfn, skip: bool) {
-        unimplemented!()
-    }
-}
-impl Mm {
-    pub fn free_all_at_boot(&mut self, layout: &MemoryLayout) {
-        unimplemented!()
-    }
-    pub fn setup_watermarks(&mut self) {
-        unimplemented!()
-    }
-    pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
-        unimplemented!()
-    }
-    pub fn get_page_from_freelist(&mut self, env: &Env, req: AllocRequest, flags: AllocFlags) -> Option<Pfn> {
-        unimplemented!()
-    }
-    pub fn gfp_to_alloc_flags(&self, env: &Env, req: AllocRequest) -> AllocFlags {
-        unimplemented!()
-    }
-    pub fn wakeup_kswapd(&mut self, zone: ZoneId, gfp: Gfp, order: Order, highest: ZoneKind) {
-        unimplemented!()
-    }
-    pub fn wake_all_kswapds(&mut self, req: AllocRequest) {
-        unimplemented!()
-    }
-    pub fn zone_watermark_ok(
-        &self,
-        zone: ZoneId,
-        order: Order,
-        mark: u64,
-        highest: ZoneKind,
-        flags: AllocFlags,
-    ) -> bool {
-        unimplemented!()
-    }
-    pub fn wmark(&self, zone: ZoneId, mark: Wmark) -> u64 {
-        unimplemented!()
-    }
-    pub fn free_pages(&mut self, env: &Env, pfn: Pfn, order: Order) {
-        unimplemented!()
-    }
-    pub fn drain_pcp_all(&mut self) {
-        unimplemented!()
-    }
-    pub fn isolate_free_block(&mut self, pfn: Pfn) -> Option<Order> {
-        unimplemented!()
-    }
-    pub fn free_counts(&self, zone: ZoneId) -> [[u64; MigrateType::COUNT]; 11] {
-        unimplemented!()
-    }
-}
 // ---- reclaim
 impl Mm {
     pub fn lru_add(&mut self, env: &Env, pfn: Pfn) {

@@ -125,6 +125,64 @@ rule!(
         RefaultCost,
     }
 );
+rule!(
+    /// Whether the free lists always agree with the type of the pageblock.
+    FreeListTypes {
+        /// A steal moves a block's free pages to the requested type even where the block keeps its type; a page on a
+        /// per-CPU list keeps the type it had when it was freed: until 6.9.
+        Loose,
+        /// A free page is on the list of its pageblock's type; a fallback claims a whole block or takes the smallest
+        /// page: since e0932b6c1f94 (6.10) and c2f6ea38fc1b (6.15, and stable 6.12).
+        Strict,
+    }
+);
+rule!(
+    /// Which end of a free list memory goes to that is given at boot or moved to another type.
+    FreeListEnd {
+        /// The head, so that the highest addresses are used first after boot: until 5.9.
+        Head,
+        /// The tail: since 7fef431be9c9 and 293ffa5ebb9c (5.10).
+        Tail,
+    }
+);
+rule!(
+    /// Who may use the memory below the min watermark.
+    AllocReserves {
+        /// `ALLOC_HARDER` for atomic requests, a quarter of the reserve beyond the half of `__GFP_HIGH`: until 6.3.
+        Harder,
+        /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4).
+        NonBlocking,
+    }
+);
+rule!(
+    /// How many pageblocks high-order atomic allocations reserve, and what a watermark check holds back for them.
+    HighAtomicReserve {
+        /// One percent of the zone and a block more; all reserved pages are held back, free or not: until 6.6.
+        OnePercentAndBlock,
+        /// One percent rounded up to a block, none if that is less than a block (6.7); only free ones are held back
+        /// (c928807f6f6b, 6.13 and stable 6.12).
+        OnePercent,
+    }
+);
+rule!(
+    /// When a boost is not raised or not looked at.
+    BoostGuards {
+        /// Always raised and respected: 5.0 to 5.6.
+        None,
+        /// Not raised in zones of less than four pageblocks (14f69140ff9c, 5.7); `__GFP_HIGH` order-0 requests look at
+        /// the min watermark without boost (f80b08fc4453, 5.9).
+        SmallZonesAndAtomic,
+    }
+);
+rule!(
+    /// Upper limit of the computed `min_free_kbytes`.
+    MinFreeLimit {
+        /// 64 MiB: until 5.7.
+        Mib64,
+        /// 256 MiB: since ee8eb9a5fe86 (5.8).
+        Mib256,
+    }
+);
 
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -154,6 +212,18 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// Types of free lists and pageblocks.
+    pub free_list_types: FreeListTypes,
+    /// End of a free list.
+    pub free_list_end: FreeListEnd,
+    /// Use of the reserves.
+    pub alloc_reserves: AllocReserves,
+    /// Reserve for high-order atomic allocations.
+    pub highatomic_reserve: HighAtomicReserve,
+    /// Exceptions from the boost.
+    pub boost_guards: BoostGuards,
+    /// Limit of the computed reserve.
+    pub min_free_limit: MinFreeLimit,
 }
 
 impl Rules {
@@ -172,6 +242,12 @@ impl Rules {
             lru_policy: LruPolicy::TwoLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            free_list_types: FreeListTypes::Strict,
+            free_list_end: FreeListEnd::Tail,
+            alloc_reserves: AllocReserves::NonBlocking,
+            highatomic_reserve: HighAtomicReserve::OnePercent,
+            boost_guards: BoostGuards::SmallZonesAndAtomic,
+            min_free_limit: MinFreeLimit::Mib256,
         }
     }
 }
