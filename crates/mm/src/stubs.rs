@@ -1,7 +1,6 @@
 //! Placeholders for modules that are being written; each section goes away with its module.
 #![allow(missing_docs, unused_variables, clippy::unimplemented)]
 use crate::pagecache::Slot;
-use crate::slab::{CacheId, Obj, Slabs};
 use crate::swap::SwapEntry;
 use crate::vfs::{Extent, Need, Scanned, ShrinkerId};
 use crate::*;
@@ -35,21 +34,7 @@ impl Mm {
     }
 }
 // ---- vfs, slab
-impl Slabs {
-    pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
-        unimplemented!()
-    }
-}
 impl Mm {
-    pub fn slab_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, AllocRequest> {
-        unimplemented!()
-    }
-    pub fn slab_add_page(&mut self, env: &Env, cache: CacheId, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn slab_free(&mut self, env: &Env, cache: CacheId, obj: Obj) {
-        unimplemented!()
-    }
     pub fn shrinker_count(&self, id: ShrinkerId, node: NodeId) -> u64 {
         unimplemented!()
     }

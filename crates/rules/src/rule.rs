@@ -184,6 +184,64 @@ rule!(
     }
 );
 
+rule!(
+    /// What SLUB gives up when no order of slab holds enough objects with little waste.
+    SlabOrder {
+        /// Objects, one by one, with waste up to 1/4: until 6.6.
+        FewerObjects,
+        /// Waste, up to 1/2: since 6.7.
+        MoreWaste,
+    }
+);
+rule!(
+    /// What limits the partial slabs that a CPU keeps.
+    CpuPartial {
+        /// Free objects in them when they were put there: until 5.15.
+        Objects,
+        /// Their number: since b47291ef02b0 (5.16).
+        Slabs,
+    }
+);
+rule!(
+    /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
+    StructSizes {
+        /// 4.20.
+        Linux420,
+        /// 6.12.
+        Linux612,
+    }
+);
+rule!(
+    /// What reclaim of an XFS inode does when its last change is not on disk.
+    XfsReclaim {
+        /// Writes the inode's cluster and frees it: until 5.8.
+        FlushDirty,
+        /// Leaves it for later and asks the log to push: since 4d0bab3a4468 (5.9).
+        SkipDirty,
+    }
+);
+
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): until 6.10.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: since 6.11.
+        Split,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): until 4.5.
+        Cluster,
+        /// Alone: from 4.6 on.
+        OnePage,
+        /// Not at all: XFS has no `->writepage` (21b4ee7029c9, 6.0).
+        Never,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -224,6 +282,18 @@ pub struct Rules {
     pub boost_guards: BoostGuards,
     /// Limit of the computed reserve.
     pub min_free_limit: MinFreeLimit,
+    /// Order of slabs.
+    pub slab_order: SlabOrder,
+    /// Partial slabs of a CPU.
+    pub cpu_partial: CpuPartial,
+    /// Sizes of the kernel's structures.
+    pub struct_sizes: StructSizes,
+    /// XFS inodes whose last change is not on disk.
+    pub xfs_reclaim: XfsReclaim,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
 }
 
 impl Rules {
@@ -248,6 +318,12 @@ impl Rules {
             highatomic_reserve: HighAtomicReserve::OnePercent,
             boost_guards: BoostGuards::SmallZonesAndAtomic,
             min_free_limit: MinFreeLimit::Mib256,
+            slab_order: SlabOrder::MoreWaste,
+            cpu_partial: CpuPartial::Slabs,
+            struct_sizes: StructSizes::Linux612,
+            xfs_reclaim: XfsReclaim::SkipDirty,
+            readahead_window: ReadaheadWindow::Split,
+            xfs_writepage: XfsWritepage::Never,
         }
     }
 }

@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use units::{FileId, Pfn};
 
 use crate::Mm;
-use crate::slab::CacheId;
+
 
 pub(crate) use tree::{NO_RECORD, Trees};
 
@@ -53,8 +53,8 @@ pub struct PageCache {
     pub(crate) trees: Trees,
     /// Pages truncated while I/O on them was in flight, by file and index; freed as it ends.
     orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
-    /// The cache of the trees' nodes (`radix_tree_node_cachep`), once it is created.
-    node_cache: Option<CacheId>,
+
+
 }
 
 impl Mm {
