@@ -51,6 +51,10 @@ costs! {
     rmap_page = 250;
     /// Unmapping one page, TLB flush included as batched. Guess.
     unmap_page = 400;
+    /// Unmapping one page at munmap or exit, without freeing it. Guess: exit of 1 GiB takes some 50 ms, free included.
+    zap_page = 100;
+    /// Splitting a huge page into 512. Guess: 512 page structs, page table entries and two TLB flushes.
+    split_huge = 50_000;
     /// Freeing one reclaimed page with its bookkeeping. Guess.
     reclaim_page = 200;
     /// Scanning one frame in compaction. Source: cost model of mmtests: 7 units per scanned frame.

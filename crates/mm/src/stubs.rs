@@ -1,38 +1,10 @@
 //! Placeholders for modules that are being written; each section goes away with its module.
 #![allow(missing_docs, unused_variables, clippy::unimplemented)]
 use crate::pagecache::Slot;
-use crate::swap::SwapEntry;
 use crate::vfs::{Need, Scanned};
 use crate::*;
 use units::*;
 
-// ---- reclaim
-impl Mm {
-    pub fn lru_add(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn lru_del(&mut self, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn lru_isolate(&mut self, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    pub fn lru_putback(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn mark_page_accessed(&mut self, env: &Env, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn rotate_reclaimable(&mut self, pfn: Pfn) {
-        unimplemented!()
-    }
-    pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        unimplemented!()
-    }
-    pub fn workingset_refault(&mut self, env: &Env, pfn: Pfn, shadow: u32) {
-        unimplemented!()
-    }
-}
 // ---- pagecache, writeback
 impl Mm {
     pub fn pagecache_get(&self, file: FileId, index: u32) -> Slot {
@@ -66,41 +38,5 @@ impl Mm {
     }
     pub fn pagecache_need_example(&self) -> Option<Need> {
         None
-    }
-}
-// ---- anon, swap, rmap
-impl Mm {
-    /// References through page tables since last asked (clears them).
-    pub fn page_referenced(&mut self, pfn: Pfn) -> u32 {
-        unimplemented!()
-    }
-    /// Gives an anonymous page a swap slot (swap cache); false if swap is full. A huge page must be split first.
-    pub fn add_to_swap(&mut self, env: &Env, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    /// Removes every mapping; an anonymous page must have a slot by then. Marks the page DIRTY if a pte was dirty.
-    pub fn try_to_unmap(&mut self, env: &Env, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    /// Starts writing a dirty page of the swap cache; false if it cannot.
-    pub fn pageout_anon(&mut self, env: &Env, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    /// Drops a clean unmapped page from the swap cache, keeping the slot for its page table entry.
-    pub fn swapcache_remove(&mut self, pfn: Pfn, shadow: u32) {
-        unimplemented!()
-    }
-    pub fn split_huge_page(&mut self, env: &Env, pfn: Pfn) -> bool {
-        unimplemented!()
-    }
-    /// Points the owner's page table entry at the new frame.
-    pub fn migrate_anon(&mut self, old: Pfn, new: Pfn) {
-        unimplemented!()
-    }
-    pub fn swap_free_pages(&self) -> u64 {
-        unimplemented!()
-    }
-    pub fn swap_entry_of(&self, pfn: Pfn) -> Option<SwapEntry> {
-        unimplemented!()
     }
 }
