@@ -135,6 +135,12 @@ impl Frame {
         Order((self.word >> ORDER_SHIFT & 0xf) as u8)
     }
 
+    /// Makes it head a block of another order, and leaves everything else.
+    #[inline]
+    pub fn set_order(&mut self, order: Order) {
+        self.word = self.word & !(0xf << ORDER_SHIFT) | (order.0 as u32) << ORDER_SHIFT;
+    }
+
     /// Migratetype of the free list that it is on; only for [`Kind::Buddy`] and [`Kind::Pcp`].
     #[inline]
     pub fn migratetype(&self) -> MigrateType {
@@ -146,6 +152,19 @@ impl Frame {
     #[inline]
     pub fn set_migratetype(&mut self, migratetype: MigrateType) {
         self.word = self.word & !(TYPE_MASK << TYPE_SHIFT) | (migratetype as u32) << TYPE_SHIFT;
+    }
+
+    /// Makes it the head of a free block ([`Kind::Buddy`] or [`Kind::Pcp`]) and clears every flag.
+    #[inline]
+    pub(crate) fn set_free(&mut self, kind: Kind, order: Order, migratetype: MigrateType) {
+        debug_assert!(matches!(kind, Kind::Buddy | Kind::Pcp));
+        self.word = kind as u32 | (order.0 as u32) << ORDER_SHIFT | (migratetype as u32) << TYPE_SHIFT;
+    }
+
+    /// Whether it heads a free block of this order on a buddy list.
+    #[inline]
+    pub(crate) fn is_buddy(&self, order: Order) -> bool {
+        self.word & (KIND_MASK | 0xf << ORDER_SHIFT) == Kind::Buddy as u32 | (order.0 as u32) << ORDER_SHIFT
     }
 
     /// Whether every given flag is set.

@@ -5,6 +5,7 @@ use units::{NodeId, Pfn, ZoneId};
 
 use crate::anon::Spaces;
 use crate::pagecache::PageCache;
+use crate::reclaim::Reclaim;
 use crate::slab::Slabs;
 use crate::stat::VmStat;
 use crate::swap::Swap;
@@ -38,6 +39,8 @@ pub struct Mm {
     pub swap: Swap,
     /// Dirty limits and bandwidth estimates.
     pub writeback: Writeback,
+    /// What reclaim remembers between passes.
+    pub reclaim: Reclaim,
     /// Counters.
     pub stat: VmStat,
     /// Tracepoints.
@@ -70,6 +73,7 @@ impl Mm {
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             swap: Swap::default(),
             writeback: Writeback::default(),
+            reclaim: Reclaim::new(layout.nodes.len()),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             trace: Trace::default(),
             effects: Effects::default(),
@@ -81,6 +85,7 @@ impl Mm {
         mm.free_all_at_boot(layout);
         mm.setup_watermarks();
         mm.setup_slabs();
+        mm.setup_writeback();
         mm
     }
 

@@ -55,8 +55,8 @@ impl Mm {
     /// A read of `pages` pages from `index` on has ended.
     pub fn end_read(&mut self, env: &Env, file: FileId, index: u32, pages: u32, ok: bool) {
         for at in index..index + pages {
-            if let Some(pfn) = self.take_orphan(file, at) {
-                self.free_orphan(env, pfn);
+            if let Some(pfn) = self.take_truncated(file, at) {
+                self.free_truncated(env, pfn);
                 continue;
             }
             let Slot::Page(pfn) = self.pagecache_get(file, at) else {

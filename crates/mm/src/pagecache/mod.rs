@@ -33,6 +33,7 @@ use units::{FileId, Pfn};
 use crate::Mm;
 
 
+pub(crate) use io::BIO_PAGES;
 pub(crate) use tree::{NO_RECORD, Trees};
 
 /// What the page cache knows of a page of a file.

@@ -62,7 +62,7 @@ impl Mm {
     }
 
     /// The orphan that was at a place of a file, if any: the I/O on it has ended.
-    pub(crate) fn take_orphan(&mut self, file: FileId, index: u32) -> Option<Pfn> {
+    pub(crate) fn take_truncated(&mut self, file: FileId, index: u32) -> Option<Pfn> {
         if self.pagecache.orphans.is_empty() {
             return None;
         }
@@ -75,7 +75,7 @@ impl Mm {
     }
 
     /// Frees an orphan whose I/O has ended.
-    pub(crate) fn free_orphan(&mut self, env: &Env, pfn: Pfn) {
+    pub(crate) fn free_truncated(&mut self, env: &Env, pfn: Pfn) {
         self.wake_page(pfn);
         self.frames[pfn].set_kind(Kind::Held, Order(0));
         self.free_pages(env, pfn, Order(0));

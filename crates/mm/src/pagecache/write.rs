@@ -11,7 +11,7 @@
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::Slot;
-use crate::vfs::Need;
+use crate::vfs::{FsKind, Need};
 use crate::{Env, Frame, Mm};
 
 /// Why a write stopped.
@@ -75,9 +75,9 @@ impl Mm {
     /// How pages of a file are allocated (`mapping_gfp_mask()`): XFS never lets reclaim back into a file system.
     #[inline]
     pub(crate) fn mapping_gfp(&self, file: FileId) -> Gfp {
-        match self.fs_kind_of(file) {
-            crate::vfs::FsKind::Xfs => Gfp::HIGHUSER_MOVABLE.without(Gfp::FS),
-            _ => Gfp::HIGHUSER_MOVABLE,
+        match self.fs_kind(file) {
+            FsKind::Xfs => Gfp::HIGHUSER_MOVABLE.without(Gfp::FS),
+            FsKind::Ext4 => Gfp::HIGHUSER_MOVABLE,
         }
     }
 }

@@ -164,10 +164,10 @@ impl Mm {
     }
 
     /// Sets what depends on the dirty limits at once: at boot, and when `dirty_ratio` or `dirty_bytes` is set.
-    pub fn setup_writeback(&mut self, nr_cpus: usize) {
+    pub fn setup_writeback(&mut self) {
         let limit = self.global_dirty_limits().dirty;
         self.writeback.dirty_limit = limit;
-        let nr_cpus = nr_cpus.max(1) as u64;
+        let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
         self.writeback.ratelimit_pages = (limit / (nr_cpus * 32)).max(16);
         self.writeback.stat_error = nr_cpus * 8 * (1 + u64::from(nr_cpus.ilog2()));
     }

@@ -26,9 +26,9 @@ impl Mm {
         }
         let now = jiffies(env.now);
         for at in index..index + bio.pages {
-            if let Some(pfn) = self.take_orphan(file, at) {
+            if let Some(pfn) = self.take_truncated(file, at) {
                 self.count_written(pfn, bio.device, now);
-                self.free_orphan(env, pfn);
+                self.free_truncated(env, pfn);
                 continue;
             }
             self.end_page_writeback(file, at, bio.device, now);

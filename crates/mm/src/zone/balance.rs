@@ -11,7 +11,7 @@
 use units::{Gfp, NodeId, Order, ZoneId};
 
 use crate::trace::TraceEvent;
-use crate::{AllocRequest, Effect, Env, Mm, ZoneKind};
+use crate::{AllocRequest, Effect, Mm, ZoneKind};
 
 use super::flags::gfp_zone;
 use super::{AllocFlags, Wmark};
@@ -81,7 +81,7 @@ impl Mm {
     }
 
     /// Wakes the kswapd of every node that a request could be served from (`wake_all_kswapds()`).
-    pub fn wake_all_kswapds(&mut self, _env: &Env, req: AllocRequest) {
+    pub fn wake_all_kswapds(&mut self, req: AllocRequest) {
         let highest = gfp_zone(req.gfp);
         let mut last = None;
         for at in 0..self.nodes[req.node.index()].zonelist.len() {
