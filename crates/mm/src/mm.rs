@@ -153,6 +153,7 @@ impl Mm {
         self.validate_slab(&mut violations);
         self.validate_vfs(&mut violations);
         self.validate_pagecache(&mut violations);
+        self.validate_writeback(&mut violations);
         self.validate_anon(&mut violations);
         self.validate_swap(&mut violations);
         violations

@@ -163,7 +163,7 @@ where
 fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
-    let mut world = sim.world_mut();
+    let mut world = sim.into_world();
     let after = snapshot(&world.mm, &spec.kernel);
     let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};

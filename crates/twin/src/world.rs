@@ -202,13 +202,12 @@ impl World {
     fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
         let bio = entry.bio;
         self.enter(ctl, |mm, env| {
-            mm.charge(mm.costs.complete_bio);
             match (bio.target, bio.write) {
                 (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
-                (BioTarget::File { file, index }, true) => mm.end_writeback(env, file, index, bio.pages, ok),
+                (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
                 (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
                 (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
-                (BioTarget::Metadata, _) => {}
+                (BioTarget::Metadata, false) => {}
             }
         });
         if bio.write {

@@ -18,11 +18,16 @@ use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 pub(crate) const BIO_PAGES: u32 = 256;
 
 impl Mm {
-    /// Hands a bio to the block layer.
-    pub(crate) fn submit(&mut self, bio: Bio) {
+    /// Counts and charges a bio that is handed to the block layer.
+    pub fn account_bio(&mut self, bio: Bio) {
         let event = if bio.write { VmEvent::Pgpgout } else { VmEvent::Pgpgin };
         self.stat.count(event, u64::from(bio.pages) << (PAGE_SHIFT - 10));
         self.charge(self.costs.submit_bio);
+    }
+
+    /// Hands a bio to the block layer.
+    pub(crate) fn submit(&mut self, bio: Bio) {
+        self.account_bio(bio);
         self.effects.push(Effect::Submit(bio));
     }
 

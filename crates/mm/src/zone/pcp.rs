@@ -129,6 +129,12 @@ impl Pcps {
         self.cpu_nodes.len()
     }
 
+    /// Pages on the lists of a CPU in a zone, and the number at which some go back.
+    pub fn count_and_high(&self, cpu: CpuId, zone: ZoneId) -> (u32, u32) {
+        let pcp = &self.sets[self.index(cpu, zone)];
+        (pcp.count, pcp.high)
+    }
+
     #[inline]
     fn index(&self, cpu: CpuId, zone: ZoneId) -> usize {
         zone.index() * self.cpu_nodes.len() + cpu.index()

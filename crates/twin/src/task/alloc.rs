@@ -110,7 +110,7 @@ impl Task {
 /// Wakes kswapd if the request may, and tries at the watermark that it may go down to.
 fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
     if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
-        mm.wake_all_kswapds(env, request);
+        mm.wake_all_kswapds(request);
     }
     try_freelists(mm, env, request)
 }
