@@ -85,6 +85,7 @@ impl Mm {
         mm.free_all_at_boot(layout);
         mm.setup_watermarks();
         mm.setup_slabs();
+        mm.setup_writeback();
         mm
     }
 
@@ -152,6 +153,7 @@ impl Mm {
         self.validate_slab(&mut violations);
         self.validate_vfs(&mut violations);
         self.validate_pagecache(&mut violations);
+        self.validate_writeback(&mut violations);
         self.validate_anon(&mut violations);
         self.validate_swap(&mut violations);
         violations

@@ -26,6 +26,8 @@ pub(crate) struct Device {
     clock: Nanos,
     /// When the next timer event fires.
     armed: Option<Nanos>,
+    /// Writes in flight.
+    writes: u32,
 }
 
 impl Device {
@@ -35,7 +37,7 @@ impl Device {
         seed: u64,
         room: WaitQueueId,
     ) -> Result<Device, SpecError> {
-        Ok(Device { model: BlockDevice::new(spec, queue, seed)?, room, clock: Nanos::ZERO, armed: None })
+        Ok(Device { model: BlockDevice::new(spec, queue, seed)?, room, clock: Nanos::ZERO, armed: None, writes: 0 })
     }
 
     /// Whether a background submitter should wait.
@@ -46,10 +48,6 @@ impl Device {
     /// Whether a submitter must wait.
     pub(crate) fn full(&self, op: Op) -> bool {
         self.model.full(op)
-    }
-
-    pub(crate) fn stats(&self) -> blockdev::DeviceStats {
-        self.model.stats()
     }
 
     fn tick(&mut self, now: Nanos) -> Nanos {
@@ -86,6 +84,7 @@ impl Devices {
         };
         let device = &mut self.list[bio.device as usize];
         let now = device.tick(ctl.now());
+        device.writes += u32::from(bio.write);
         device.model.submit(
             now,
             blockdev::Bio {
@@ -116,14 +115,15 @@ impl Devices {
             let slot = completion.id as usize;
             let entry = self.in_flight[slot].take().expect("a bio completes once");
             self.free.push(slot as u32);
+            device.writes -= u32::from(entry.bio.write);
             completed.push((entry, completion.result));
         }
         self.arm(ctl, number);
     }
 
-    /// Bios that did not complete yet.
-    pub(crate) fn nr_in_flight(&self) -> usize {
-        self.in_flight.len() - self.free.len()
+    /// Writes to a device that did not complete yet.
+    pub(crate) fn writes_in_flight(&self, device: u16) -> u32 {
+        self.list[device as usize].writes
     }
 
     /// Schedules the device's next event unless an earlier one is scheduled already.

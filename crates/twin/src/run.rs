@@ -6,7 +6,7 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, SpecError};
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
-use mm::vfs::FsSpec;
+use mm::vfs::{FsId, FsSpec};
 use mm::{Costs, Mm};
 use observe::Snapshot;
 use profile::{FileSystem, Kernel, Machine, SwapArea};
@@ -163,7 +163,7 @@ where
 fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
-    let mut world = sim.world_mut();
+    let mut world = sim.into_world();
     let after = snapshot(&world.mm, &spec.kernel);
     let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
@@ -207,21 +207,23 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
     }
-    let fs = machine.mount.as_ref().map(|mount| {
+    let mounted = machine.mount.as_ref().map(|mount| {
         let mount = mount.get_ref();
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
-        mm.vfs_mkfs(match mount.fs {
-            FileSystem::Xfs => FsSpec::xfs(disk as u16, room[disk]),
-            FileSystem::Ext4 => FsSpec::ext4(disk as u16, room[disk]),
-        })
+        let device = disk as u16;
+        let spec = match mount.fs {
+            FileSystem::Xfs => FsSpec::xfs(device, room[disk]),
+            FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
+        };
+        (mm.vfs_mkfs(spec), device)
     });
     let nr_nodes = layout.nodes.len();
     let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
     let streams = sim::Streams::new(spec.seed, spec.iteration);
-    let world = World::unwired(mm, Processes::new(seed, fs));
+    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
-    start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len());
+    start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
     Ok(sim)
 }
 
@@ -260,7 +262,13 @@ fn wire(
     Ok(())
 }
 
-fn start_daemons(sim: &mut Sim<World>, topology: &CpuTopology, nr_nodes: usize, nr_devices: usize) {
+fn start_daemons(
+    sim: &mut Sim<World>,
+    topology: &CpuTopology,
+    nr_nodes: usize,
+    nr_devices: usize,
+    mounted: Option<(FsId, u16)>,
+) {
     for node in (0..nr_nodes).map(|n| NodeId(n as u8)) {
         let cpus = CpuSet::of_node(topology, node);
         let options = SpawnOptions::new(format!("kswapd{}", node.0), cpus).daemon();
@@ -272,6 +280,10 @@ fn start_daemons(sim: &mut Sim<World>, topology: &CpuTopology, nr_nodes: usize, 
         });
         let options = SpawnOptions::new(format!("kcompactd{}", node.0), cpus).daemon();
         sim.spawn(options, |ctx| task::kcompactd(ctx, node));
+    }
+    if let Some((fs, device)) = mounted {
+        let options = SpawnOptions::new("fs-worker", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_worker(ctx, fs, device));
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();

@@ -4,7 +4,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use blockdev::Op;
-use sim::{Ctl, TaskId, WaitQueueId};
+use sim::{Class, Ctl, TaskId, WaitQueueId};
 use units::{CpuId, Nanos, NodeId, Pfn};
 
 use crate::devices::Devices;
@@ -20,6 +20,8 @@ const PAGE_WAIT_TABLE_BITS: u32 = 8;
 pub enum Event {
     /// A device has something to do.
     Device(u16),
+    /// The periodic flush of a device is due.
+    Flusher(u16),
 }
 
 /// Who waits for what.
@@ -38,6 +40,17 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
+    fn none() -> Queues {
+        Queues {
+            page: Vec::new(),
+            kswapd: Vec::new(),
+            kcompactd: Vec::new(),
+            flusher: Vec::new(),
+            reclaim: Vec::new(),
+            written: WaitQueueId(u32::MAX),
+        }
+    }
+
     pub(crate) fn new(ctl: &mut Ctl<World>, nr_nodes: usize, nr_devices: usize) -> Queues {
         let mut table = |n: usize| (0..n).map(|_| ctl.new_wait_queue()).collect::<Vec<_>>();
         Queues {
@@ -86,14 +99,15 @@ pub struct World {
 }
 
 impl World {
-    pub(crate) fn new(mm: Mm, devices: Devices, queues: Queues, processes: Processes, log: RunLog) -> World {
+    /// A world without devices and wait queues, which need the simulation that it becomes part of.
+    pub(crate) fn unwired(mm: Mm, processes: Processes) -> World {
         World {
             mm,
-            devices,
-            queues,
+            devices: Devices::new(Vec::new()),
+            queues: Queues::none(),
             tasks: Vec::new(),
             processes,
-            log,
+            log: RunLog::default(),
             effects: Vec::new(),
             completed: Vec::new(),
         }
@@ -135,7 +149,8 @@ impl World {
                 Effect::WakeKcompactd(node, _) => {
                     ctl.wake_all(self.queues.kcompactd[node.index()]);
                 }
-                Effect::WakeFlushers(_) => {
+                Effect::WakeFlushers(reason) => {
+                    self.mm.flushers_woken(reason);
                     for queue in &self.queues.flusher {
                         ctl.wake_all(*queue);
                     }
@@ -145,6 +160,9 @@ impl World {
                 }
                 Effect::WakeThrottled(node, reason) => {
                     ctl.wake_all(self.queues.throttle(node, reason));
+                }
+                Effect::ArmFlusher(device, at) => {
+                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(device));
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
@@ -184,13 +202,12 @@ impl World {
     fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
         let bio = entry.bio;
         self.enter(ctl, |mm, env| {
-            mm.charge(mm.costs.complete_bio);
             match (bio.target, bio.write) {
                 (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
-                (BioTarget::File { file, index }, true) => mm.end_writeback(env, file, index, bio.pages, ok),
+                (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
                 (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
                 (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
-                (BioTarget::Metadata, _) => {}
+                (BioTarget::Metadata, false) => {}
             }
         });
         if bio.write {
@@ -223,6 +240,9 @@ impl sim::World for World {
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {
             Event::Device(number) => self.device_event(ctl, number),
+            Event::Flusher(device) => {
+                ctl.wake_all(self.queues.flusher[device as usize]);
+            }
         }
     }
 }

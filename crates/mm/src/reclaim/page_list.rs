@@ -14,8 +14,8 @@
 //! Since/until: referenced anonymous pages become active at once until 5.8, at the second look since 5.9
 //! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]).
 //! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
-//! Omitted: waiting for writeback (case 3: legacy cgroups), giving up swap slots while swap is nearly full, buffer
-//! heads that cannot be released, `VM_EXEC`, `VM_LOCKED`.
+//! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
+//! `VM_LOCKED`.
 
 use rules::{AnonStart, ReclaimThrottle, ScanCounting};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
@@ -105,6 +105,9 @@ impl Mm {
                     continue;
                 }
                 Fate::Activate => {
+                    if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
+                        self.try_to_free_swap(pfn);
+                    }
                     stat.activated += self.counted(pfn);
                     self.frames[pfn].set(Frame::ACTIVE);
                 }

@@ -21,8 +21,8 @@ pub(super) fn vmstat(mm: &Mm, era: Era) -> Counters {
             counters.set(&name, mm.stat.zone_event(*event, kind));
         }
     }
-    let limits = mm.dirty_limits();
-    counters.set("nr_dirty_threshold", limits.thresh);
+    let limits = mm.global_dirty_limits();
+    counters.set("nr_dirty_threshold", limits.dirty);
     counters.set("nr_dirty_background_threshold", limits.background);
     if era == Era::V4_20 {
         // 4.20 counts refaults and activations of files only, without a suffix.

@@ -11,7 +11,7 @@ pub(super) fn slabinfo(mm: &Mm) -> Slabinfo {
         objsize_bytes: u64::from(info.objsize),
         objperslab: u64::from(info.objperslab),
         pagesperslab: u64::from(info.pagesperslab),
-        active_slabs: info.active_slabs,
+        active_slabs: info.num_slabs,
         num_slabs: info.num_slabs,
     });
     Slabinfo { caches: caches.collect() }

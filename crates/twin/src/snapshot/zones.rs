@@ -20,8 +20,9 @@ fn section(mm: &Mm, era: Era, node: &Node, id: ZoneId, first: bool) -> ZoneSecti
     let zone = &mm.zones[id.index()];
     let newer = era == Era::V6_12;
     let pagesets = (0..mm.nr_cpus()).map(|cpu| {
-        let limits = mm.pcp_limits(id, units::CpuId(cpu as u16));
-        Pageset { cpu: cpu as u32, count: limits.count, high: limits.high, batch: limits.batch, ..Pageset::default() }
+        let (count, high) = mm.pcps.count_and_high(units::CpuId(cpu as u16), id);
+        let batch = u64::from(zone.pcp_limits.batch);
+        Pageset { cpu: cpu as u32, count: u64::from(count), high: u64::from(high), batch, ..Pageset::default() }
     });
     let stats = ZoneStat::ALL.iter().map(|item| (item.name(), mm.stat.zone(id, *item)));
     ZoneSection {
@@ -45,7 +46,7 @@ fn section(mm: &Mm, era: Era, node: &Node, id: ZoneId, first: bool) -> ZoneSecti
         populated: Some(PopulatedZone {
             stats: stats.collect::<Counters>().ordered(era),
             pagesets: pagesets.collect(),
-            node_unreclaimable: u64::from(node.kswapd.failures >= mm::reclaim::MAX_RECLAIM_RETRIES),
+            node_unreclaimable: u64::from(node.kswapd.failures >= mm::zone::MAX_RECLAIM_RETRIES),
             start_pfn: u64::from(zone.start.0),
         }),
     }

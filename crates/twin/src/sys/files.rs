@@ -115,23 +115,20 @@ impl SysTwin {
         let first = (offset.0 / PAGE_SIZE) as u32;
         let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
         for index in first..end {
-            self.write_one(file, index).await?;
-            self.task.balance_dirty_pages(file).await;
+            if self.write_one(file, index).await? {
+                self.task.balance_dirty_pages(file).await;
+            }
             self.task.ctx.preempt_point().await;
         }
         Ok(())
     }
 
-    async fn write_one(&self, file: FileId, index: u32) -> Result<()> {
+    /// Writes one page; says whether it was clean before.
+    async fn write_one(&self, file: FileId, index: u32) -> Result<bool> {
         let mut hand = None;
         loop {
             match self.task.mm(|mm, env| mm.write_page(env, file, index, &mut hand)) {
-                WriteStop::Done { dirtied } => {
-                    if dirtied {
-                        self.task.count_dirtied();
-                    }
-                    return Ok(());
-                }
+                WriteStop::Done { dirtied } => return Ok(dirtied),
                 WriteStop::Need(Need::Page(request)) => {
                     hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
                 }

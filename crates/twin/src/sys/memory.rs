@@ -53,8 +53,8 @@ impl SysTwin {
         let mapped = self.mapped(mapping)?;
         let space = self.space();
         let advice = match advice {
-            Advice::HugePage => MmAdvice::HugePage,
-            Advice::NoHugePage => MmAdvice::NoHugePage,
+            Advice::HugePage => MmAdvice::Huge,
+            Advice::NoHugePage => MmAdvice::NoHuge,
             Advice::DontNeed => MmAdvice::DontNeed,
         };
         self.task.mm(|mm, env| mm.madvise(env, space, mapped.vpn, mapped.pages, advice));

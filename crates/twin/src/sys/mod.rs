@@ -52,7 +52,7 @@ impl SysTwin {
                 let pfn = self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?;
                 self.task.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
-            Need::Read(bio) => self.task.read_metadata(bio).await,
+            Need::Read(bio) => self.task.metadata_io(bio).await,
         }
         Ok(())
     }

@@ -98,34 +98,19 @@ impl Task {
         self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);
             let suitable = mm.compaction_zonelist_suitable(request, flags, mm.swap.free_pages() > 0);
-            retries.should_retry(request.order, result, suitable)
+            retries.should_retry(request.order, result.outcome(mm.rules.compaction_withdrawn), suitable)
         })
     }
 
     fn memalloc(&self) -> bool {
         self.mm(|_, env| env.task.memalloc)
     }
-
-    /// Direct compaction (`__alloc_pages_direct_compact`).
-    async fn direct_compact(&self, request: AllocRequest, priority: CompactPriority) -> (Option<Pfn>, CompactResult) {
-        if request.order.0 == 0 {
-            return (None, CompactResult::Skipped);
-        }
-        let before = self.set_flags(|flags| flags.memalloc = true);
-        let result = self.try_to_compact_pages(request, priority).await;
-        self.restore_flags(before);
-        if result == CompactResult::Skipped || result == CompactResult::Deferred {
-            return (None, result);
-        }
-        let page = self.mm(|mm, env| mm.after_direct_compaction(env, request));
-        (page, result)
-    }
 }
 
 /// Wakes kswapd if the request may, and tries at the watermark that it may go down to.
 fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
     if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
-        mm.wake_all_kswapds(env, request);
+        mm.wake_all_kswapds(request);
     }
     try_freelists(mm, env, request)
 }

@@ -8,10 +8,11 @@ use crate::reason::SleepReason;
 
 impl Task {
     /// Submits a bio of metadata and waits for its end.
-    pub(crate) async fn read_metadata(&self, bio: Bio) {
+    pub(crate) async fn metadata_io(&self, bio: Bio) {
         let task = self.ctx.task();
         let queue = self.ctx.with(|world, ctl| {
             let queue = *world.task_mut(task).io.get_or_insert_with(|| ctl.new_wait_queue());
+            world.mm.account_bio(bio);
             world.submit(ctl, bio, Some(queue));
             queue
         });

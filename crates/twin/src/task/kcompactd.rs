@@ -1,8 +1,8 @@
 //! kcompactd of a node.
 //!
-//! Source: `kcompactd()`, `kcompactd_do_work()`, mm/compaction.c, 4.20 and 6.12.
-//! Omitted: proactive compaction (5.9), which wakes by a timer.
+//! Source: `kcompactd()`, mm/compaction.c, 4.20 and 6.12. What it does is in `mm::compaction`; here it sleeps.
 
+use mm::compaction::{CompactStep, KcompactdWork};
 use sim::Ctx;
 use units::NodeId;
 
@@ -13,15 +13,18 @@ use crate::world::World;
 /// Runs until the end of the simulation.
 pub(crate) async fn kcompactd(ctx: Ctx<World>, node: NodeId) {
     let task = Task::new(ctx);
+    let queue = task.ctx.with(|world, _| world.queues.kcompactd[node.index()]);
     loop {
-        let queue = task.ctx.with(|world, _| world.queues.kcompactd[node.index()]);
-        let Some(request) = task.mm(|mm, _| mm.kcompactd_take(node)) else {
+        let Some(mut work) = task.mm(|mm, _| KcompactdWork::begin(mm, node)) else {
             task.ctx.wait(queue, SleepReason::KcompactdIdle).await;
             continue;
         };
-        for control in task.mm(|mm, _| mm.kcompactd_zones(node, request)) {
-            let result = task.compact_zone(control).await;
-            task.mm(|mm, _| mm.kcompactd_settle(control, result));
+        loop {
+            match task.mm(|mm, env| work.step(mm, env)) {
+                CompactStep::Done(_) => break,
+                step => task.after_compact_step(step).await,
+            }
         }
+        task.mm(|mm, env| work.finish(mm, env));
     }
 }

@@ -19,13 +19,19 @@ impl Task {
         self.mm(|mm, _| mm.throttle_end(node, reason));
     }
 
-    /// Holds back a task that dirties too much (`balance_dirty_pages_ratelimited`).
+    /// Counts a page that this task dirtied and holds it back if it dirties too much
+    /// (`balance_dirty_pages_ratelimited`).
     pub(crate) async fn balance_dirty_pages(&self, file: FileId) {
         let task = self.ctx.task();
+        let mut dirtied = 1;
         loop {
-            let mut dirty = self.ctx.with(|world, _| std::mem::take(&mut world.task_mut(task).dirty));
-            let pause = self.mm(|mm, env| mm.balance_dirty_pages(env, file, &mut dirty));
-            self.ctx.with(|world, _| world.task_mut(task).dirty = dirty);
+            let pause = self.ctx.with(|world, ctl| {
+                let mut state = world.task_mut(task).dirty;
+                let count = std::mem::take(&mut dirtied);
+                let pause = world.enter(ctl, |mm, env| mm.balance_dirty_pages(env, file, count, &mut state));
+                world.task_mut(task).dirty = state;
+                pause
+            });
             match pause {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
