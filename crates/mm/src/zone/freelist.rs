@@ -101,10 +101,10 @@ impl Mm {
     #[inline]
     fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
         // The first zone serves nearly always.
-        if !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node) {
-            if let Some(pfn) = self.try_zone(env, walk, walk.preferred, flags) {
-                return Some(pfn);
-            }
+        let clean = !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node);
+        let served = if clean { self.try_zone(env, walk, walk.preferred, flags) } else { None };
+        if served.is_some() {
+            return served;
         }
         self.walk_further(env, walk, flags)
     }

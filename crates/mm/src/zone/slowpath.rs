@@ -8,7 +8,8 @@
 //! `compaction_zonelist_suitable()` (mm/compaction.c), `zone_reclaimable_pages()` (mm/vmscan.c).
 //! Since/until: `ReclaimThrottle::Congestion` (until 5.15) waits here for writeback; later kernels wait in reclaim and
 //! empty the reserve whenever they give up.
-//! Abstracted: 4.20's results of compaction by what this decision makes of them ([`CompactOutcome`]).
+//! Abstracted: `compaction_zonelist_suitable()` does not ask first, as 4.20 does, whether the request fits by now. 4.20's
+//! results of compaction by what this decision makes of them ([`CompactOutcome`]).
 
 use rules::ReclaimThrottle;
 use units::{Gfp, Nanos, Order, ZoneId};
@@ -170,15 +171,14 @@ impl Mm {
 
     /// Whether some zone would have the free pages that compaction needs if a share of what is reclaimable, less for
     /// higher orders, were reclaimed (`compaction_zonelist_suitable()`).
-    pub fn compaction_zonelist_suitable(&self, req: AllocRequest, flags: AllocFlags, can_swap: bool) -> bool {
+    pub fn compaction_zonelist_suitable(&self, req: AllocRequest, can_swap: bool) -> bool {
         let highest = gfp_zone(req.gfp);
         self.request_zones(req).any(|zone| {
             let reclaimable = self.zone_reclaimable_pages(zone, can_swap) / u64::from(req.order.0.max(1));
             let available = reclaimable + self.zones[zone.index()].free_pages;
             let mark = if req.order > Order::COSTLY { Wmark::Low } else { Wmark::Min };
             let level = self.wmark(zone, mark) + compact_gap(req.order);
-            let plain = AllocFlags { nofragment: false, ..flags };
-            self.watermark_ok_with(zone, Order(0), level, highest, AllocFlags { high: false, ..plain }, available)
+            self.watermark_ok_with(zone, Order(0), level, highest, AllocFlags::only(mark), available)
         })
     }
 }
