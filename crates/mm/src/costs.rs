@@ -14,6 +14,12 @@ macro_rules! costs {
             /// Name, default and source of each cost.
             pub const TABLE: &[(&'static str, u64, &'static str)] =
                 &[$((stringify!($field), $default, concat!($($doc,)*)),)*];
+
+            /// The costs on a machine `speed` times as fast as the reference.
+            #[must_use]
+            pub fn at_speed(&self, speed: f64) -> Costs {
+                Costs { $($field: (self.$field as f64 / speed).round() as u64,)* }
+            }
         }
     };
 }
@@ -51,6 +57,10 @@ costs! {
     rmap_page = 250;
     /// Unmapping one page, TLB flush included as batched. Guess.
     unmap_page = 400;
+    /// Unmapping one page at munmap or exit, without freeing it. Guess: exit of 1 GiB takes some 50 ms, free included.
+    zap_page = 100;
+    /// Splitting a huge page into 512. Guess: 512 page structs, page table entries and two TLB flushes.
+    split_huge = 50_000;
     /// Freeing one reclaimed page with its bookkeeping. Guess.
     reclaim_page = 200;
     /// Scanning one frame in compaction. Source: cost model of mmtests: 7 units per scanned frame.
@@ -71,6 +81,8 @@ costs! {
     complete_bio = 1_500;
     /// Writeback bookkeeping of one page. Guess.
     writeback_page = 150;
+    /// Allocating blocks for a run of delayed pages, with its transaction. Guess.
+    allocate_extent = 3_000;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
     /// Creating one file: path walk, transaction, log. Source: XFS creates some 50 to 100 thousand files a second per core.

@@ -1,6 +1,8 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, NodeId, Order, Pfn};
+use units::{FileId, Nanos, NodeId, Order, Pfn};
+
+use crate::reclaim::ThrottleReason;
 
 /// Why the flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +64,10 @@ pub enum Effect {
     Submit(Bio),
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
+    /// Wake the reclaimers of a node that were throttled for this reason.
+    WakeThrottled(NodeId, ThrottleReason),
+    /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
+    ArmFlusher(u16, Nanos),
 }
 
 /// Everything that is to be done, in order.

@@ -135,6 +135,12 @@ impl Frame {
         Order((self.word >> ORDER_SHIFT & 0xf) as u8)
     }
 
+    /// Makes it head a block of another order, and leaves everything else.
+    #[inline]
+    pub fn set_order(&mut self, order: Order) {
+        self.word = self.word & !(0xf << ORDER_SHIFT) | (order.0 as u32) << ORDER_SHIFT;
+    }
+
     /// Migratetype of the free list that it is on; only for [`Kind::Buddy`] and [`Kind::Pcp`].
     #[inline]
     pub fn migratetype(&self) -> MigrateType {

@@ -78,6 +78,21 @@ impl List {
         self.len += 1;
     }
 
+    /// Puts a frame that is on no list in front of one that is on this list.
+    #[inline]
+    pub fn insert_before(&mut self, frames: &mut Frames, at: Pfn, pfn: Pfn) {
+        let prev = frames[at].prev;
+        if !prev.is_some() {
+            return self.push_front(frames, pfn);
+        }
+        let frame = &mut frames[pfn];
+        debug_assert!(frame.prev == Pfn::NONE && frame.next == Pfn::NONE, "{pfn:?} is on a list already");
+        (frame.prev, frame.next) = (prev, at);
+        frames[prev].next = pfn;
+        frames[at].prev = pfn;
+        self.len += 1;
+    }
+
     /// Takes a frame that is on this list off it.
     #[inline]
     pub fn remove(&mut self, frames: &mut Frames, pfn: Pfn) {
@@ -149,6 +164,11 @@ mod tests {
         list.push_front(&mut frames, Pfn(5));
         list.remove(&mut frames, Pfn(1));
         assert_eq!(list.iter(&frames).map(|p| p.0).collect::<Vec<_>>(), [5, 3, 4]);
+        list.insert_before(&mut frames, Pfn(4), Pfn(6));
+        list.insert_before(&mut frames, Pfn(5), Pfn(7));
+        assert_eq!(list.iter(&frames).map(|p| p.0).collect::<Vec<_>>(), [7, 5, 3, 6, 4]);
+        list.remove(&mut frames, Pfn(6));
+        list.remove(&mut frames, Pfn(7));
         assert_eq!(list.pop_back(&mut frames), Some(Pfn(4)));
         assert_eq!(list.pop_front(&mut frames), Some(Pfn(5)));
         assert_eq!(list.len(), 1);

@@ -69,6 +69,44 @@ rule!(
         Priority,
         /// The same, but at least one batch while anything is freeable: 172b06c32b94 (4.19) to 5.0.
         PriorityAtLeastBatch,
+        /// `Priority`, and work put off earlier is taken up by `nr >> priority` too: since 5.13.
+        PriorityAndDeferred,
+    }
+);
+rule!(
+    /// What the reclaim counters count of a huge page, and of a mapped one.
+    ScanCounting {
+        /// One for each entry of a list, two in `nr_scanned` if it is mapped or in the swap cache: until 5.2.
+        Entries,
+        /// Base pages: since 5.3.
+        BasePages,
+    }
+);
+rule!(
+    /// How long reclaim for a high-order request goes on in one node (`should_continue_reclaim()`).
+    ReclaimForCompaction {
+        /// Until enough was reclaimed or nothing more is; `__GFP_RETRY_MAYFAIL` scans the whole list: until 5.3.
+        UntilGapReclaimed,
+        /// While there is progress and the inactive lists hold more than the gap: since 5.4.
+        WhileProgress,
+    }
+);
+rule!(
+    /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
+    ProportionalReclaim {
+        /// Scans its share to the end, however much that reclaims: until 6.0.
+        ScanRest,
+        /// Stops after the next round: since f53af4285d77 (6.1).
+        StopAtTarget,
+    }
+);
+rule!(
+    /// Which zones kswapd balances when it goes round again without having been asked.
+    KswapdZone {
+        /// The lowest zone only, and so it falls asleep though the node is short: until 5.1.
+        LowestUnlessAsked,
+        /// Those of its last run: since dffcac2cb88e (5.2).
+        KeepPrevious,
     }
 );
 rule!(
@@ -221,6 +259,66 @@ rule!(
     }
 );
 
+rule!(
+    /// Which page tables `nr_page_table_pages` counts.
+    PageTableStat {
+        /// PTE pages: 4.20 (`pgtable_page_ctor()` alone counts).
+        Leaves,
+        /// PTE, PMD and PUD pages: 6.12 (`pagetable_pmd_ctor()` and `pagetable_pud_ctor()` count too).
+        AllButTop,
+    }
+);
+rule!(
+    /// Range of the OOM killer's badness.
+    OomScore {
+        /// At least 1 for whoever can be killed: 4.20.
+        AtLeastOne,
+        /// May be negative: 6.12.
+        Signed,
+    }
+);
+rule!(
+    /// Whether migration remembers that a page was accessed.
+    MigrateYoung {
+        /// The new page counts as not accessed: until 6.0.
+        Forgotten,
+        /// The accessed bit is carried in the migration entry: since 2e3468778dbe (6.1).
+        Kept,
+    }
+);
+rule!(
+    /// What an allocation does when compaction backed off (deferred, contended, scanners met half-way).
+    CompactionWithdrawn {
+        /// Reclaims and tries again at the same priority if some zone might suit; costly `__GFP_NORETRY` requests give
+        /// up if compaction was deferred: 4.8 to 5.3.
+        Reclaim,
+        /// Raises the priority (494330855641); costly `__GFP_NORETRY` requests also give up if compaction was skipped
+        /// (b39d0ee2632d): since 5.4.
+        RaisePriority,
+    }
+);
+
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): 4.20.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: 6.12.
+        Split,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): 3.1.
+        Cluster,
+        /// Alone: 4.20.
+        OnePage,
+        /// Not at all, XFS has no `->writepage`: 6.12.
+        Never,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -249,6 +347,14 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// What reclaim counts.
+    pub scan_counting: ScanCounting,
+    /// End of reclaim for compaction.
+    pub reclaim_for_compaction: ReclaimForCompaction,
+    /// Reclaim beyond the target.
+    pub proportional_reclaim: ProportionalReclaim,
+    /// Zones of a kswapd that nobody asked.
+    pub kswapd_zone: KswapdZone,
     /// Types of free lists and pageblocks.
     pub free_list_types: FreeListTypes,
     /// End of a free list.
@@ -269,6 +375,18 @@ pub struct Rules {
     pub struct_sizes: StructSizes,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
+    /// Page tables in the statistics.
+    pub page_table_stat: PageTableStat,
+    /// Badness of who uses little.
+    pub oom_score: OomScore,
+    /// Accessed bits of migrated pages.
+    pub migrate_young: MigrateYoung,
+    /// Allocations after compaction backed off.
+    pub compaction_withdrawn: CompactionWithdrawn,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
 }
 
 impl Rules {
@@ -280,13 +398,17 @@ impl Rules {
             boosted_slab: BoostedSlab::Shrink,
             pcp_lists: PcpLists::AutoTuned,
             inode_reclaim: InodeReclaim::NotOnLru,
-            slab_pressure: SlabPressure::Priority,
+            slab_pressure: SlabPressure::PriorityAndDeferred,
             thp_node: ThpNode::LocalThenAny,
             compaction_search: CompactionSearch::FreeLists,
             reclaim_throttle: ReclaimThrottle::Reasons,
             lru_policy: LruPolicy::TwoLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            scan_counting: ScanCounting::BasePages,
+            reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
+            proportional_reclaim: ProportionalReclaim::StopAtTarget,
+            kswapd_zone: KswapdZone::KeepPrevious,
             free_list_types: FreeListTypes::Strict,
             free_list_end: FreeListEnd::Tail,
             alloc_reserves: AllocReserves::NonBlocking,
@@ -297,6 +419,12 @@ impl Rules {
             cpu_partial: CpuPartial::Slabs,
             struct_sizes: StructSizes::Linux612,
             xfs_reclaim: XfsReclaim::SkipDirty,
+            page_table_stat: PageTableStat::AllButTop,
+            oom_score: OomScore::Signed,
+            migrate_young: MigrateYoung::Kept,
+            compaction_withdrawn: CompactionWithdrawn::RaisePriority,
+            readahead_window: ReadaheadWindow::Split,
+            xfs_writepage: XfsWritepage::Never,
         }
     }
 }

@@ -1,9 +1,197 @@
 //! Swap devices and the swap cache.
+//!
+//! Rule: a page that is to leave memory gets a slot; the slot is counted by the page table entry that refers to it
+//! and by the page while it is in the swap cache, and is free when neither does. Devices are used by priority, equal
+//! ones in turn.
+//! Source: `struct swap_info_struct`, `get_swap_pages()`, `swap_free()` (mm/swapfile.c, 4.20 and 6.12).
+//! Abstracted: a slot is numbered over all devices; 9 bytes of host memory a slot. Without fork a slot has at most one
+//! page table entry.
+//! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard, zswap,
+//! swap files with extents (a device is one extent).
 
-/// A slot on a swap device.
+mod cache;
+mod device;
+mod io;
+mod readahead;
+mod validate;
+
+pub use device::{SwapDevice, SwapSpec};
+
+use units::Pfn;
+
+use device::{BAD, HAS_CACHE};
+use readahead::ReadaheadState;
+
+/// A slot on a swap device, numbered over all devices.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SwapEntry(pub u32);
 
+/// Marks a shadow in a slot's content.
+const SHADOW: u32 = 1 << 31;
+
 /// All swap devices.
 #[derive(Debug, Default)]
-pub struct Swap {}
+pub struct Swap {
+    devices: Vec<SwapDevice>,
+    /// Numbers of the devices in the order in which they are tried.
+    order: Vec<usize>,
+    readahead: ReadaheadState,
+    total_pages: u64,
+    free_pages: u64,
+}
+
+impl Swap {
+    /// Starts to use a device (`swapon`).
+    pub fn add_device(&mut self, spec: &SwapSpec) {
+        let base = self.devices.last().map_or(0, |d| d.base + d.slots());
+        assert!(u64::from(base) + u64::from(spec.pages) < u64::from(SHADOW), "more than 8 TiB of swap");
+        let device = SwapDevice::new(spec, base);
+        self.total_pages += u64::from(device.usable_pages());
+        self.free_pages += u64::from(device.usable_pages());
+        self.devices.push(device);
+        let number = self.devices.len() - 1;
+        let priority = |n: &usize| self.devices[*n].priority;
+        let at = self.order.partition_point(|n| priority(n) >= spec.priority);
+        self.order.insert(at, number);
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> &[SwapDevice] {
+        &self.devices
+    }
+
+    /// Usable pages of all devices (`total_swap_pages`).
+    pub fn total_pages(&self) -> u64 {
+        self.total_pages
+    }
+
+    /// Free slots (`nr_swap_pages`).
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+
+    /// Whether less than half of it is free, so that slots of pages in memory are given up (`vm_swap_full()`).
+    pub fn is_full(&self) -> bool {
+        self.free_pages * 2 < self.total_pages
+    }
+
+    /// The page that the swap cache holds for a slot.
+    #[inline]
+    pub(crate) fn cached(&self, entry: SwapEntry) -> Option<Pfn> {
+        let (device, offset) = self.locate(entry);
+        match self.devices[device].content[offset as usize] {
+            0 => None,
+            word if word & SHADOW != 0 => None,
+            word => Some(Pfn(word - 1)),
+        }
+    }
+
+    /// The shadow left in a slot when its page was reclaimed.
+    pub(crate) fn shadow(&self, entry: SwapEntry) -> Option<u32> {
+        let (device, offset) = self.locate(entry);
+        let word = self.devices[device].content[offset as usize];
+        (word & SHADOW != 0).then_some(word & !SHADOW)
+    }
+
+    /// Whether a page table entry refers to the slot.
+    #[inline]
+    pub(crate) fn is_used(&self, entry: SwapEntry) -> bool {
+        let (device, offset) = self.locate(entry);
+        let count = self.devices[device].map[offset as usize] & !HAS_CACHE;
+        count != 0 && count != BAD
+    }
+
+    /// Device and offset of a slot.
+    #[inline]
+    fn locate(&self, entry: SwapEntry) -> (usize, u32) {
+        let at = self.devices.partition_point(|d| d.base + d.slots() <= entry.0);
+        (at, entry.0 - self.devices[at].base)
+    }
+
+    /// Takes a slot for the swap cache, from the device whose turn it is (`get_swap_page()`). `reusable` says whether the
+    /// page of a slot that only the swap cache holds can give it up; such a slot is returned still taken.
+    fn alloc(&mut self, cpu: usize, reusable: impl Fn(Pfn) -> bool) -> Option<SwapEntry> {
+        if self.free_pages == 0 {
+            return None;
+        }
+        let full = self.is_full();
+        let turn = (0..self.order.len()).find(|turn| !self.devices[self.order[*turn]].is_full())?;
+        let device = &mut self.devices[self.order[turn]];
+        let offset = device.find(cpu, |holder| full && reusable(holder)).expect("a slot is free");
+        let entry = SwapEntry(device.base + offset);
+        self.requeue(turn);
+        Some(entry)
+    }
+
+    /// Puts a device behind the others of its priority (`plist_requeue()`).
+    fn requeue(&mut self, turn: usize) {
+        let number = self.order[turn];
+        let priority = self.devices[number].priority;
+        let peers = self.order[turn..].iter().take_while(|n| self.devices[**n].priority == priority).count();
+        self.order[turn..turn + peers].rotate_left(1);
+    }
+
+    /// Marks a free slot as held by the swap cache for a virtual page.
+    fn occupy(&mut self, entry: SwapEntry, cpu: usize, vpn: u32) {
+        let (device, offset) = self.locate(entry);
+        self.devices[device].occupy(offset, cpu);
+        self.devices[device].vpns[offset as usize] = vpn;
+        self.free_pages -= 1;
+    }
+
+    /// The page that the swap cache holds for a slot from now on.
+    fn set_cached(&mut self, entry: SwapEntry, pfn: Pfn) {
+        let (device, offset) = self.locate(entry);
+        let device = &mut self.devices[device];
+        device.map[offset as usize] |= HAS_CACHE;
+        device.content[offset as usize] = pfn.0 + 1;
+    }
+
+    /// The virtual page that a slot in use belongs to.
+    #[inline]
+    fn vpn(&self, entry: SwapEntry) -> u32 {
+        let (device, offset) = self.locate(entry);
+        self.devices[device].vpns[offset as usize]
+    }
+
+    /// A page table entry refers to the slot from now on (`swap_duplicate()`).
+    pub(crate) fn get(&mut self, entry: SwapEntry) {
+        let (device, offset) = self.locate(entry);
+        let byte = &mut self.devices[device].map[offset as usize];
+        debug_assert_eq!(*byte & !HAS_CACHE, 0, "without fork a slot has one user");
+        *byte += 1;
+    }
+
+    /// A page table entry does not refer to the slot any more (`swap_free()`).
+    pub(crate) fn put(&mut self, entry: SwapEntry) {
+        let (device, offset) = self.locate(entry);
+        let byte = &mut self.devices[device].map[offset as usize];
+        assert!(*byte & !HAS_CACHE == 1, "{entry:?} is put and was not used");
+        *byte -= 1;
+        self.release_if_unused(entry);
+    }
+
+    /// The swap cache does not hold the slot any more; leaves a shadow if the slot is still used.
+    fn uncache(&mut self, entry: SwapEntry, shadow: Option<u32>) {
+        let (device, offset) = self.locate(entry);
+        let byte = &mut self.devices[device].map[offset as usize];
+        debug_assert!(*byte & HAS_CACHE != 0);
+        *byte &= !HAS_CACHE;
+        self.devices[device].content[offset as usize] = shadow.map_or(0, |s| s | SHADOW);
+        self.release_if_unused(entry);
+    }
+
+    fn release_if_unused(&mut self, entry: SwapEntry) {
+        let (device, offset) = self.locate(entry);
+        if self.devices[device].map[offset as usize] == 0 {
+            self.devices[device].content[offset as usize] = 0;
+            self.devices[device].release(offset);
+            self.free_pages += 1;
+        }
+    }
+
+    /// Host bytes that slots occupy.
+    pub fn host_bytes(&self) -> usize {
+        self.devices.iter().map(|d| d.slots() as usize * 9).sum()
+    }
+}

@@ -14,6 +14,7 @@
 use rules::ReclaimThrottle;
 use units::{Gfp, Nanos, Order, ZoneId};
 
+use crate::compaction::CompactPriority;
 use crate::stat::ZoneStat;
 use crate::{AllocRequest, Mm};
 
@@ -48,17 +49,6 @@ pub enum CompactOutcome {
     Failed,
     /// Free blocks were made, and others took them (`COMPACT_SUCCESS`).
     Succeeded,
-}
-
-/// How hard direct compaction tries (`enum compact_priority`), hardest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum CompactPriority {
-    /// `COMPACT_PRIO_SYNC_FULL`.
-    SyncFull,
-    /// `COMPACT_PRIO_SYNC_LIGHT`, the default.
-    SyncLight,
-    /// `COMPACT_PRIO_ASYNC`, the first try of costly orders.
-    Async,
 }
 
 /// State of the compaction retries of one allocation.

@@ -1,0 +1,358 @@
+//! Page tables: what a space maps where, and the frames that hold it.
+//!
+//! Rule: a table frame is an order-0 unmovable page, `GFP_KERNEL_ACCOUNT | __GFP_ZERO`. One PTE page serves 2 MiB,
+//! one PMD page 1 GiB, one PUD page 512 GiB; the PGD is not counted. A huge page keeps a PTE page in deposit, so
+//! that splitting it needs no allocation. Tables go when no area is left in what they cover.
+//! Source: `__pte_alloc()`, `free_pgtables()` (mm/memory.c), `pgtable_trans_huge_deposit()` (mm/pgtable-generic.c),
+//! `pte_alloc_one()` (arch/x86/mm/pgtable.c), `pgtable_page_ctor()` (include/linux/mm.h); 4.20 and 6.12.
+//! Since/until: which levels `nr_page_table_pages` counts is `rules.page_table_stat`.
+//! Abstracted: only PTE pages have contents; of the upper levels there are the frames.
+
+use rules::PageTableStat;
+use units::{Gfp, Order, Pfn, SpaceId};
+
+use super::{REGION_PAGES, REGION_SHIFT};
+use crate::stat::ZoneStat;
+use crate::swap::SwapEntry;
+use crate::{Env, Kind, Mm};
+
+/// Flags of a user page table (`GFP_PGTABLE_USER`).
+pub(super) const GFP_PGTABLE: Gfp = Gfp::KERNEL.with(Gfp::ACCOUNT).with(Gfp::ZERO);
+/// log2 of the pages that a PMD page covers.
+const PMD_SHIFT: u32 = 18;
+/// log2 of the pages that a PUD page covers.
+const PUD_SHIFT: u32 = 27;
+
+const SLOT_ZERO: u32 = (1 << 31) - 1;
+const SLOT_SWAP: u32 = 1 << 31;
+
+/// What a page table entry says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Slot {
+    /// Nothing was ever there.
+    None,
+    /// A frame.
+    Page(Pfn),
+    /// The zero page: read and never written.
+    Zero,
+    /// On swap.
+    Swap(SwapEntry),
+}
+
+impl Slot {
+    /// Packed into four bytes: 0, the frame plus one, the zero page, or the top bit and the swap entry.
+    #[inline]
+    pub(crate) fn pack(self) -> u32 {
+        match self {
+            Slot::None => 0,
+            Slot::Page(pfn) => {
+                debug_assert!(pfn.0 < SLOT_ZERO - 1);
+                pfn.0 + 1
+            }
+            Slot::Zero => SLOT_ZERO,
+            Slot::Swap(entry) => {
+                debug_assert!(entry.0 < SLOT_SWAP);
+                SLOT_SWAP | entry.0
+            }
+        }
+    }
+
+    /// Back from four bytes.
+    #[inline]
+    pub(crate) fn unpack(word: u32) -> Slot {
+        match word {
+            0 => Slot::None,
+            SLOT_ZERO => Slot::Zero,
+            w if w & SLOT_SWAP != 0 => Slot::Swap(SwapEntry(w & !SLOT_SWAP)),
+            w => Slot::Page(Pfn(w - 1)),
+        }
+    }
+}
+
+/// What maps 2 MiB of a space (a PMD entry).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Region {
+    /// Nothing.
+    None,
+    /// A huge page, and the frame of the page table in deposit.
+    Huge {
+        /// First frame of the huge page.
+        pfn: Pfn,
+        /// Frame of the page table in deposit.
+        deposit: Pfn,
+    },
+    /// A page table, by its number in [`Leaves`].
+    Table(u32),
+}
+
+/// The page tables of all spaces: 512 slots each, and the frame that stands for it.
+#[derive(Debug, Default)]
+pub(crate) struct Leaves {
+    slots: Vec<[u32; REGION_PAGES as usize]>,
+    frames: Vec<Pfn>,
+    free: Vec<u32>,
+}
+
+impl Leaves {
+    /// An empty page table that lives in `frame`.
+    pub(super) fn take(&mut self, frame: Pfn) -> u32 {
+        if let Some(leaf) = self.free.pop() {
+            debug_assert!(!self.frames[leaf as usize].is_some());
+            self.frames[leaf as usize] = frame;
+            return leaf;
+        }
+        self.slots.push([0; REGION_PAGES as usize]);
+        self.frames.push(frame);
+        self.slots.len() as u32 - 1
+    }
+
+    /// Gives back an empty page table; returns its frame.
+    pub(super) fn release(&mut self, leaf: u32) -> Pfn {
+        debug_assert!(self.slots[leaf as usize].iter().all(|s| *s == 0), "a page table is freed with entries");
+        self.free.push(leaf);
+        std::mem::replace(&mut self.frames[leaf as usize], Pfn::NONE)
+    }
+
+    /// Frame of a page table.
+    pub(super) fn frame(&self, leaf: u32) -> Pfn {
+        self.frames[leaf as usize]
+    }
+
+    /// The slot for a page.
+    #[inline]
+    pub(crate) fn get(&self, leaf: u32, vpn: u32) -> Slot {
+        Slot::unpack(self.slots[leaf as usize][(vpn % REGION_PAGES) as usize])
+    }
+
+    /// Sets the slot for a page.
+    #[inline]
+    pub(crate) fn set(&mut self, leaf: u32, vpn: u32, slot: Slot) {
+        self.slots[leaf as usize][(vpn % REGION_PAGES) as usize] = slot.pack();
+    }
+
+    /// Page tables in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>() + self.frames.capacity() * size_of::<Pfn>()
+    }
+}
+
+/// Page tables of one space.
+#[derive(Debug)]
+pub(crate) struct PageTables {
+    /// Regions from address 0.
+    regions: Vec<Region>,
+    /// PMD pages by GiB, `Pfn::NONE` where there is none.
+    pmds: Vec<Pfn>,
+    /// PUD pages by 512 GiB.
+    puds: Vec<Pfn>,
+    /// PGD, allocated with the first fault.
+    pgd: Pfn,
+    nr_frames: u64,
+}
+
+impl Default for PageTables {
+    fn default() -> PageTables {
+        PageTables { regions: Vec::new(), pmds: Vec::new(), puds: Vec::new(), pgd: Pfn::NONE, nr_frames: 0 }
+    }
+}
+
+impl PageTables {
+    /// Makes room for addresses below `end`.
+    pub(super) fn grow(&mut self, end: u32) {
+        let units = |shift: u32| (u64::from(end)).div_ceil(1 << shift) as usize;
+        if self.regions.len() < units(REGION_SHIFT) {
+            self.regions.resize(units(REGION_SHIFT), Region::None);
+            self.pmds.resize(units(PMD_SHIFT), Pfn::NONE);
+            self.puds.resize(units(PUD_SHIFT), Pfn::NONE);
+        }
+    }
+
+    /// Table frames but for the PGD.
+    pub(crate) fn nr_frames(&self) -> u64 {
+        self.nr_frames
+    }
+
+    /// What maps the 2 MiB around a page.
+    #[inline]
+    pub(crate) fn region(&self, vpn: u32) -> Region {
+        self.regions[(vpn >> REGION_SHIFT) as usize]
+    }
+
+    /// Sets what maps the 2 MiB around a page.
+    #[inline]
+    pub(crate) fn set_region(&mut self, vpn: u32, region: Region) {
+        self.regions[(vpn >> REGION_SHIFT) as usize] = region;
+    }
+
+    /// All regions.
+    pub(super) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Frames of the upper levels: PGD, PUD pages, PMD pages.
+    pub(super) fn upper_frames(&self) -> impl Iterator<Item = Pfn> + '_ {
+        let all = std::iter::once(&self.pgd).chain(&self.puds).chain(&self.pmds);
+        all.copied().filter(|pfn| pfn.is_some())
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.regions.capacity() * size_of::<Region>() + self.pmds.capacity() * size_of::<Pfn>()
+    }
+}
+
+/// Levels of the page table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Level {
+    /// Top level.
+    Pgd,
+    /// 512 GiB.
+    Pud,
+    /// 1 GiB.
+    Pmd,
+    /// 2 MiB.
+    Pte,
+}
+
+impl Mm {
+    /// What the page table says of a page.
+    pub(crate) fn slot_of(&self, space: SpaceId, vpn: u32) -> Slot {
+        match self.spaces[space].tables.regions.get((vpn >> REGION_SHIFT) as usize) {
+            None | Some(Region::None) => Slot::None,
+            Some(Region::Huge { pfn, .. }) => Slot::Page(pfn.offset(vpn % REGION_PAGES)),
+            Some(Region::Table(leaf)) => self.spaces.leaves.get(*leaf, vpn),
+        }
+    }
+
+    /// The upper level that a fault at this page lacks first.
+    pub(super) fn missing_level(&self, space: SpaceId, vpn: u32) -> Option<Level> {
+        let tables = &self.spaces[space].tables;
+        if tables.pmds[(vpn >> PMD_SHIFT) as usize].is_some() {
+            None
+        } else if !tables.pgd.is_some() {
+            Some(Level::Pgd)
+        } else if !tables.puds[(vpn >> PUD_SHIFT) as usize].is_some() {
+            Some(Level::Pud)
+        } else {
+            Some(Level::Pmd)
+        }
+    }
+
+    /// Makes a frame from the allocator an upper-level table.
+    pub(super) fn install_upper(&mut self, space: SpaceId, vpn: u32, level: Level, pfn: Pfn) {
+        self.table_frame_added(space, vpn, level, pfn);
+        let tables = &mut self.spaces[space].tables;
+        let place = match level {
+            Level::Pgd => &mut tables.pgd,
+            Level::Pud => &mut tables.puds[(vpn >> PUD_SHIFT) as usize],
+            Level::Pmd => &mut tables.pmds[(vpn >> PMD_SHIFT) as usize],
+            Level::Pte => unreachable!("a PTE page is not an upper level"),
+        };
+        debug_assert!(!place.is_some());
+        *place = pfn;
+    }
+
+    /// Makes a frame from the allocator the PTE page of an empty region.
+    pub(super) fn install_leaf(&mut self, space: SpaceId, vpn: u32, pfn: Pfn) {
+        debug_assert_eq!(self.spaces[space].tables.region(vpn), Region::None);
+        self.table_frame_added(space, vpn, Level::Pte, pfn);
+        let leaf = self.spaces.leaves.take(pfn);
+        self.spaces[space].tables.set_region(vpn, Region::Table(leaf));
+    }
+
+    /// Books a frame as a table of a space.
+    pub(super) fn table_frame_added(&mut self, space: SpaceId, vpn: u32, level: Level, pfn: Pfn) {
+        let frame = &mut self.frames[pfn];
+        debug_assert_eq!(frame.kind(), Kind::Held);
+        frame.set_kind(Kind::PageTable, Order(0));
+        (frame.owner, frame.index) = (space.0, vpn);
+        self.charge(self.costs.zero_page);
+        if level != Level::Pgd {
+            self.spaces[space].tables.nr_frames += 1;
+        }
+        if self.table_counted(level) {
+            self.stat.zone_add(self.zone_of(pfn), ZoneStat::PageTablePages, 1);
+        }
+    }
+
+    /// Takes a table frame out of the books and frees it.
+    pub(super) fn table_frame_freed(&mut self, env: &Env, space: SpaceId, level: Level, pfn: Pfn) {
+        debug_assert_eq!(self.frames[pfn].kind(), Kind::PageTable);
+        if level != Level::Pgd {
+            self.spaces[space].tables.nr_frames -= 1;
+        }
+        if self.table_counted(level) {
+            self.stat.zone_add(self.zone_of(pfn), ZoneStat::PageTablePages, -1);
+        }
+        self.frames[pfn].set_kind(Kind::Held, Order(0));
+        self.free_pages(env, pfn, Order(0));
+    }
+
+    /// Whether `nr_page_table_pages` counts a level.
+    pub(super) fn table_counted(&self, level: Level) -> bool {
+        match self.rules.page_table_stat {
+            PageTableStat::Leaves => level == Level::Pte,
+            PageTableStat::AllButTop => level != Level::Pgd,
+        }
+    }
+
+    /// Frees the tables of a range that no area uses: those that lie whole between `floor` and `ceiling`, the
+    /// end of the area below and the start of the one above. The range must be unmapped.
+    pub(super) fn free_tables(&mut self, env: &Env, space: SpaceId, range: std::ops::Range<u32>, bounds: [u64; 2]) {
+        let [floor, ceiling] = bounds;
+        let whole = |shift: u32, n: usize| (n as u64) << shift >= floor && (n as u64 + 1) << shift <= ceiling;
+        let spans = |shift: u32| (range.start >> shift) as usize..=((range.end - 1) >> shift) as usize;
+        for n in spans(REGION_SHIFT) {
+            if let Region::Table(leaf) = self.spaces[space].tables.regions[n]
+                && whole(REGION_SHIFT, n)
+            {
+                self.spaces[space].tables.regions[n] = Region::None;
+                let pfn = self.spaces.leaves.release(leaf);
+                self.table_frame_freed(env, space, Level::Pte, pfn);
+            }
+        }
+        for n in spans(PMD_SHIFT) {
+            let pfn = self.spaces[space].tables.pmds[n];
+            if pfn.is_some() && whole(PMD_SHIFT, n) {
+                self.spaces[space].tables.pmds[n] = Pfn::NONE;
+                self.table_frame_freed(env, space, Level::Pmd, pfn);
+            }
+        }
+        for n in spans(PUD_SHIFT) {
+            let pfn = self.spaces[space].tables.puds[n];
+            if pfn.is_some() && whole(PUD_SHIFT, n) {
+                self.spaces[space].tables.puds[n] = Pfn::NONE;
+                self.table_frame_freed(env, space, Level::Pud, pfn);
+            }
+        }
+    }
+
+    /// Frees the PGD at exit.
+    pub(super) fn free_top_table(&mut self, env: &Env, space: SpaceId) {
+        let pgd = std::mem::replace(&mut self.spaces[space].tables.pgd, Pfn::NONE);
+        if pgd.is_some() {
+            self.table_frame_freed(env, space, Level::Pgd, pgd);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_survives_packing() {
+        for slot in [Slot::None, Slot::Zero, Slot::Page(Pfn(0)), Slot::Page(Pfn(1 << 30)), Slot::Swap(SwapEntry(0))] {
+            assert_eq!(Slot::unpack(slot.pack()), slot);
+        }
+        assert_eq!(Slot::None.pack(), 0, "a zeroed table is empty");
+    }
+
+    #[test]
+    fn a_region_takes_twelve_bytes_for_two_mib() {
+        assert_eq!(size_of::<Region>(), 12);
+    }
+}

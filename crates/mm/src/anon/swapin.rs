@@ -1,0 +1,155 @@
+//! Faults on swapped pages.
+//!
+//! Rule: a page in the swap cache is mapped as soon as it is up to date; otherwise a window of slots around it is
+//! read into the swap cache, a frame for each, and the fault waits for its own page. A write, or a swap more than
+//! half full, gives the slot up at once.
+//! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
+//! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped and carries
+//! `PG_workingset` from the start; after it a shadow entry decides.
+//! Omitted: readahead by address (`swap_vma_readahead()`, for swap that is all solid state, since 4.14), swap devices
+//! that bypass the swap cache (zram).
+
+use rules::AnonStart;
+use units::{Order, Pfn, SpaceId};
+
+use super::fault::GFP_SWAPIN;
+use super::{Slot, Tally, Touch, TouchStop};
+use crate::stat::VmEvent;
+use crate::swap::SwapEntry;
+use crate::{Env, Frame, Kind, Mm};
+
+/// Slots still to be read for a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Window {
+    /// The slot that the fault needs.
+    wanted: SwapEntry,
+    /// Next slot to look at.
+    next: u32,
+    /// Last slot.
+    last: u32,
+}
+
+impl Mm {
+    /// The page at `touch.vpn` is on swap: maps it, or starts reading it. `None` means that it is mapped.
+    pub(super) fn swap_in(
+        &mut self,
+        env: &Env,
+        touch: &mut Touch,
+        leaf: u32,
+        entry: SwapEntry,
+        tally: &mut Tally,
+    ) -> Option<TouchStop> {
+        if touch.window.is_some_and(|w| w.wanted != entry) {
+            touch.window = None;
+        }
+        if touch.window.is_none() {
+            if let Some(pfn) = self.swap.cached(entry) {
+                return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
+            }
+            let (next, last) = self.swap_readahead_window(entry);
+            touch.window = Some(Window { wanted: entry, next, last });
+            if !std::mem::replace(&mut touch.major, true) {
+                self.stat.count(VmEvent::Pgmajfault, 1);
+                self.charge(self.costs.fault);
+            }
+        }
+        if let Some(stop) = self.read_window(env, touch) {
+            return Some(stop);
+        }
+        touch.window = None;
+        let pfn = self.swap.cached(entry).expect("the window holds the wanted slot");
+        self.map_from_cache(env, touch, leaf, (entry, pfn), tally)
+    }
+
+    /// Reads every slot of the window that holds a page and is not cached; `None` when the window is done.
+    fn read_window(&mut self, env: &Env, touch: &mut Touch) -> Option<TouchStop> {
+        while let Some(window) = &mut touch.window
+            && window.next <= window.last
+        {
+            let (entry, wanted) = (SwapEntry(window.next), window.wanted);
+            if self.swap.is_used(entry) && self.swap.cached(entry).is_none() {
+                match self.take_page(env, touch, GFP_SWAPIN) {
+                    Ok(pfn) => self.read_slot(env, pfn, entry, entry == wanted),
+                    Err(request) => return Some(TouchStop::NeedPage(request)),
+                }
+            }
+            if let Some(window) = &mut touch.window {
+                window.next += 1;
+            }
+        }
+        None
+    }
+
+    /// Puts a fresh frame into the swap cache, locked, and starts reading it.
+    fn read_slot(&mut self, env: &Env, pfn: Pfn, entry: SwapEntry, wanted: bool) {
+        let shadow = self.swap.shadow(entry);
+        let frame = &mut self.frames[pfn];
+        debug_assert_eq!(frame.kind(), Kind::Held);
+        frame.set_kind(Kind::Anon, Order(0));
+        frame.set(Frame::SWAPBACKED | Frame::LOCKED);
+        frame.owner = u32::MAX; // known again when it is mapped
+        if !wanted {
+            frame.set(Frame::READAHEAD);
+            self.stat.count(VmEvent::SwapRa, 1);
+        }
+        self.swapcache_insert(pfn, entry);
+        match (self.rules.anon_start, shadow) {
+            (AnonStart::Active, _) => self.frames[pfn].set(Frame::WORKINGSET),
+            (AnonStart::Inactive, Some(shadow)) => self.workingset_refault(env, pfn, shadow),
+            (AnonStart::Inactive, None) => {}
+        }
+        self.lru_add(env, pfn);
+        self.submit_swap_read(pfn, entry, wanted);
+    }
+
+    /// Maps a page of the swap cache at `touch.vpn`, or waits for it.
+    fn map_from_cache(
+        &mut self,
+        env: &Env,
+        touch: &mut Touch,
+        leaf: u32,
+        (entry, pfn): (SwapEntry, Pfn),
+        tally: &mut Tally,
+    ) -> Option<TouchStop> {
+        let frame = &mut self.frames[pfn];
+        if frame.has(Frame::LOCKED) {
+            frame.set(Frame::WAITERS);
+            return Some(TouchStop::Wait(pfn));
+        }
+        if !frame.has(Frame::UPTODATE) {
+            return Some(TouchStop::IoError);
+        }
+        if frame.take(Frame::READAHEAD) {
+            self.swap.readahead_hit();
+            self.stat.count(VmEvent::SwapRaHit, 1);
+        }
+        let frame = &mut self.frames[pfn];
+        frame.owner = touch.space.0;
+        frame.set(Frame::MAPPED | Frame::YOUNG);
+        self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
+        self.spaces[touch.space].swapents -= 1;
+        tally.map(self, pfn, 1);
+        tally.faults += 1;
+        if !std::mem::take(&mut touch.major) {
+            self.charge(self.costs.fault);
+        }
+        if self.rules.anon_start == AnonStart::Active {
+            self.activate_page(pfn);
+        }
+        self.swap.put(entry);
+        if touch.write {
+            self.frames[pfn].set(Frame::DIRTY);
+            self.reuse_swap_page(pfn);
+        } else if self.swap.is_full() {
+            self.try_to_free_swap(pfn);
+        }
+        None
+    }
+
+    /// The page of a space has left its page table for a slot.
+    pub(crate) fn swap_unmapped(&mut self, space: SpaceId, entry: SwapEntry) {
+        self.swap.get(entry);
+        self.spaces[space].rss -= 1;
+        self.spaces[space].swapents += 1;
+    }
+}

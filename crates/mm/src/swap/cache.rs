@@ -1,0 +1,126 @@
+//! The swap cache: anonymous pages that have a slot.
+//!
+//! Rule: `add_to_swap` gives a page a slot and marks it dirty; `try_to_unmap` then leaves the slot in the page table;
+//! `swapcache_remove` lets the page go and leaves its shadow. A page that is mapped again keeps its slot until it is
+//! written to, or until swap runs short.
+//! Source: `add_to_swap()`, `delete_from_swap_cache()` (mm/swap_state.c), `try_to_free_swap()`, `reuse_swap_page()`
+//! (mm/swapfile.c); 4.20 and 6.12.
+//! Abstracted: while a page is in the swap cache its frame's index is the slot, and the slot knows the virtual page.
+//! Omitted: nodes of the swap cache's tree as slab memory.
+
+use rules::AnonStart;
+use units::{NodeId, Order, Pfn};
+
+use super::SwapEntry;
+use crate::stat::NodeStat;
+use crate::{Env, Frame, Kind, Mm};
+
+impl Mm {
+    /// Free swap slots, in pages.
+    pub fn swap_free_pages(&self) -> u64 {
+        self.swap.free_pages()
+    }
+
+    /// The slot of a page in the swap cache.
+    pub fn swap_entry_of(&self, pfn: Pfn) -> Option<SwapEntry> {
+        self.frames[pfn].has(Frame::SWAPCACHE).then(|| self.swap_entry(pfn))
+    }
+
+    /// The slot of a page that is in the swap cache.
+    #[inline]
+    pub(crate) fn swap_entry(&self, pfn: Pfn) -> SwapEntry {
+        debug_assert!(self.frames[pfn].has(Frame::SWAPCACHE));
+        SwapEntry(self.frames[pfn].index)
+    }
+
+    /// The virtual page of an anonymous page's mapping.
+    #[inline]
+    pub(crate) fn vpn_of(&self, pfn: Pfn) -> u32 {
+        let frame = &self.frames[pfn];
+        if frame.has(Frame::SWAPCACHE) { self.swap.vpn(SwapEntry(frame.index)) } else { frame.index }
+    }
+
+    /// Gives an anonymous page a swap slot; false if swap is full. A huge page must be split first.
+    pub fn add_to_swap(&mut self, env: &Env, pfn: Pfn) -> bool {
+        let frame = self.frames[pfn];
+        assert!(frame.kind() == Kind::Anon && frame.order() == Order(0) && !frame.has(Frame::SWAPCACHE));
+        debug_assert!(frame.has(Frame::MAPPED));
+        let cpu = env.cpu.index();
+        let frames = &self.frames;
+        let reusable = |p: Pfn| !frames[p].has_any(Frame::LOCKED | Frame::WRITEBACK);
+        let Some(entry) = self.swap.alloc(cpu, reusable) else { return false };
+        if let Some(holder) = self.swap.cached(entry) {
+            self.try_to_free_swap(holder);
+        }
+        self.swap.occupy(entry, cpu, frame.index);
+        self.swapcache_insert(pfn, entry);
+        self.frames[pfn].set(Frame::DIRTY);
+        true
+    }
+
+    /// Puts a page into the cache for a slot that is in use.
+    pub(crate) fn swapcache_insert(&mut self, pfn: Pfn, entry: SwapEntry) {
+        self.swap.set_cached(entry, pfn);
+        self.frames[pfn].set(Frame::SWAPCACHE);
+        self.frames[pfn].index = entry.0;
+        self.count_cached(self.node_of(pfn), 1);
+    }
+
+    /// The cache holds another frame for a slot: the page has been migrated.
+    pub(crate) fn swapcache_replace(&mut self, old: Pfn, new: Pfn) {
+        let entry = self.swap_entry(new);
+        debug_assert_eq!(self.swap.cached(entry), Some(old));
+        self.swap.set_cached(entry, new);
+    }
+
+    /// Counts pages into or out of the swap cache.
+    pub(crate) fn count_cached(&mut self, node: NodeId, pages: i64) {
+        self.stat.node_add(node, NodeStat::FilePages, pages);
+        self.stat.node_add(node, NodeStat::SwapCached, pages);
+    }
+
+    /// Takes a page out of the cache; its slot is free if no page table entry refers to it.
+    fn leave_cache(&mut self, pfn: Pfn, shadow: Option<u32>) {
+        let entry = self.swap_entry(pfn);
+        self.frames[pfn].index = self.swap.vpn(entry);
+        self.frames[pfn].clear(Frame::SWAPCACHE);
+        self.swap.uncache(entry, shadow);
+        self.count_cached(self.node_of(pfn), -1);
+    }
+
+    /// Drops a clean unmapped page from the swap cache, keeping the slot for its page table entry. The shadow is kept
+    /// where anonymous refaults are detected (`rules.anon_start`). The frame is the caller's to free.
+    pub fn swapcache_remove(&mut self, pfn: Pfn, shadow: u32) {
+        let frame = &self.frames[pfn];
+        assert!(frame.has(Frame::SWAPCACHE), "{pfn:?} has no swap slot to come back from");
+        assert!(!frame.has_any(Frame::MAPPED | Frame::DIRTY | Frame::WRITEBACK | Frame::LOCKED | Frame::LRU));
+        let keep = self.rules.anon_start == AnonStart::Inactive;
+        self.leave_cache(pfn, keep.then_some(shadow));
+        self.frames[pfn].set_kind(Kind::Held, Order(0));
+    }
+
+    /// Drops a page from the swap cache whose slot nothing refers to.
+    pub(crate) fn swapcache_drop(&mut self, pfn: Pfn) {
+        debug_assert!(!self.swap.is_used(self.swap_entry(pfn)));
+        self.leave_cache(pfn, None);
+    }
+
+    /// A mapped page gives up its slot unless it is being written (`try_to_free_swap()`).
+    pub(crate) fn try_to_free_swap(&mut self, pfn: Pfn) -> bool {
+        let frame = &self.frames[pfn];
+        if !frame.has(Frame::SWAPCACHE) || frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+            return false;
+        }
+        if self.swap.is_used(self.swap_entry(pfn)) {
+            return false;
+        }
+        self.swapcache_drop(pfn);
+        self.frames[pfn].set(Frame::DIRTY);
+        true
+    }
+
+    /// A mapped page is written to: its slot is out of date (`reuse_swap_page()`).
+    pub(crate) fn reuse_swap_page(&mut self, pfn: Pfn) {
+        self.try_to_free_swap(pfn);
+    }
+}

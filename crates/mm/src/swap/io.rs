@@ -1,0 +1,92 @@
+//! Writing pages to swap and reading them back.
+//!
+//! Rule: a dirty page of the swap cache is written to its slot; it is under writeback until the write ends, and goes to
+//! the tail of its list then if reclaim waits for it. A page that is read is locked until the read ends.
+//! Source: `swap_writepage()`, `end_swap_bio_write()`, `swap_readpage()`, `end_swap_bio_read()` (mm/page_io.c), `end_page_writeback()`,
+//! `test_set_page_writeback()` (mm/page-writeback.c); 4.20.
+//! Abstracted: one bio a page, merged by the device's queue; a page whose owner has gone is freed when its I/O ends.
+//! Omitted: swap over a file system, polling.
+
+use units::Pfn;
+
+use super::SwapEntry;
+use crate::stat::{NodeStat, VmEvent, ZoneStat};
+use crate::{Bio, BioTarget, Effect, Env, Frame, Kind, Mm};
+
+impl Mm {
+    /// Starts writing a dirty page of the swap cache; false if it cannot.
+    pub fn pageout_anon(&mut self, _env: &Env, pfn: Pfn) -> bool {
+        let frame = &mut self.frames[pfn];
+        assert!(frame.kind() == Kind::Anon && frame.has(Frame::SWAPCACHE | Frame::DIRTY));
+        if frame.has_any(Frame::WRITEBACK | Frame::LOCKED | Frame::MAPPED) {
+            return false;
+        }
+        frame.clear(Frame::DIRTY);
+        frame.set(Frame::WRITEBACK);
+        self.count_writeback(pfn, 1);
+        self.stat.count(VmEvent::Pswpout, 1);
+        self.submit_swap(pfn, self.swap_entry(pfn), true, false);
+        true
+    }
+
+    pub(crate) fn submit_swap_read(&mut self, pfn: Pfn, entry: SwapEntry, wanted: bool) {
+        self.stat.count(VmEvent::Pswpin, 1);
+        self.submit_swap(pfn, entry, false, wanted);
+    }
+
+    fn submit_swap(&mut self, pfn: Pfn, entry: SwapEntry, write: bool, sync: bool) {
+        let (device, offset) = self.swap.locate(entry);
+        let device = &self.swap.devices[device];
+        let target = BioTarget::Swap { pfn };
+        let bio = Bio { device: device.device, sector: device.sector(offset), pages: 1, write, sync, target };
+        self.effects.push(Effect::Submit(bio));
+        self.charge(self.costs.submit_bio);
+    }
+
+    fn count_writeback(&mut self, pfn: Pfn, pages: i64) {
+        let zone = self.zone_of(pfn);
+        self.stat.node_add(self.zones[zone.index()].node, NodeStat::Writeback, pages);
+        self.stat.zone_add(zone, ZoneStat::WritePending, pages);
+    }
+
+    /// A page has been written to swap, or could not be.
+    pub fn end_swap_write(&mut self, env: &Env, pfn: Pfn, ok: bool) {
+        let frame = &mut self.frames[pfn];
+        assert!(frame.kind() == Kind::Anon && frame.has(Frame::WRITEBACK), "{pfn:?} is not being written");
+        frame.clear(Frame::WRITEBACK);
+        if !ok {
+            frame.set(Frame::DIRTY);
+            frame.clear(Frame::RECLAIM);
+        }
+        let rotate = frame.take(Frame::RECLAIM) && frame.has(Frame::LRU);
+        self.count_writeback(pfn, -1);
+        self.stat.node_add(self.node_of(pfn), NodeStat::Written, 1);
+        self.charge(self.costs.complete_bio);
+        if rotate {
+            self.rotate_reclaimable(pfn);
+        }
+        self.io_ended(env, pfn);
+    }
+
+    /// A page has been read from swap, or could not be.
+    pub fn end_swap_read(&mut self, env: &Env, pfn: Pfn, ok: bool) {
+        let frame = &mut self.frames[pfn];
+        assert!(frame.kind() == Kind::Anon && frame.has(Frame::LOCKED), "{pfn:?} is not being read");
+        frame.clear(Frame::LOCKED);
+        if ok {
+            frame.set(Frame::UPTODATE);
+        }
+        self.charge(self.costs.complete_bio);
+        self.io_ended(env, pfn);
+    }
+
+    /// Wakes who waits for a page, and frees it if its owner has gone.
+    fn io_ended(&mut self, env: &Env, pfn: Pfn) {
+        if self.frames[pfn].take(Frame::WAITERS) {
+            self.effects.push(Effect::WakePage(pfn));
+        }
+        if self.is_orphan(pfn) {
+            self.free_unmapped(env, pfn);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! How many slots are read at once.
+//!
+//! Rule: an aligned window of slots around the wanted one, at most `1 << page_cluster`. Its size is the hits on pages
+//! read ahead since the last window plus two, rounded up to a power of two; without hits two slots if the fault is next
+//! to the last one and one otherwise; never less than half the last window.
+//! Source: `__swapin_nr_pages()`, `swapin_nr_pages()`, `swap_cluster_readahead()` (mm/swap_state.c, 4.20 and 6.12).
+//! Omitted: readahead by virtual address (see `anon::swapin`).
+
+use super::{Swap, SwapEntry};
+
+/// What earlier windows say of the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct ReadaheadState {
+    /// Pages read ahead that were used since the last window (`swapin_readahead_hits`).
+    hits: u32,
+    /// Slot of the last window that had no hits to go by.
+    prev: u32,
+    /// Size of the last window.
+    last_pages: u32,
+}
+
+impl ReadaheadState {
+    /// Size of the next window, a power of two.
+    fn next_size(&mut self, offset: u32, page_cluster: u32) -> u32 {
+        let max_pages = 1 << page_cluster;
+        if max_pages <= 1 {
+            return 1;
+        }
+        let hits = std::mem::take(&mut self.hits);
+        let beside = offset == self.prev.wrapping_add(1) || offset == self.prev.wrapping_sub(1);
+        let wanted = match hits {
+            0 if beside => 2,
+            0 => 1,
+            hits => (hits + 2).next_power_of_two().max(4),
+        };
+        let pages = wanted.min(max_pages).max(self.last_pages / 2);
+        if hits == 0 {
+            self.prev = offset;
+        }
+        self.last_pages = pages;
+        pages
+    }
+}
+
+impl Swap {
+    /// A page read ahead was used.
+    pub(crate) fn readahead_hit(&mut self) {
+        self.readahead.hits += 1;
+    }
+}
+
+impl crate::Mm {
+    /// First and last slot to read for a fault.
+    pub(crate) fn swap_readahead_window(&mut self, entry: SwapEntry) -> (u32, u32) {
+        let (device, offset) = self.swap.locate(entry);
+        let size = self.swap.readahead.next_size(offset, self.tunables.page_cluster as u32);
+        let device = &self.swap.devices[device];
+        let first = (offset & !(size - 1)).max(1);
+        let last = (offset | (size - 1)).min(device.slots() - 1);
+        if size == 1 { (entry.0, entry.0) } else { (device.base + first, device.base + last) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(hits: u32, prev: u32, last_pages: u32) -> ReadaheadState {
+        ReadaheadState { hits, prev, last_pages }
+    }
+
+    #[test]
+    fn the_window_follows_hits_and_neighbourhood() {
+        // No hits: 1, or 2 beside the last fault; half of the last window at least.
+        assert_eq!(state(0, 10, 0).next_size(50, 3), 1);
+        assert_eq!(state(0, 10, 0).next_size(11, 3), 2);
+        assert_eq!(state(0, 10, 0).next_size(9, 3), 2);
+        assert_eq!(state(0, 10, 8).next_size(50, 3), 4);
+        // Hits: hits + 2, rounded up to 4, 8, ...; capped at 1 << page_cluster.
+        assert_eq!(state(1, 10, 0).next_size(50, 3), 4);
+        assert_eq!(state(2, 10, 0).next_size(50, 3), 4);
+        assert_eq!(state(3, 10, 0).next_size(50, 3), 8);
+        assert_eq!(state(7, 10, 0).next_size(50, 3), 8);
+        assert_eq!(state(7, 10, 0).next_size(50, 5), 16);
+        assert_eq!(state(7, 10, 0).next_size(50, 0), 1);
+    }
+}

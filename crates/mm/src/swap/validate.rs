@@ -1,0 +1,54 @@
+//! Recounts swap slots against the frames and the counters.
+
+use units::{NodeId, Pfn};
+
+use super::SwapEntry;
+use crate::stat::NodeStat;
+use crate::{Frame, Kind, Mm, Violation};
+
+impl Mm {
+    /// Checks every device: its maps agree, each cached slot leads to a frame that leads back, and the counters equal a
+    /// recount.
+    pub(crate) fn validate_swap(&self, violations: &mut Vec<Violation>) {
+        let mut report = |pfn: Option<Pfn>, what: String| violations.push(Violation { place: "swap", pfn, what });
+        let (mut free, mut mapped) = (0, 0);
+        for device in &self.swap.devices {
+            if device.recount() != Some(device.used_pages()) {
+                report(None, format!("{} slots in use, recount {:?}", device.used_pages(), device.recount()));
+            }
+            free += u64::from(device.usable_pages() - device.used_pages());
+            for offset in 1..device.slots() {
+                let entry = SwapEntry(device.base + offset);
+                mapped += u64::from(self.swap.is_used(entry));
+                let holds = device.map[offset as usize] & super::HAS_CACHE != 0;
+                match self.swap.cached(entry) {
+                    Some(pfn) if !holds || self.swap_entry_of(pfn) != Some(entry) => {
+                        report(Some(pfn), format!("{entry:?} takes it for its page"));
+                    }
+                    None if holds => report(None, format!("{entry:?} is held by no page")),
+                    _ => {}
+                }
+            }
+        }
+        if free != self.swap.free_pages {
+            report(None, format!("{} free slots, recount {free}", self.swap.free_pages));
+        }
+        let swapped: u64 = self.spaces.live().map(|id| self.spaces[id].swap_pages()).sum();
+        if swapped != mapped {
+            report(None, format!("spaces have {swapped} pages on swap, {mapped} slots are referred to"));
+        }
+        let mut cached = vec![0; self.nodes.len()];
+        for pfn in (0..self.frames.len() as u32).map(Pfn) {
+            let frame = &self.frames[pfn];
+            if frame.kind() == Kind::Anon && frame.has(Frame::SWAPCACHE) {
+                cached[self.node_of(pfn).index()] += 1;
+            }
+        }
+        for (node, found) in cached.into_iter().enumerate() {
+            let counted = self.stat.node(NodeId(node as u8), NodeStat::SwapCached);
+            if counted != found {
+                report(None, format!("node {node}: nr_swapcached is {counted}, recount {found}"));
+            }
+        }
+    }
+}
