@@ -38,15 +38,26 @@ impl Mm {
     /// The fast path: down to the low watermark, without reclaim. The frame comes back Held with its order.
     #[inline]
     pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
-        match self.alloc_quick(env, req) {
+        // Order 0 is a constant of its own copy of the code.
+        let quick = if req.order.0 == 0 {
+            self.alloc_quick(env, AllocRequest { order: Order(0), ..req })
+        } else {
+            self.alloc_quick_block(env, req)
+        };
+        match quick {
             Some(pfn) => Some(pfn),
             None => self.alloc_by_walk(env, req),
         }
     }
 
+    #[inline(never)]
+    fn alloc_quick_block(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        self.alloc_quick(env, req)
+    }
+
     /// What the walk nearly always finds: the first zone is above its watermark, and the list of the requested type has a
     /// block. Nothing changes if not.
-    #[inline]
+    #[inline(always)]
     fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
         let (class, order) = (self.blocks.class_of(req.gfp), req.order);
         let id = self.nodes[req.node.index()].preferred[class.highest as usize]?;
@@ -250,9 +261,22 @@ impl Mm {
             self.frames[pfn].kind()
         );
         debug_assert!(!self.frames[pfn].has(crate::Frame::LRU), "{pfn:?} is still on an LRU list");
+        if order.0 == 0 && (block as usize) < MigrateType::PCP_COUNT {
+            self.stat.count(VmEvent::Pgfree, 1);
+            self.free_to_pcp(env.cpu, zone, pfn, Order(0), block, block);
+        } else {
+            self.free_other(env, (zone, block), pfn, order);
+        }
+    }
+
+    /// Frees a block of a higher order, or a page of a special pageblock.
+    #[inline(never)]
+    fn free_other(&mut self, env: &Env, (zone, block): (ZoneId, MigrateType), pfn: Pfn, order: Order) {
         self.stat.count(VmEvent::Pgfree, u64::from(order.pages()));
         if pcp::allows(self.rules.pcp_lists, order) && block != MigrateType::Isolate {
-            self.free_to_pcp(env.cpu, zone, pfn, order, block);
+            // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
+            let listed = if block == MigrateType::HighAtomic { MigrateType::Movable } else { block };
+            self.free_to_pcp(env.cpu, zone, pfn, order, block, listed);
         } else {
             self.free_to_buddy(zone, pfn, order, block);
         }

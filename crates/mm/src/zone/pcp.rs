@@ -228,7 +228,7 @@ impl Mm {
     }
 
     /// Takes a page off the CPU's list if there is one. The page is Held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
         let pcp = self.pcps.of(cpu, zone);
         let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
@@ -312,11 +312,17 @@ impl Mm {
     }
 
     /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
-    /// (`free_unref_page_commit()`).
-    #[inline]
-    pub(crate) fn free_to_pcp(&mut self, cpu: CpuId, zone: ZoneId, pfn: Pfn, order: Order, block: MigrateType) {
-        // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
-        let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
+    /// (`free_unref_page_commit()`). `block` is the type that the page keeps, `listed` the list that it goes to.
+    #[inline(always)]
+    pub(crate) fn free_to_pcp(
+        &mut self,
+        cpu: CpuId,
+        zone: ZoneId,
+        pfn: Pfn,
+        order: Order,
+        block: MigrateType,
+        listed: MigrateType,
+    ) {
         self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
         let pcp = self.pcps.of(cpu, zone);
@@ -343,6 +349,7 @@ impl Mm {
     }
 
     /// What a free triggers since 5.13 once there are many pages, or few in the zone (`nr_pcp_high()`, `nr_pcp_free()`).
+    #[inline(never)]
     fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, free_high: bool, index: usize) {
         let state = &self.zones[zone.index()];
         let (below_high, reclaim_active) = (state.below_high, state.reclaim_active);
@@ -361,6 +368,7 @@ impl Mm {
     /// Gives `count` pages back under the rule of 4.20: round robin over the three lists, one page more from each the
     /// longer no other list has any.
     #[cold]
+    #[inline(never)]
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
