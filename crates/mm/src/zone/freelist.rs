@@ -285,7 +285,7 @@ impl Mm {
     /// Frees a block to the buddy lists.
     fn free_to_buddy(&mut self, zone: ZoneId, pfn: Pfn, order: Order, migratetype: MigrateType) {
         let state = &mut self.zones[zone.index()];
-        state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+        state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
         self.account_free(zone, i64::from(order.pages()));
         self.charge(self.costs.alloc_buddy);
     }

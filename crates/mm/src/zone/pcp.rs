@@ -13,7 +13,7 @@
 use rules::PcpLists;
 use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
-use crate::{Kind, MemoryLayout, MigrateType, Mm};
+use crate::{Frames, Kind, MemoryLayout, MigrateType, Mm};
 
 use super::buddy::Place;
 use super::{AllocFlags, PcpLimits};
@@ -98,6 +98,33 @@ impl PcpList {
         Some(self.ring[self.at(self.tail)])
     }
 
+    /// Takes single pages off the back that form an aligned block in ascending order, up to `most`, and makes it one
+    /// block; a single page is a block of order 0.
+    ///
+    /// Freeing them one by one would merge them to this block before it could merge with anything else, and would leave
+    /// no trace of the smaller blocks on the lists.
+    #[inline]
+    fn pop_run(&mut self, frames: &mut Frames, most: u32) -> Option<(Pfn, Order)> {
+        let first = self.pop_back()?;
+        let like = frames[first];
+        let (mut order, room) = (Order(0), most.min(self.len() + 1));
+        while order < PAGEBLOCK_ORDER && first.0 & order.pages() == 0 && order.pages() * 2 <= room {
+            let follows = |n: u32| {
+                let pfn = self.ring[self.at(self.tail.wrapping_sub(n))];
+                pfn == first.offset(n) && frames[pfn].is_like(&like)
+            };
+            if !(order.pages()..order.pages() * 2).all(follows) {
+                break;
+            }
+            order = Order(order.0 + 1);
+        }
+        for n in 1..order.pages() {
+            frames[first.offset(n)].set_kind(Kind::Tail, Order(0));
+        }
+        self.tail = self.tail.wrapping_sub(order.pages() - 1);
+        Some((first, order))
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
         (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
     }
@@ -150,6 +177,14 @@ impl Pcps {
     fn of(&mut self, cpu: CpuId, zone: ZoneId) -> &mut Pcp {
         let index = self.index(cpu, zone);
         &mut self.sets[index]
+    }
+
+    /// Lets every CPU keep this many pages.
+    #[cfg(test)]
+    pub(crate) fn set_high(&mut self, pages: u32) {
+        for pcp in &mut self.sets {
+            pcp.limits.high_min = pages;
+        }
     }
 
     /// The lists of all CPUs in one zone.
@@ -388,13 +423,12 @@ impl Mm {
             if in_turn == MigrateType::PCP_COUNT as u32 {
                 in_turn = left;
             }
-            while let Some(pfn) = pcp.lists[index].pop_back() {
+            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn)) {
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
-                let block = (pfn, Order(0), migratetype);
-                zone_state.free_one_page(&mut self.frames, &mut self.blocks, block, Place::Auto);
-                left -= 1;
-                in_turn -= 1;
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
+                left -= order.pages();
+                in_turn -= order.pages();
                 if left == 0 || in_turn == 0 {
                     break;
                 }
@@ -412,14 +446,18 @@ impl Mm {
         let count = count.min(pcp.count);
         let (mut freed, mut blocks, mut index) = (0, 0, first);
         while freed < count {
-            let order = order_of_list(index);
+            let (listed, list) = (order_of_list(index), &mut pcp.lists[index]);
             while freed < count {
-                let Some(pfn) = pcp.lists[index].pop_back() else { break };
+                let next = match listed {
+                    Order(0) => list.pop_run(&mut self.frames, count - freed),
+                    _ => list.pop_back().map(|pfn| (pfn, listed)),
+                };
+                let Some((pfn, order)) = next else { break };
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
-                zone_state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
                 freed += order.pages();
-                blocks += 1;
+                blocks += u64::from(order.pages() >> listed.0);
             }
             index = (index + 1) % PCP_LISTS;
         }

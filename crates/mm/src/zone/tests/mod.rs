@@ -5,4 +5,5 @@ mod fallback;
 mod lists;
 mod paths;
 mod random;
+mod runs;
 mod watermarks;

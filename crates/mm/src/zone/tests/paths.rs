@@ -3,11 +3,12 @@
 use rules::{Rules, WatermarkBoost, ZoneSpreading};
 use units::{Gfp, Nanos, NodeId, Order, Pfn, ZoneId};
 
+use crate::compaction::CompactPriority;
 use crate::stat::{ExtfragEvent, VmEvent, ZoneStat};
 use crate::zone::testing::{
     block_types, env, gfp_of, layout, machine, make_lru, one_zone, request, rules_4_20, span, take, violations,
 };
-use crate::zone::{CompactOutcome, CompactPriority, CompactRetries, ReclaimRetry};
+use crate::zone::{CompactOutcome, CompactRetries, ReclaimRetry};
 use crate::{AllocRequest, Effect, MigrateType, Mm, ZoneKind};
 
 const MOVABLE: MigrateType = MigrateType::Movable;
@@ -138,14 +139,23 @@ fn kswapd_sleeps_on_while_a_zone_is_balanced_and_none_is_boosted() {
 }
 
 #[test]
-fn a_request_that_cannot_reclaim_wakes_kcompactd_where_kswapd_is_not_needed() {
+fn a_request_that_cannot_reclaim_wakes_kcompactd_where_kswapd_is_hopeless() {
     let mut mm = one_zone(8, rules_4_20());
+    // Every other page is free: 2048 pages, but no block that an order 9 request could use.
+    let pages: Vec<Pfn> = std::iter::from_fn(|| take(&mut mm, MOVABLE, 0)).collect();
+    pages.iter().for_each(|&pfn| make_lru(&mut mm, pfn));
+    for &pfn in pages.iter().filter(|p| p.0 % 2 == 0) {
+        mm.frames[pfn].clear(crate::Frame::LRU);
+        mm.free_pages(&env(0), pfn, Order(0));
+    }
+    mm.drain_pcp_all();
+    mm.nodes[0].kswapd.failures = 16;
+    mm.wakeup_kswapd(ZoneId(0), Gfp::KERNEL, Order(9), ZoneKind::Normal);
+    assert!(mm.effects.is_empty());
     mm.wakeup_kswapd(ZoneId(0), Gfp::KSWAPD_RECLAIM, Order(9), ZoneKind::Normal);
     let mut effects = Vec::new();
     mm.effects.take_into(&mut effects);
     assert_eq!(effects, [Effect::WakeKcompactd(NodeId(0), Order(9))]);
-    mm.wakeup_kswapd(ZoneId(0), Gfp::KERNEL, Order(9), ZoneKind::Normal);
-    assert!(mm.effects.is_empty());
 }
 
 #[test]
