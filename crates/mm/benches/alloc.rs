@@ -67,7 +67,7 @@ fn order_0_pair(bencher: Bencher, name: &str) {
     let (mut mm, env) = (machine(name), env());
     bencher.counter(ItemsCount::new(1000usize)).bench_local(|| {
         for _ in 0..1000 {
-            let pfn = mm.alloc_pages(black_box(&env), black_box(movable(0))).expect("memory is free");
+            let pfn = mm.alloc_pages(&env, movable(0)).expect("memory is free");
             mm.free_pages(&env, black_box(pfn), Order(0));
         }
     });
@@ -115,7 +115,7 @@ fn order_9_pair(bencher: Bencher, name: &str) {
     let (mut mm, env) = (machine(name), env());
     bencher.counter(ItemsCount::new(1000usize)).bench_local(|| {
         for _ in 0..1000 {
-            let pfn = mm.alloc_pages(black_box(&env), black_box(movable(9))).expect("memory is free");
+            let pfn = mm.alloc_pages(&env, movable(9)).expect("memory is free");
             mm.free_pages(&env, black_box(pfn), Order(9));
         }
     });

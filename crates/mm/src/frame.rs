@@ -161,6 +161,12 @@ impl Frame {
         self.word = kind as u32 | (order.0 as u32) << ORDER_SHIFT | (migratetype as u32) << TYPE_SHIFT;
     }
 
+    /// Whether two heads are of the same kind, order and migratetype, with the same flags.
+    #[inline]
+    pub(crate) fn is_like(&self, other: &Frame) -> bool {
+        self.word == other.word
+    }
+
     /// Whether it heads a free block of this order on a buddy list.
     #[inline]
     pub(crate) fn is_buddy(&self, order: Order) -> bool {
@@ -229,6 +235,12 @@ impl Frames {
     /// `spanned` frames from pfn 0, all reserved.
     pub fn new(spanned: u32) -> Frames {
         Frames { table: vec![Frame::RESERVED; spanned as usize] }
+    }
+
+    /// The frame, if there is one with this number.
+    #[inline]
+    pub(crate) fn get(&self, pfn: Pfn) -> Option<&Frame> {
+        self.table.get(pfn.index())
     }
 
     /// Frames from pfn 0 to the end of the last zone, holes included.

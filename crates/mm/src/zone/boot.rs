@@ -46,9 +46,8 @@ impl Mm {
         while at < end {
             let aligned = at.trailing_zeros().min(u32::from(Order::MAX.0));
             let order = Order(aligned.min((end - at).ilog2()) as u8);
-            let block = (Pfn(at), order, MigrateType::Movable);
             let state = &mut self.zones[zone.index()];
-            state.free_one_page(&mut self.frames, &mut self.blocks, block, place);
+            state.free_one_page(&mut self.frames, &mut self.blocks, Pfn(at), order, MigrateType::Movable, place);
             at += order.pages();
         }
         let freed = self.zones[zone.index()].free_pages - before;

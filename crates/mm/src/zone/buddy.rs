@@ -55,17 +55,12 @@ impl Zone {
         self.link(frames, pfn, order, to, tail);
     }
 
-    /// The buddy of a block if both can merge now.
+    /// Whether the given buddy of a block of this order is free and in the zone.
     #[inline]
-    fn free_buddy(&self, frames: &Frames, blocks: &PageBlocks, pfn: Pfn, order: Order) -> Option<Pfn> {
-        let buddy = Pfn(pfn.0 ^ 1 << order.0);
-        if buddy.index() >= frames.len() {
-            return None;
-        }
-        let free = frames[buddy].is_buddy(order);
+    fn is_free_buddy(&self, frames: &Frames, blocks: &PageBlocks, buddy: Pfn, order: Order) -> bool {
         // Smaller buddies share a pageblock, which lies in one zone.
-        let same_zone = order < PAGEBLOCK_ORDER || blocks.zone_of(buddy) == self.id;
-        (free && same_zone).then_some(buddy)
+        frames.get(buddy).is_some_and(|frame| frame.is_buddy(order))
+            && (order < PAGEBLOCK_ORDER || blocks.zone_of(buddy) == self.id)
     }
 
     /// Gives a block back to the buddy lists, merges it as far as it goes, and counts its pages as free.
@@ -73,22 +68,27 @@ impl Zone {
         &mut self,
         frames: &mut Frames,
         blocks: &mut PageBlocks,
-        block: (Pfn, Order, MigrateType),
+        pfn: Pfn,
+        order: Order,
+        migratetype: MigrateType,
         place: Place,
     ) {
-        let (mut pfn, mut order, migratetype) = block;
+        let (mut pfn, mut order) = (pfn, order);
         debug_assert!(pfn.0 & (order.pages() - 1) == 0, "{pfn:?} is not aligned to its order {}", order.0);
         debug_assert!(blocks.zone_of(pfn) == self.id);
         self.free_pages += u64::from(order.pages());
         while order < Order::MAX {
-            let Some(buddy) = self.free_buddy(frames, blocks, pfn, order) else { break };
+            let buddy = Pfn(pfn.0 ^ order.pages());
+            if !self.is_free_buddy(frames, blocks, buddy, order) {
+                break;
+            }
             if order >= PAGEBLOCK_ORDER && !self.merge_types(blocks, buddy, migratetype) {
                 break;
             }
             self.unlink(frames, buddy, order);
-            let upper = Pfn(pfn.0.max(buddy.0));
+            let upper = Pfn(pfn.0 | order.pages());
             frames[upper].set_kind(Kind::Tail, Order(0));
-            pfn = Pfn(pfn.0.min(buddy.0));
+            pfn = Pfn(pfn.0 & !order.pages());
             order = Order(order.0 + 1);
         }
         let tail = place == Place::Tail || self.merge_likely(frames, blocks, pfn, order);
@@ -117,8 +117,8 @@ impl Zone {
         if order.0 + 2 > Order::MAX.0 {
             return false;
         }
-        let higher = Pfn(pfn.0 & !(1 << order.0));
-        self.free_buddy(frames, blocks, higher, Order(order.0 + 1)).is_some()
+        let (higher, above) = (pfn.0 & !order.pages(), Order(order.0 + 1));
+        self.is_free_buddy(frames, blocks, Pfn(higher ^ above.pages()), above)
     }
 
     /// Takes the smallest block of at least `order` off the lists of one type, splits it, and discounts what is

@@ -38,32 +38,45 @@ impl Mm {
     /// The fast path: down to the low watermark, without reclaim. The frame comes back Held with its order.
     #[inline]
     pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
-        match self.alloc_quick(env, req) {
+        // Order 0 is a constant of its own copy of the code.
+        let quick = if req.order.0 == 0 {
+            self.alloc_quick(env, AllocRequest { order: Order(0), ..req })
+        } else {
+            self.alloc_quick_block(env, req)
+        };
+        match quick {
             Some(pfn) => Some(pfn),
             None => self.alloc_by_walk(env, req),
         }
     }
 
+    #[inline(never)]
+    fn alloc_quick_block(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        self.alloc_quick(env, req)
+    }
+
     /// What the walk nearly always finds: the first zone is above its watermark, and the list of the requested type has a
     /// block. Nothing changes if not.
-    #[inline]
+    #[inline(always)]
     fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
-        let (highest, order) = (gfp_zone(req.gfp), req.order);
-        let id = self.nodes[req.node.index()].preferred[highest as usize]?;
-        let zone = &mut self.zones[id.index()];
+        let (class, order) = (self.blocks.class_of(req.gfp), req.order);
+        let id = self.nodes[req.node.index()].preferred[class.highest as usize]?;
+        let zone = &self.zones[id.index()];
         let tuned = self.rules.pcp_lists == PcpLists::AutoTuned && !zone.below_high;
         let mark = if tuned { zone.watermarks.high } else { zone.watermarks.low };
-        let level = mark + zone.boost + zone.lowmem_reserve[highest as usize] + u64::from(order.pages() - 1);
-        let simple = zone.highatomic_reserved == 0 && !req.gfp.contains(Gfp::WRITE);
-        if zone.free_pages <= level || !simple || order.0 > 0 && !zone.has_block(order, false) {
+        let level = mark + zone.boost + zone.lowmem_reserve[class.highest as usize] + u64::from(order.pages() - 1);
+        let no_block = order.0 > 0 && !zone.has_block(order, false);
+        if zone.free_pages <= level || zone.highatomic_reserved != 0 || no_block {
             return None;
         }
         let (kind, node) = (zone.kind, zone.node);
-        let wanted = self.gfp_migratetype(req.gfp);
+        if req.gfp.contains(Gfp::WRITE) && !self.node_dirty_ok(node) {
+            return None;
+        }
         let pfn = if pcp::allows(self.rules.pcp_lists, order) {
-            self.pop_pcp(env.cpu, id, order, wanted)?
+            self.pop_pcp(env.cpu, id, order, class.migratetype)?
         } else {
-            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, wanted)?;
+            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, class.migratetype)?;
             self.account_free(id, -i64::from(order.pages()));
             self.charge(self.costs.alloc_buddy);
             pfn
@@ -99,10 +112,10 @@ impl Mm {
     #[inline]
     fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
         // The first zone serves nearly always.
-        if !walk.spread_dirty || self.node_dirty_ok(env, self.zones[walk.preferred.index()].node) {
-            if let Some(pfn) = self.try_zone(env, walk, walk.preferred, flags) {
-                return Some(pfn);
-            }
+        let clean = !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node);
+        let served = if clean { self.try_zone(env, walk, walk.preferred, flags) } else { None };
+        if served.is_some() {
+            return served;
         }
         self.walk_further(env, walk, flags)
     }
@@ -124,7 +137,7 @@ impl Mm {
                 if walk.req.gfp.contains(Gfp::THISNODE) && node != walk.req.node {
                     break;
                 }
-                if walk.spread_dirty && !self.node_dirty_ok(env, node) {
+                if walk.spread_dirty && !self.node_dirty_ok(node) {
                     continue;
                 }
                 // Locality is worth more than an unfragmented pageblock.
@@ -248,9 +261,22 @@ impl Mm {
             self.frames[pfn].kind()
         );
         debug_assert!(!self.frames[pfn].has(crate::Frame::LRU), "{pfn:?} is still on an LRU list");
+        if order.0 == 0 && (block as usize) < MigrateType::PCP_COUNT {
+            self.stat.count(VmEvent::Pgfree, 1);
+            self.free_to_pcp(env.cpu, zone, pfn, Order(0), block, block);
+        } else {
+            self.free_other(env, (zone, block), pfn, order);
+        }
+    }
+
+    /// Frees a block of a higher order, or a page of a special pageblock.
+    #[inline(never)]
+    fn free_other(&mut self, env: &Env, (zone, block): (ZoneId, MigrateType), pfn: Pfn, order: Order) {
         self.stat.count(VmEvent::Pgfree, u64::from(order.pages()));
         if pcp::allows(self.rules.pcp_lists, order) && block != MigrateType::Isolate {
-            self.free_to_pcp(env.cpu, zone, pfn, order, block);
+            // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
+            let listed = if block == MigrateType::HighAtomic { MigrateType::Movable } else { block };
+            self.free_to_pcp(env.cpu, zone, pfn, order, block, listed);
         } else {
             self.free_to_buddy(zone, pfn, order, block);
         }
@@ -259,7 +285,7 @@ impl Mm {
     /// Frees a block to the buddy lists.
     fn free_to_buddy(&mut self, zone: ZoneId, pfn: Pfn, order: Order, migratetype: MigrateType) {
         let state = &mut self.zones[zone.index()];
-        state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+        state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
         self.account_free(zone, i64::from(order.pages()));
         self.charge(self.costs.alloc_buddy);
     }
@@ -271,7 +297,7 @@ impl Mm {
     }
 
     /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).
-    pub(crate) fn node_dirty_ok(&self, _env: &Env, node: NodeId) -> bool {
+    pub(crate) fn node_dirty_ok(&self, node: NodeId) -> bool {
         let dirty = self.stat.node(node, NodeStat::FileDirty) + self.stat.node(node, NodeStat::Writeback);
         dirty <= self.node_dirty_limit(node)
     }

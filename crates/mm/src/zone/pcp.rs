@@ -13,7 +13,7 @@
 use rules::PcpLists;
 use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
-use crate::{Kind, MemoryLayout, MigrateType, Mm};
+use crate::{Frames, Kind, MemoryLayout, MigrateType, Mm};
 
 use super::buddy::Place;
 use super::{AllocFlags, PcpLimits};
@@ -27,69 +27,106 @@ const BATCH_SCALE_MAX: u8 = 5;
 /// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
 const HIGH_FRACTION: u64 = 8;
 
-/// A double-ended ring of frame numbers; a list in the kernel.
+/// A double-ended ring of frame numbers; a list in the kernel. Head and tail run freely and are masked on use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcpList {
     ring: Vec<Pfn>,
     head: u32,
-    len: u32,
+    tail: u32,
 }
 
 impl PcpList {
     #[inline]
-    fn mask(&self) -> u32 {
-        (self.ring.len() as u32).wrapping_sub(1)
+    fn at(&self, position: u32) -> usize {
+        position as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Makes room for `more` blocks.
+    #[inline]
+    fn reserve(&mut self, more: u32) {
+        if (self.len() + more) as usize > self.ring.len() {
+            self.grow(more);
+        }
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let old = self.mask();
-        let pfns: Vec<Pfn> = (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & old) as usize]).collect();
-        self.ring = vec![Pfn::NONE; (self.ring.len() * 2).max(128)];
+    fn grow(&mut self, more: u32) {
+        let pfns: Vec<Pfn> = self.iter().collect();
+        let size = (pfns.len() + more as usize).next_power_of_two().max(128);
+        self.ring = vec![Pfn::NONE; size];
         self.ring[..pfns.len()].copy_from_slice(&pfns);
-        self.head = 0;
+        (self.head, self.tail) = (0, pfns.len() as u32);
     }
 
     #[inline]
     fn push_front(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        self.head = self.head.wrapping_sub(1) & self.mask();
-        self.ring[self.head as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        self.head = self.head.wrapping_sub(1);
+        let at = self.at(self.head);
+        self.ring[at] = pfn;
     }
 
+    #[inline]
     fn push_back(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        let at = self.head.wrapping_add(self.len) & self.mask();
-        self.ring[at as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        let at = self.at(self.tail);
+        self.ring[at] = pfn;
+        self.tail = self.tail.wrapping_add(1);
     }
 
     #[inline]
     fn pop_front(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        let pfn = self.ring[self.head as usize];
-        self.head = self.head.wrapping_add(1) & self.mask();
-        self.len -= 1;
+        let pfn = self.ring[self.at(self.head)];
+        self.head = self.head.wrapping_add(1);
         Some(pfn)
     }
 
+    #[inline]
     fn pop_back(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        self.len -= 1;
-        Some(self.ring[(self.head.wrapping_add(self.len) & self.mask()) as usize])
+        self.tail = self.tail.wrapping_sub(1);
+        Some(self.ring[self.at(self.tail)])
+    }
+
+    /// Takes single pages off the back that form an aligned block in ascending order, up to `most`, and makes it one
+    /// block; a single page is a block of order 0.
+    ///
+    /// Freeing them one by one would merge them to this block before it could merge with anything else, and would leave
+    /// no trace of the smaller blocks on the lists.
+    #[inline]
+    fn pop_run(&mut self, frames: &mut Frames, most: u32) -> Option<(Pfn, Order)> {
+        let first = self.pop_back()?;
+        let like = frames[first];
+        let (mut order, room) = (Order(0), most.min(self.len() + 1));
+        while order < PAGEBLOCK_ORDER && first.0 & order.pages() == 0 && order.pages() * 2 <= room {
+            let follows = |n: u32| {
+                let pfn = self.ring[self.at(self.tail.wrapping_sub(n))];
+                pfn == first.offset(n) && frames[pfn].is_like(&like)
+            };
+            if !(order.pages()..order.pages() * 2).all(follows) {
+                break;
+            }
+            order = Order(order.0 + 1);
+        }
+        for n in 1..order.pages() {
+            frames[first.offset(n)].set_kind(Kind::Tail, Order(0));
+        }
+        self.tail = self.tail.wrapping_sub(order.pages() - 1);
+        Some((first, order))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
-        (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & self.mask()) as usize])
+        (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
     }
 }
 
@@ -99,8 +136,10 @@ pub(crate) struct Pcp {
     pub(crate) lists: [PcpList; PCP_LISTS],
     /// Pages on all lists.
     pub(crate) count: u32,
-    /// Pages at which some go back; tuned between the zone's limits.
+    /// Pages at which some go back; tuned between the limits.
     high: u32,
+    /// The zone's limits.
+    limits: PcpLimits,
     /// log2 of the factor on the next refill.
     alloc_factor: u8,
     /// Pages freed in a row, halved by an allocation.
@@ -144,6 +183,14 @@ impl Pcps {
     fn of(&mut self, cpu: CpuId, zone: ZoneId) -> &mut Pcp {
         let index = self.index(cpu, zone);
         &mut self.sets[index]
+    }
+
+    /// Lets every CPU keep this many pages.
+    #[cfg(test)]
+    pub(crate) fn set_high(&mut self, pages: u32) {
+        for pcp in &mut self.sets {
+            pcp.limits.high_min = pages;
+        }
     }
 
     /// The lists of all CPUs in one zone.
@@ -214,11 +261,15 @@ impl Mm {
                     high_max: share(zone.managed / HIGH_FRACTION),
                 },
             };
+            let first = zone.id.index() * self.pcps.cpu_nodes.len();
+            for pcp in &mut self.pcps.sets[first..first + self.pcps.cpu_nodes.len()] {
+                pcp.limits = zone.pcp_limits;
+            }
         }
     }
 
     /// Takes a page off the CPU's list if there is one. The page is Held.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
         let pcp = self.pcps.of(cpu, zone);
         let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
@@ -260,6 +311,7 @@ impl Mm {
                 },
             };
             let list = &mut self.pcps.of(cpu, zone).lists[list_index(order, migratetype)];
+            list.reserve(count);
             for n in 0..count {
                 let pfn = first.offset(n << order.0);
                 self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
@@ -276,18 +328,18 @@ impl Mm {
     /// Blocks to refill with (`nr_pcp_alloc()`).
     fn refill_size(&mut self, cpu: CpuId, zone: ZoneId, order: Order) -> u32 {
         let rule = self.rules.pcp_lists;
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
+        let below_high = self.zones[zone.index()].below_high;
+        let pcp = self.pcps.of(cpu, zone);
+        let limits = pcp.limits;
         if rule == PcpLists::OrderZero {
             return limits.batch;
         }
-        let pcp = self.pcps.of(cpu, zone);
         pcp.high = pcp.high.clamp(limits.high_min, limits.high_max);
         if pcp.high < limits.batch {
             return 1;
         }
         let mut batch = if order.0 > 0 { limits.batch } else { limits.batch << pcp.alloc_factor };
-        if limits.high_min != limits.high_max && !zone_state.below_high {
+        if limits.high_min != limits.high_max && !below_high {
             pcp.high = (pcp.high + batch).min(limits.high_max);
         }
         if order.0 == 0 {
@@ -301,44 +353,53 @@ impl Mm {
     }
 
     /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
-    /// (`free_unref_page_commit()`).
-    #[inline]
-    pub(crate) fn free_to_pcp(&mut self, cpu: CpuId, zone: ZoneId, pfn: Pfn, order: Order, block: MigrateType) {
-        // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
-        let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
+    /// (`free_unref_page_commit()`). `block` is the type that the page keeps, `listed` the list that it goes to.
+    #[inline(always)]
+    pub(crate) fn free_to_pcp(
+        &mut self,
+        cpu: CpuId,
+        zone: ZoneId,
+        pfn: Pfn,
+        order: Order,
+        block: MigrateType,
+        listed: MigrateType,
+    ) {
         self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
-        let limits = self.zones[zone.index()].pcp_limits;
         let pcp = self.pcps.of(cpu, zone);
         pcp.lists[index].push_front(pfn);
         pcp.count += order.pages();
         if self.rules.pcp_lists == PcpLists::OrderZero {
-            if pcp.count >= limits.high_min {
-                self.free_pcppages_bulk(cpu, zone, limits.batch);
+            if pcp.count >= pcp.limits.high_min {
+                let batch = pcp.limits.batch;
+                self.free_pcppages_bulk(cpu, zone, batch);
             }
-        } else {
-            self.trim_pcp(cpu, zone, order, index);
+            return;
+        }
+        pcp.alloc_factor >>= 1;
+        let costly_free = order.0 > 0 && order <= Order::COSTLY;
+        let previous = std::mem::replace(&mut pcp.previous_free_high_order, costly_free);
+        let free_high = costly_free && previous && pcp.free_count >= pcp.limits.batch;
+        if pcp.free_count < pcp.limits.batch << BATCH_SCALE_MAX {
+            pcp.free_count += order.pages();
+        }
+        let state = &self.zones[zone.index()];
+        if pcp.count >= pcp.high || free_high || state.reclaim_active || state.below_high {
+            self.trim_pcp(cpu, zone, free_high, index);
         }
     }
 
-    /// What a free triggers since 5.13 (`nr_pcp_high()`, `nr_pcp_free()`).
-    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, index: usize) {
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
-        let (below_high, reclaim_active) = (zone_state.below_high, zone_state.reclaim_active);
+    /// What a free triggers since 5.13 once there are many pages, or few in the zone (`nr_pcp_high()`, `nr_pcp_free()`).
+    #[inline(never)]
+    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, free_high: bool, index: usize) {
+        let state = &self.zones[zone.index()];
+        let (below_high, reclaim_active) = (state.below_high, state.reclaim_active);
         let pcp = self.pcps.of(cpu, zone);
-        pcp.alloc_factor >>= 1;
-        let costly_free = order.0 > 0 && order <= Order::COSTLY;
-        let free_high = costly_free && pcp.free_count >= limits.batch && pcp.previous_free_high_order;
-        pcp.previous_free_high_order = costly_free;
-        if pcp.free_count < limits.batch << BATCH_SCALE_MAX {
-            pcp.free_count += order.pages();
-        }
-        let high = pcp.tuned_high(limits, free_high, reclaim_active, below_high);
+        let high = pcp.tuned_high(free_high, reclaim_active, below_high);
         if pcp.count < high {
             return;
         }
-        let count = pcp.pages_to_free(limits, high, free_high);
+        let count = pcp.pages_to_free(high, free_high);
         self.free_pcp_from(cpu, zone, count, index);
         if below_high && self.high_watermark_met(zone) {
             self.zones[zone.index()].below_high = false;
@@ -348,6 +409,7 @@ impl Mm {
     /// Gives `count` pages back under the rule of 4.20: round robin over the three lists, one page more from each the
     /// longer no other list has any.
     #[cold]
+    #[inline(never)]
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
@@ -360,20 +422,19 @@ impl Mm {
             loop {
                 in_turn += 1;
                 index = (index + 1) % MigrateType::PCP_COUNT;
-                if pcp.lists[index].len > 0 {
+                if pcp.lists[index].len() > 0 {
                     break;
                 }
             }
             if in_turn == MigrateType::PCP_COUNT as u32 {
                 in_turn = left;
             }
-            while let Some(pfn) = pcp.lists[index].pop_back() {
+            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn)) {
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
-                let block = (pfn, Order(0), migratetype);
-                zone_state.free_one_page(&mut self.frames, &mut self.blocks, block, Place::Auto);
-                left -= 1;
-                in_turn -= 1;
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
+                left -= order.pages();
+                in_turn -= order.pages();
                 if left == 0 || in_turn == 0 {
                     break;
                 }
@@ -391,14 +452,18 @@ impl Mm {
         let count = count.min(pcp.count);
         let (mut freed, mut blocks, mut index) = (0, 0, first);
         while freed < count {
-            let order = order_of_list(index);
+            let (listed, list) = (order_of_list(index), &mut pcp.lists[index]);
             while freed < count {
-                let Some(pfn) = pcp.lists[index].pop_back() else { break };
+                let next = match listed {
+                    Order(0) => list.pop_run(&mut self.frames, count - freed),
+                    _ => list.pop_back().map(|pfn| (pfn, listed)),
+                };
+                let Some((pfn, order)) = next else { break };
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
-                zone_state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
                 freed += order.pages();
-                blocks += 1;
+                blocks += u64::from(order.pages() >> listed.0);
             }
             index = (index + 1) % PCP_LISTS;
         }
@@ -441,8 +506,8 @@ impl Mm {
         }
         for index in 0..self.zones.len() {
             let zone = ZoneId(index as u8);
-            let limits = self.zones[index].pcp_limits;
             let pcp = self.pcps.of(cpu, zone);
+            let limits = pcp.limits;
             if pcp.high > limits.high_min {
                 let by_count = pcp.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
                 pcp.high = by_count.max(pcp.high - (pcp.high >> 3)).max(limits.high_min);
@@ -462,7 +527,8 @@ impl Mm {
 
 impl Pcp {
     /// Pages at which some go back now (`nr_pcp_high()`).
-    fn tuned_high(&mut self, limits: PcpLimits, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+    fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+        let limits = self.limits;
         let (least, most) = (limits.high_min, limits.high_max);
         self.high = self.high.clamp(least, most);
         let high = self.high;
@@ -492,7 +558,8 @@ impl Pcp {
     }
 
     /// Pages to give back once there are too many (`nr_pcp_free()`).
-    fn pages_to_free(&self, limits: PcpLimits, high: u32, free_high: bool) -> u32 {
+    fn pages_to_free(&self, high: u32, free_high: bool) -> u32 {
+        let limits = self.limits;
         if free_high {
             return self.count.min(limits.batch << BATCH_SCALE_MAX);
         }

@@ -1,5 +1,9 @@
 //! Tests that need a machine.
 
 mod boot;
+mod fallback;
 mod lists;
+mod paths;
 mod random;
+mod runs;
+mod watermarks;
