@@ -13,7 +13,7 @@ mod pageblock;
 mod pcp;
 mod slowpath;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod validate;
