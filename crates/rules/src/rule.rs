@@ -298,6 +298,27 @@ rule!(
     }
 );
 
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): 4.20.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: 6.12.
+        Split,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): 3.1.
+        Cluster,
+        /// Alone: 4.20.
+        OnePage,
+        /// Not at all, XFS has no `->writepage`: 6.12.
+        Never,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -362,6 +383,10 @@ pub struct Rules {
     pub migrate_young: MigrateYoung,
     /// Allocations after compaction backed off.
     pub compaction_withdrawn: CompactionWithdrawn,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
 }
 
 impl Rules {
@@ -398,6 +423,8 @@ impl Rules {
             oom_score: OomScore::Signed,
             migrate_young: MigrateYoung::Kept,
             compaction_withdrawn: CompactionWithdrawn::RaisePriority,
+            readahead_window: ReadaheadWindow::Split,
+            xfs_writepage: XfsWritepage::Never,
         }
     }
 }
