@@ -30,6 +30,8 @@ mod workingset;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod tests;
 
 pub use direct::DirectReclaim;
 pub use kswapd::{BalancePgdat, BoostSnapshot};
