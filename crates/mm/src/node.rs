@@ -96,6 +96,8 @@ pub struct Node {
     /// All zones of the machine in the order in which an allocation on this node tries them: this node's from the
     /// highest kind down, then those of the next nearest node (`ZONELIST_FALLBACK`).
     pub zonelist: Vec<ZoneId>,
+    /// First zone of the zonelist that a request may use, by the highest kind that it allows (`preferred_zoneref`).
+    pub preferred: [Option<ZoneId>; ZoneKind::COUNT],
     /// LRU lists.
     pub lruvec: Lruvec,
     /// kswapd.

@@ -38,6 +38,44 @@ impl Mm {
     /// The fast path: down to the low watermark, without reclaim. The frame comes back Held with its order.
     #[inline]
     pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        match self.alloc_quick(env, req) {
+            Some(pfn) => Some(pfn),
+            None => self.alloc_by_walk(env, req),
+        }
+    }
+
+    /// What the walk nearly always finds: the first zone is above its watermark, and the list of the requested type has a
+    /// block. Nothing changes if not.
+    #[inline]
+    fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        let (highest, order) = (gfp_zone(req.gfp), req.order);
+        let id = self.nodes[req.node.index()].preferred[highest as usize]?;
+        let zone = &mut self.zones[id.index()];
+        let tuned = self.rules.pcp_lists == PcpLists::AutoTuned && !zone.below_high;
+        let mark = if tuned { zone.watermarks.high } else { zone.watermarks.low };
+        let level = mark + zone.boost + zone.lowmem_reserve[highest as usize] + u64::from(order.pages() - 1);
+        let simple = zone.highatomic_reserved == 0 && !req.gfp.contains(Gfp::WRITE);
+        if zone.free_pages <= level || !simple || order.0 > 0 && !zone.has_block(order, false) {
+            return None;
+        }
+        let (kind, node) = (zone.kind, zone.node);
+        let wanted = self.gfp_migratetype(req.gfp);
+        let pfn = if pcp::allows(self.rules.pcp_lists, order) {
+            self.pop_pcp(env.cpu, id, order, wanted)?
+        } else {
+            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, wanted)?;
+            self.account_free(id, -i64::from(order.pages()));
+            self.charge(self.costs.alloc_buddy);
+            pfn
+        };
+        self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
+        self.count_numa(env.node, node, node);
+        Some(pfn)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_by_walk(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
         let walk = self.start_walk(req, req.gfp.contains(Gfp::WRITE))?;
         let flags = self.alloc_flags_nofragment(walk.preferred, req.gfp);
         self.walk_zones(env, walk, flags)
@@ -52,9 +90,9 @@ impl Mm {
     #[inline]
     fn start_walk(&self, req: AllocRequest, spread_dirty: bool) -> Option<Walk> {
         let highest = gfp_zone(req.gfp);
-        let zonelist = &self.nodes[req.node.index()].zonelist;
-        let first = zonelist.iter().position(|z| self.zones[z.index()].kind <= highest)?;
-        let preferred = zonelist[first];
+        let node = &self.nodes[req.node.index()];
+        let preferred = node.preferred[highest as usize]?;
+        let first = node.zonelist.iter().position(|&z| z == preferred)?;
         Some(Walk { req, highest, migratetype: self.gfp_migratetype(req.gfp), preferred, first, spread_dirty })
     }
 

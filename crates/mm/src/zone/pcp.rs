@@ -7,7 +7,7 @@
 //! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only, high = 6 x batch. `HighOrder` (5.13) adds orders 1
 //! to 3 and 9 and takes high from the low watermark. `AutoTuned` (6.7) lets high and batch follow the allocations.
 //! Abstracted: the lists are rings of frame numbers, not links in the frames. Batches under `HighOrder` grow by doubling
-//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would.
+//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would. An allocation that fails does not halve the free count.
 //! Omitted: a failed trylock; draining by the vmstat worker ([`Mm::decay_pcp`] is there for a caller with a timer).
 
 use rules::PcpLists;
@@ -211,8 +211,19 @@ impl Mm {
         }
     }
 
-    /// Takes a page off the CPU's list, which is refilled if empty (`rmqueue_pcplist()`). The page is Held.
+    /// Takes a page off the CPU's list if there is one. The page is Held.
     #[inline]
+    pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
+        let pcp = self.pcps.of(cpu, zone);
+        let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
+        pcp.count -= order.pages();
+        pcp.free_count >>= 1;
+        self.frames[pfn].set_kind(Kind::Held, order);
+        self.charge(self.costs.alloc_pcp);
+        Some(pfn)
+    }
+
+    /// Takes a page off the CPU's list, which is refilled if empty (`rmqueue_pcplist()`). The page is Held.
     pub(crate) fn rmqueue_pcplist(
         &mut self,
         cpu: CpuId,
@@ -221,35 +232,34 @@ impl Mm {
         migratetype: MigrateType,
         flags: AllocFlags,
     ) -> Option<Pfn> {
-        let index = list_index(order, migratetype);
-        let pcp = self.pcps.of(cpu, zone);
-        pcp.free_count >>= 1;
-        let mut popped = pcp.lists[index].pop_front();
-        if popped.is_none() {
-            self.refill_pcp(cpu, zone, order, migratetype, flags);
-            popped = self.pcps.of(cpu, zone).lists[index].pop_front();
+        if let Some(pfn) = self.pop_pcp(cpu, zone, order, migratetype) {
+            return Some(pfn);
         }
-        let pfn = popped?;
-        self.pcps.of(cpu, zone).count -= order.pages();
-        self.frames[pfn].set_kind(Kind::Held, order);
-        self.charge(self.costs.alloc_pcp);
-        Some(pfn)
+        self.refill_pcp(cpu, zone, order, migratetype, flags);
+        self.pop_pcp(cpu, zone, order, migratetype)
     }
 
     /// Moves a batch from the buddy lists to an empty list (`rmqueue_bulk()`).
-    #[cold]
-    #[inline(never)]
     fn refill_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType, flags: AllocFlags) {
-        let index = list_index(order, migratetype);
         let batch = self.refill_size(cpu, zone, order);
         let mut moved = 0;
         while moved < batch {
-            let Some(pfn) = self.rmqueue_buddy_lists(zone, order, migratetype, flags) else { break };
-            let frame = &mut self.frames[pfn];
-            frame.set_kind(Kind::Pcp, order);
-            frame.set_migratetype(migratetype);
-            self.pcps.of(cpu, zone).lists[index].push_back(pfn);
-            moved += 1;
+            let state = &mut self.zones[zone.index()];
+            let run = state.rmqueue_run(&mut self.frames, order, migratetype, batch - moved);
+            let (first, count) = match run {
+                Some(run) => run,
+                None => match self.rmqueue_buddy_lists(zone, order, migratetype, flags) {
+                    Some(pfn) => (pfn, 1),
+                    None => break,
+                },
+            };
+            let list = &mut self.pcps.of(cpu, zone).lists[list_index(order, migratetype)];
+            for n in 0..count {
+                let pfn = first.offset(n << order.0);
+                self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
+                list.push_back(pfn);
+            }
+            moved += count;
         }
         let pages = moved * order.pages();
         self.pcps.of(cpu, zone).count += pages;
@@ -290,9 +300,7 @@ impl Mm {
     pub(crate) fn free_to_pcp(&mut self, cpu: CpuId, zone: ZoneId, pfn: Pfn, order: Order, block: MigrateType) {
         // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
         let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
-        let frame = &mut self.frames[pfn];
-        frame.set_kind(Kind::Pcp, order);
-        frame.set_migratetype(block);
+        self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
         let limits = self.zones[zone.index()].pcp_limits;
         let pcp = self.pcps.of(cpu, zone);
@@ -333,6 +341,7 @@ impl Mm {
 
     /// Gives `count` pages back under the rule of 4.20: round robin over the three lists, one page more from each the
     /// longer no other list has any.
+    #[cold]
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
