@@ -40,7 +40,7 @@ impl Mm {
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
-        let stat = self.shrink_page_list(env, node, &isolated.pages, sc);
+        let stat = self.shrink_page_list(env, node, file, &isolated.pages, sc);
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_cost(node, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
