@@ -75,6 +75,8 @@ costs! {
     complete_bio = 1_500;
     /// Writeback bookkeeping of one page. Guess.
     writeback_page = 150;
+    /// Allocating blocks for a run of delayed pages, with its transaction. Guess.
+    allocate_extent = 3_000;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
     /// Creating one file: path walk, transaction, log. Source: XFS creates some 50 to 100 thousand files a second per core.

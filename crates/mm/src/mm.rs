@@ -85,6 +85,7 @@ impl Mm {
         mm.free_all_at_boot(layout);
         mm.setup_watermarks();
         mm.setup_slabs();
+        mm.setup_writeback();
         mm
     }
 

@@ -278,6 +278,27 @@ rule!(
     }
 );
 
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): 4.20.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: 6.12.
+        Split,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): 3.1.
+        Cluster,
+        /// Alone: 4.20.
+        OnePage,
+        /// Not at all, XFS has no `->writepage`: 6.12.
+        Never,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -338,6 +359,10 @@ pub struct Rules {
     pub page_table_stat: PageTableStat,
     /// Badness of who uses little.
     pub oom_score: OomScore,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
 }
 
 impl Rules {
@@ -372,6 +397,8 @@ impl Rules {
             xfs_reclaim: XfsReclaim::SkipDirty,
             page_table_stat: PageTableStat::AllButTop,
             oom_score: OomScore::Signed,
+            readahead_window: ReadaheadWindow::Split,
+            xfs_writepage: XfsWritepage::Never,
         }
     }
 }

@@ -305,7 +305,6 @@ impl Mm {
         let event =
             if env.task.kswapd { crate::stat::VmEvent::KswapdInodesteal } else { crate::stat::VmEvent::Pginodesteal };
         self.stat.count(event, pages);
-        self.slabs.reclaimed_pages += pages;
         self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
     }
 }
@@ -322,4 +321,3 @@ enum Verdict {
     /// Goes (`LRU_REMOVED`).
     Evict,
 }
-

@@ -122,8 +122,7 @@ impl Mm {
         let place = self.prepare_create(env, dir)?;
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let spec = self.vfs.fs_mut(fs).spec;
-        let objects =
-            [(CacheId::DENTRY, Gfp::KERNEL), (spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
+        let objects = [(CacheId::DENTRY, Gfp::KERNEL), (spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
         let [dentry, inode, extents] = self.vfs_alloc_all(env, objects)?;
         let mut log = [Obj::NONE; 2];
         if spec.kind == FsKind::Xfs {
