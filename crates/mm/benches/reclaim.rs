@@ -4,9 +4,10 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mm::reclaim::{ScanControl, ShrinkNode, Step};
-use mm::{AllocRequest, Costs, Env, Kind, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
+use mm::vfs::FsSpec;
+use mm::{AllocRequest, Costs, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{AnonStart, PcpLists, Rules, ScanBalance, ScanCounting, Tunables};
-use units::{CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
+use units::{Bytes, CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
 const ERAS: [&str; 2] = ["4.20", "6.12"];
 const NODE: NodeId = NodeId(0);
@@ -59,10 +60,11 @@ fn cached(name: &str, scattered: bool) -> Mm {
 }
 
 fn add(mm: &mut Mm, pfns: &[Pfn]) {
+    let fs = mm.vfs_mkfs(FsSpec::xfs(0, Bytes::gib(64)));
+    let root = mm.vfs_root(fs);
+    let file = mm.vfs_create(&env(), root).expect("memory is free").file;
     for (index, &pfn) in pfns.iter().enumerate() {
-        mm.frames[pfn].set_kind(Kind::File, Order(0));
-        mm.frames[pfn].index = index as u32;
-        mm.lru_add(&env(), pfn);
+        mm.pagecache_insert(&env(), pfn, file, index as u32).expect("memory is free");
     }
 }
 
@@ -87,7 +89,7 @@ fn clean_cache_scattered(bencher: Bencher, name: &str) {
 }
 
 #[divan::bench(args = ERAS, sample_count = 5, sample_size = 1)]
-fn lru_add(bencher: Bencher, name: &str) {
+fn insert_into_cache(bencher: Bencher, name: &str) {
     bencher.counter(ItemsCount::new(PAGES)).with_inputs(|| full(name, false)).bench_refs(|(mm, pfns)| add(mm, pfns));
 }
 

@@ -4,17 +4,20 @@ use rules::{
     AnonStart, BoostedSlab, KswapdZone, ProportionalReclaim, ReclaimForCompaction, ReclaimThrottle, Rules, ScanBalance,
     ScanCounting, SlabPressure, Tunables, WatermarkBoost,
 };
-use units::{CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
+use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
 use super::{BalancePgdat, DirectReclaim, Step, ThrottleReason};
 use crate::env::TaskFlags;
 use crate::stat::VmEvent;
+use crate::vfs::FsSpec;
 use crate::{AllocRequest, Costs, Effect, Env, Frame, Kind, LruList, MemoryLayout, Mm, NodeSpec, ZoneKind, ZoneSpan};
 
 pub(super) const NODE: NodeId = NodeId(0);
 /// First frame of the Normal zone; below it lies DMA32.
 pub(super) const NORMAL_START: u32 = 16_384;
 const NORMAL_PAGES: u32 = 65_536;
+/// Block device of the file system.
+pub(super) const DEVICE: u16 = 3;
 
 /// What 4.20 does, as far as reclaim is concerned.
 pub(super) fn rules_4_20() -> Rules {
@@ -56,14 +59,20 @@ pub(super) fn env(kswapd: bool) -> Env {
 pub(super) struct Machine {
     pub(super) mm: Mm,
     pub(super) env: Env,
+    /// The file that all page cache belongs to.
+    pub(super) file: FileId,
     names: Vec<(char, Pfn)>,
     next_index: u32,
 }
 
 impl Machine {
     pub(super) fn new(rules: Rules) -> Machine {
-        let mm = Mm::new(&layout(), rules, Tunables::default(), Costs::default());
-        Machine { mm, env: env(true), names: Vec::new(), next_index: 0 }
+        let mut mm = Mm::new(&layout(), rules, Tunables::default(), Costs::default());
+        let env = env(true);
+        let fs = mm.vfs_mkfs(FsSpec::xfs(DEVICE, Bytes::gib(4)));
+        let root = mm.vfs_root(fs);
+        let file = mm.vfs_create(&env, root).expect("memory is plentiful").file;
+        Machine { mm, env, file, names: Vec::new(), next_index: 0 }
     }
 
     /// Adds pages of a kind to the lists that `flags` name; the last one is the most recent.
@@ -82,14 +91,26 @@ impl Machine {
     /// Adds one page without a name; `None` once the fast path has nothing left.
     pub(super) fn add_page(&mut self, kind: Kind, flags: u32, gfp: Gfp) -> Option<Pfn> {
         let request = AllocRequest { gfp, order: Order(0), node: NODE };
-        let pfn = self.mm.alloc_pages(&self.env, request)?;
-        let frame = &mut self.mm.frames[pfn];
-        frame.set_kind(kind, Order(0));
-        frame.owner = FileId(0).0;
-        frame.index = self.next_index;
+        let (mm, env) = (&mut self.mm, &self.env);
+        let pfn = mm.alloc_pages(env, request)?;
+        if kind == Kind::Anon {
+            let frame = &mut mm.frames[pfn];
+            frame.set_kind(kind, Order(0));
+            frame.set(flags | Frame::SWAPBACKED);
+            mm.lru_add(env, pfn);
+            return Some(pfn);
+        }
+        if mm.pagecache_insert(env, pfn, self.file, self.next_index).is_err() {
+            mm.free_pages(env, pfn, Order(0));
+            return None;
+        }
         self.next_index += 1;
-        frame.set(flags | if kind == Kind::Anon { Frame::SWAPBACKED } else { 0 });
-        self.mm.lru_add(&self.env, pfn);
+        if flags & Frame::ACTIVE != 0 {
+            mm.lru_del(pfn);
+            mm.frames[pfn].set(flags);
+            mm.lru_add(env, pfn);
+        }
+        mm.frames[pfn].set(flags);
         Some(pfn)
     }
 

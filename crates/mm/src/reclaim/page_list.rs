@@ -17,13 +17,14 @@
 //! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
 //! `VM_LOCKED`.
 
-use rules::{AnonStart, ReclaimThrottle, ScanCounting};
+use rules::{AnonStart, ReclaimThrottle, ScanCounting, XfsWritepage};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::ScanControl;
 use super::isolate::Batch;
 use super::lru::{End, is_file_lru};
 use crate::stat::{NodeStat, VmEvent};
+use crate::vfs::FsKind;
 use crate::{Env, Frame, Kind, Mm};
 
 /// What a batch met, and what came of it.
@@ -318,7 +319,7 @@ impl Mm {
             if frame.kind() == Kind::File { self.pageout_file(env, pfn) } else { self.pageout_anon(env, pfn) };
         if !started {
             self.frames[pfn].clear(Frame::RECLAIM);
-            return Some(Fate::Activate);
+            return Some(self.writepage_refused(node, pfn));
         }
         stat.pageout += 1;
         self.stat.node_add(node, NodeStat::VmscanWrite, 1);
@@ -328,6 +329,18 @@ impl Mm {
         }
         frame.clear(Frame::RECLAIM);
         None
+    }
+
+    /// A page that its owner did not write: it stays, dirty as it was; where there is no `->writepage` at all, it is
+    /// active.
+    fn writepage_refused(&mut self, node: NodeId, pfn: Pfn) -> Fate {
+        let frame = &self.frames[pfn];
+        let file = frame.kind() == Kind::File;
+        if file && self.rules.xfs_writepage == XfsWritepage::Never && self.fs_kind(FileId(frame.owner)) == FsKind::Xfs {
+            return Fate::Activate;
+        }
+        self.stat.node_add(node, NodeStat::VmscanWrite, i64::from(file));
+        Fate::Keep
     }
 
     /// Takes a clean, unmapped page from its owner.
