@@ -10,7 +10,7 @@ use units::{Gfp, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use super::*;
 use crate::zone::testing::{env, one_zone, take};
-use crate::zone::{AllocFlags, PcpLimits, Wmark};
+use crate::zone::{AllocFlags, Wmark};
 use crate::{Env, Frame, Kind, MigrateType, Mm, ZoneKind};
 
 const ZONE: ZoneId = ZoneId(0);
@@ -57,7 +57,9 @@ fn zone_of_cells(cells: &[Cell], rules: Rules) -> Mm {
     let mut mm = one_zone(cells.len() as u32 / BLOCK, rules);
     while take(&mut mm, MigrateType::Movable, 0).is_some() {}
     // As on a zone of a gigabyte or more: freed pages wait on the CPU's list and do not merge under the scanner.
-    mm.zones[0].pcp_limits = PcpLimits { batch: 31, high_min: 186, high_max: 186 };
+    let managed = std::mem::replace(&mut mm.zones[0].managed, 1 << 18);
+    mm.setup_pcp_limits();
+    mm.zones[0].managed = managed;
     let env = env(0);
     for (at, cell) in cells.iter().enumerate() {
         let pfn = Pfn(at as u32);

@@ -141,11 +141,12 @@ fn kswapd_sleeps_on_while_a_zone_is_balanced_and_none_is_boosted() {
 fn a_request_that_cannot_reclaim_wakes_kcompactd_where_kswapd_is_not_needed() {
     let mut mm = one_zone(8, rules_4_20());
     mm.wakeup_kswapd(ZoneId(0), Gfp::KSWAPD_RECLAIM, Order(9), ZoneKind::Normal);
-    let mut effects = Vec::new();
-    mm.effects.take_into(&mut effects);
-    assert_eq!(effects, [Effect::WakeKcompactd(NodeId(0), Order(9))]);
-    mm.wakeup_kswapd(ZoneId(0), Gfp::KERNEL, Order(9), ZoneKind::Normal);
+    // It is asked, and not woken while a block of that order is free.
+    assert_eq!(mm.nodes[0].kcompactd.max_order, Order(9));
     assert!(mm.effects.is_empty());
+    mm.nodes[0].kcompactd.max_order = Order(0);
+    mm.wakeup_kswapd(ZoneId(0), Gfp::KERNEL, Order(9), ZoneKind::Normal);
+    assert_eq!(mm.nodes[0].kcompactd.max_order, Order(0));
 }
 
 #[test]
