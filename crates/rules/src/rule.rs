@@ -125,7 +125,8 @@ rule!(
     CompactionSearch {
         /// Both scanners move linearly: until 5.0.
         Linear,
-        /// The free lists are searched first: `fast_find_migrateblock`, `fast_isolate_freepages`; since 5.1.
+        /// The free lists are searched first: `fast_find_migrateblock`, `fast_isolate_freepages`; since 5.1. Not
+        /// written yet: the search is linear under this rule too, only a run's end follows 5.1.
         FreeLists,
     }
 );

@@ -32,6 +32,9 @@ mod run;
 mod scanner;
 mod skip;
 mod suitable;
+#[cfg(test)]
+mod tests;
+mod validate;
 
 pub use control::{CompactControl, Compactor, MigrateMode};
 pub use direct::DirectCompaction;

@@ -13,7 +13,7 @@ mod pageblock;
 mod pcp;
 mod slowpath;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -24,6 +24,7 @@ pub use balance::MAX_RECLAIM_RETRIES;
 pub use flags::gfp_zone;
 pub use pageblock::PageBlocks;
 pub use pcp::Pcps;
+pub use crate::compaction::CompactPriority;
 pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
 
 use units::{NodeId, Order, Pfn, ZoneId};
