@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use rules::{ReadaheadWindow, Rules};
-use units::{Bytes, FileId, Nanos, Order, Pfn};
+use units::{Bytes, FileId, Gfp, Nanos, Order, Pfn};
 
 use super::{ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::{machine, on, rules_4_20};
 use crate::vfs::{DirId, FsSpec, Need};
-use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
+use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Frame, Mm};
 
 pub(crate) struct Rig {
     pub(crate) mm: Mm,
@@ -94,8 +94,9 @@ impl Rig {
     }
 
     pub(crate) fn write(&mut self, file: FileId, index: u32) -> bool {
+        let mut hand = None;
         loop {
-            match self.mm.write_page(&self.env, file, index, &mut None) {
+            match self.mm.write_page(&self.env, file, index, &mut hand) {
                 WriteStop::Done { dirtied } => {
                     self.collect();
                     return dirtied;
@@ -103,6 +104,12 @@ impl Rig {
                 WriteStop::Wait(_) => {
                     self.collect();
                     assert!(self.complete_one());
+                }
+                WriteStop::Need(Need::Page(req)) => {
+                    // The slow path does not spread dirty pages.
+                    let req = AllocRequest { gfp: req.gfp.without(Gfp::WRITE), ..req };
+                    hand = self.mm.alloc_pages(&self.env, req);
+                    assert!(hand.is_some(), "memory is plentiful");
                 }
                 WriteStop::Need(need) => panic!("{need:?}"),
             }

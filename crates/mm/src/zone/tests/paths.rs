@@ -156,7 +156,7 @@ fn a_request_that_cannot_reclaim_wakes_kcompactd_where_kswapd_is_hopeless() {
     assert_eq!(mm.nodes[0].kcompactd.max_order, Order(9));
     let mut effects = Vec::new();
     mm.effects.take_into(&mut effects);
-    assert_eq!(effects.len(), 1, "{effects:?}");
+    assert_eq!(effects, [Effect::WakeKcompactd(NodeId(0), Order(9))]);
 }
 
 #[test]
