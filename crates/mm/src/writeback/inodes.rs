@@ -27,7 +27,7 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 40 bytes.
+/// An inode with dirty pages or pages under writeback; 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
     /// When it became dirty (`dirtied_when`).
@@ -213,8 +213,8 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_40_bytes() {
-        assert_eq!(size_of::<Record>(), 40);
+    fn a_record_takes_32_bytes() {
+        assert_eq!(size_of::<Record>(), 32);
     }
 
     #[test]
