@@ -73,7 +73,7 @@ impl Mm {
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             swap: Swap::default(),
             writeback: Writeback::default(),
-            reclaim: Reclaim::new(layout.nodes.len()),
+            reclaim: Reclaim::new(layout.nodes.len(), layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             trace: Trace::default(),
             effects: Effects::default(),

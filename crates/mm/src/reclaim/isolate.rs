@@ -47,10 +47,14 @@ impl Mm {
         let mut taken_by_kind = [0; ZoneKind::COUNT];
         let mut skipped_by_kind = [0; ZoneKind::COUNT];
         let mut pages = Batch::new();
+        let (mut last_zone, mut kind) = (None, ZoneKind::Dma);
         while scan < u64::from(nr_to_scan) && taken < u64::from(nr_to_scan) && left_on_list > 0 {
             left_on_list -= 1;
             let pfn = lru.back();
-            let kind = self.zones[self.blocks.zone_of(pfn).index()].kind;
+            let zone = self.blocks.zone_of(pfn);
+            if last_zone != Some(zone) {
+                (last_zone, kind) = (Some(zone), self.zones[zone.index()].kind);
+            }
             lru.remove(&mut self.frames, pfn);
             let frame = &mut self.frames[pfn];
             let nr_pages = u64::from(frame.nr_pages());
