@@ -2,6 +2,8 @@
 
 use units::{FileId, NodeId, Order, Pfn};
 
+use crate::reclaim::ThrottleReason;
+
 /// Why the flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WakeFlusher {
@@ -62,6 +64,8 @@ pub enum Effect {
     Submit(Bio),
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
+    /// Wake the reclaimers of a node that were throttled for this reason.
+    WakeThrottled(NodeId, ThrottleReason),
 }
 
 /// Everything that is to be done, in order.

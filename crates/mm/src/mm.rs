@@ -5,13 +5,14 @@ use units::{NodeId, Pfn, ZoneId};
 
 use crate::anon::Spaces;
 use crate::pagecache::PageCache;
+use crate::reclaim::Reclaim;
 use crate::slab::Slabs;
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::trace::Trace;
 use crate::vfs::Vfs;
 use crate::writeback::Writeback;
-use crate::zone::{PageBlocks, Zone};
+use crate::zone::{PageBlocks, Pcps, Zone};
 use crate::{Costs, Effects, Frames, MemoryLayout, Node};
 
 /// All memory of a machine.
@@ -22,6 +23,8 @@ pub struct Mm {
     pub blocks: PageBlocks,
     /// Zones, in the order of their start.
     pub zones: Vec<Zone>,
+    /// Per-CPU page lists.
+    pub pcps: Pcps,
     /// Nodes.
     pub nodes: Vec<Node>,
     /// Inodes, dentries and file system metadata.
@@ -36,6 +39,8 @@ pub struct Mm {
     pub swap: Swap,
     /// Dirty limits and bandwidth estimates.
     pub writeback: Writeback,
+    /// What reclaim remembers between passes.
+    pub reclaim: Reclaim,
     /// Counters.
     pub stat: VmStat,
     /// Tracepoints.
@@ -60,6 +65,7 @@ impl Mm {
             frames: Frames::new(layout.end_pfn()),
             blocks: PageBlocks::new(layout),
             zones: Zone::all(layout),
+            pcps: Pcps::new(layout),
             nodes: Node::all(layout),
             vfs: Vfs::default(),
             pagecache: PageCache::default(),
@@ -67,6 +73,7 @@ impl Mm {
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             swap: Swap::default(),
             writeback: Writeback::default(),
+            reclaim: Reclaim::new(layout.nodes.len()),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             trace: Trace::default(),
             effects: Effects::default(),
@@ -77,6 +84,7 @@ impl Mm {
         };
         mm.free_all_at_boot(layout);
         mm.setup_watermarks();
+        mm.setup_slabs();
         mm
     }
 

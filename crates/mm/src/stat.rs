@@ -77,6 +77,7 @@ items!(
         Written = "nr_written",
         KernelMisc = "nr_kernel_misc_reclaimable",
         SwapCached = "nr_swapcached",
+        ThrottledWritten = "nr_throttled_written",
     }
 );
 items!(
@@ -90,6 +91,7 @@ items!(
         Pgactivate = "pgactivate",
         Pgdeactivate = "pgdeactivate",
         Pglazyfree = "pglazyfree",
+        Pglazyfreed = "pglazyfreed",
         Pgfault = "pgfault",
         Pgmajfault = "pgmajfault",
         Pgrefill = "pgrefill",

@@ -69,6 +69,44 @@ rule!(
         Priority,
         /// The same, but at least one batch while anything is freeable: 172b06c32b94 (4.19) to 5.0.
         PriorityAtLeastBatch,
+        /// `Priority`, and work put off earlier is taken up by `nr >> priority` too: since 5.13.
+        PriorityAndDeferred,
+    }
+);
+rule!(
+    /// What the reclaim counters count of a huge page, and of a mapped one.
+    ScanCounting {
+        /// One for each entry of a list, two in `nr_scanned` if it is mapped or in the swap cache: until 5.2.
+        Entries,
+        /// Base pages: since 5.3.
+        BasePages,
+    }
+);
+rule!(
+    /// How long reclaim for a high-order request goes on in one node (`should_continue_reclaim()`).
+    ReclaimForCompaction {
+        /// Until enough was reclaimed or nothing more is; `__GFP_RETRY_MAYFAIL` scans the whole list: until 5.3.
+        UntilGapReclaimed,
+        /// While there is progress and the inactive lists hold more than the gap: since 5.4.
+        WhileProgress,
+    }
+);
+rule!(
+    /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
+    ProportionalReclaim {
+        /// Scans its share to the end, however much that reclaims: until 6.0.
+        ScanRest,
+        /// Stops after the next round: since f53af4285d77 (6.1).
+        StopAtTarget,
+    }
+);
+rule!(
+    /// Which zones kswapd balances when it goes round again without having been asked.
+    KswapdZone {
+        /// The lowest zone only, and so it falls asleep though the node is short: until 5.1.
+        LowestUnlessAsked,
+        /// Those of its last run: since dffcac2cb88e (5.2).
+        KeepPrevious,
     }
 );
 rule!(
@@ -125,6 +163,101 @@ rule!(
         RefaultCost,
     }
 );
+rule!(
+    /// Whether the free lists always agree with the type of the pageblock.
+    FreeListTypes {
+        /// A steal moves a block's free pages to the requested type even where the block keeps its type; a page on a
+        /// per-CPU list keeps the type it had when it was freed: until 6.9.
+        Loose,
+        /// A free page is on the list of its pageblock's type; a fallback claims a whole block or takes the smallest
+        /// page: since e0932b6c1f94 (6.10) and c2f6ea38fc1b (6.15, and stable 6.12).
+        Strict,
+    }
+);
+rule!(
+    /// Which end of a free list memory goes to that is given at boot or moved to another type.
+    FreeListEnd {
+        /// The head, so that the highest addresses are used first after boot: until 5.9.
+        Head,
+        /// The tail: since 7fef431be9c9 and 293ffa5ebb9c (5.10).
+        Tail,
+    }
+);
+rule!(
+    /// Who may use the memory below the min watermark.
+    AllocReserves {
+        /// `ALLOC_HARDER` for atomic requests, a quarter of the reserve beyond the half of `__GFP_HIGH`: until 6.3.
+        Harder,
+        /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4).
+        NonBlocking,
+    }
+);
+rule!(
+    /// How many pageblocks high-order atomic allocations reserve, and what a watermark check holds back for them.
+    HighAtomicReserve {
+        /// One percent of the zone and a block more; all reserved pages are held back, free or not: until 6.6.
+        OnePercentAndBlock,
+        /// One percent rounded up to a block, none if that is less than a block (6.7); only free ones are held back
+        /// (c928807f6f6b, 6.13 and stable 6.12).
+        OnePercent,
+    }
+);
+rule!(
+    /// When a boost is not raised or not looked at.
+    BoostGuards {
+        /// Always raised and respected: 5.0 to 5.6.
+        None,
+        /// Not raised in zones of less than four pageblocks (14f69140ff9c, 5.7); `__GFP_HIGH` order-0 requests look at
+        /// the min watermark without boost (f80b08fc4453, 5.9).
+        SmallZonesAndAtomic,
+    }
+);
+rule!(
+    /// Upper limit of the computed `min_free_kbytes`.
+    MinFreeLimit {
+        /// 64 MiB: until 5.7.
+        Mib64,
+        /// 256 MiB: since ee8eb9a5fe86 (5.8).
+        Mib256,
+    }
+);
+
+rule!(
+    /// What SLUB gives up when no order of slab holds enough objects with little waste.
+    SlabOrder {
+        /// Objects, one by one, with waste up to 1/4: until 6.6.
+        FewerObjects,
+        /// Waste, up to 1/2: since 6.7.
+        MoreWaste,
+    }
+);
+rule!(
+    /// What limits the partial slabs that a CPU keeps.
+    CpuPartial {
+        /// Free objects in them when they were put there: until 5.15.
+        Objects,
+        /// Their number: since b47291ef02b0 (5.16).
+        Slabs,
+    }
+);
+rule!(
+    /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
+    StructSizes {
+        /// 4.20.
+        Linux420,
+        /// 6.12.
+        Linux612,
+    }
+);
+rule!(
+    /// What reclaim of an XFS inode does when its last change is not on disk.
+    XfsReclaim {
+        /// Writes the inode's cluster and frees it: until 5.8.
+        FlushDirty,
+        /// Leaves it for later and asks the log to push: since 4d0bab3a4468 (5.9).
+        SkipDirty,
+    }
+);
 
 rule!(
     /// Which page tables `nr_page_table_pages` counts.
@@ -177,6 +310,34 @@ pub struct Rules {
     pub page_table_stat: PageTableStat,
     /// Badness of who uses little.
     pub oom_score: OomScore,
+    /// What reclaim counts.
+    pub scan_counting: ScanCounting,
+    /// End of reclaim for compaction.
+    pub reclaim_for_compaction: ReclaimForCompaction,
+    /// Reclaim beyond the target.
+    pub proportional_reclaim: ProportionalReclaim,
+    /// Zones of a kswapd that nobody asked.
+    pub kswapd_zone: KswapdZone,
+    /// Types of free lists and pageblocks.
+    pub free_list_types: FreeListTypes,
+    /// End of a free list.
+    pub free_list_end: FreeListEnd,
+    /// Use of the reserves.
+    pub alloc_reserves: AllocReserves,
+    /// Reserve for high-order atomic allocations.
+    pub highatomic_reserve: HighAtomicReserve,
+    /// Exceptions from the boost.
+    pub boost_guards: BoostGuards,
+    /// Limit of the computed reserve.
+    pub min_free_limit: MinFreeLimit,
+    /// Order of slabs.
+    pub slab_order: SlabOrder,
+    /// Partial slabs of a CPU.
+    pub cpu_partial: CpuPartial,
+    /// Sizes of the kernel's structures.
+    pub struct_sizes: StructSizes,
+    /// XFS inodes whose last change is not on disk.
+    pub xfs_reclaim: XfsReclaim,
 }
 
 impl Rules {
@@ -188,7 +349,7 @@ impl Rules {
             boosted_slab: BoostedSlab::Shrink,
             pcp_lists: PcpLists::AutoTuned,
             inode_reclaim: InodeReclaim::NotOnLru,
-            slab_pressure: SlabPressure::Priority,
+            slab_pressure: SlabPressure::PriorityAndDeferred,
             thp_node: ThpNode::LocalThenAny,
             compaction_search: CompactionSearch::FreeLists,
             reclaim_throttle: ReclaimThrottle::Reasons,
@@ -197,6 +358,20 @@ impl Rules {
             scan_balance: ScanBalance::RefaultCost,
             page_table_stat: PageTableStat::AllButTop,
             oom_score: OomScore::Signed,
+            scan_counting: ScanCounting::BasePages,
+            reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
+            proportional_reclaim: ProportionalReclaim::StopAtTarget,
+            kswapd_zone: KswapdZone::KeepPrevious,
+            free_list_types: FreeListTypes::Strict,
+            free_list_end: FreeListEnd::Tail,
+            alloc_reserves: AllocReserves::NonBlocking,
+            highatomic_reserve: HighAtomicReserve::OnePercent,
+            boost_guards: BoostGuards::SmallZonesAndAtomic,
+            min_free_limit: MinFreeLimit::Mib256,
+            slab_order: SlabOrder::MoreWaste,
+            cpu_partial: CpuPartial::Slabs,
+            struct_sizes: StructSizes::Linux612,
+            xfs_reclaim: XfsReclaim::SkipDirty,
         }
     }
 }

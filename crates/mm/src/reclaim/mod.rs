@@ -1,1 +1,68 @@
 //! Reclaim: LRU lists, the scan, workingset detection and the shrinkers.
+//!
+//! Two steppers do the work of the two who reclaim: [`BalancePgdat`] that of kswapd, [`DirectReclaim`] that of a task
+//! whose allocation found too little. Both drive a [`ShrinkNode`], which handles one batch of at most
+//! [`SWAP_CLUSTER_MAX`] list entries, or one batch of a shrinker, in a step. Their caller sleeps when told to and
+//! gives up the CPU in between; everything that a pass remembers is in the stepper.
+//!
+//! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
+//! other task ever sees a page that reclaim holds).
+//! Omitted: memory cgroups, `vmpressure`, laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
+//! active.
+
+mod accessed;
+mod active;
+mod balance;
+mod compaction_ready;
+mod direct;
+mod inactive;
+mod isolate;
+mod kswapd;
+mod kswapd_sleep;
+mod lru;
+mod node;
+mod page_list;
+mod scan_control;
+mod shrinker;
+mod throttle;
+mod validate;
+mod workingset;
+
+#[cfg(test)]
+mod fixture;
+
+pub use direct::DirectReclaim;
+pub use kswapd::{BalancePgdat, BoostSnapshot};
+pub use kswapd_sleep::KswapdRequest;
+pub use node::{ShrinkNode, Step};
+pub use scan_control::{NodeScan, ScanControl};
+pub use throttle::ThrottleReason;
+
+use throttle::NodeThrottle;
+
+/// Priority of the first pass: `size >> 12` of each list is scanned (`DEF_PRIORITY`, include/linux/mmzone.h).
+pub const DEF_PRIORITY: i8 = 12;
+/// List entries in a batch, and pages that a direct reclaimer wants (`SWAP_CLUSTER_MAX`, include/linux/swap.h).
+pub const SWAP_CLUSTER_MAX: u32 = 32;
+
+/// What reclaim remembers between passes.
+#[derive(Debug)]
+pub struct Reclaim {
+    /// Objects that each shrinker left unscanned, by node (`shrinker->nr_deferred`).
+    deferred: Vec<shrinker::Deferred>,
+    /// Reclaimers that wait, by node.
+    throttle: Vec<NodeThrottle>,
+    /// Devices whose write queue is congested (`bdi_write_congested()`), by device number.
+    congested: Vec<bool>,
+}
+
+impl Reclaim {
+    /// Nothing put off, nobody waiting.
+    pub fn new(nr_nodes: usize) -> Reclaim {
+        Reclaim {
+            deferred: vec![shrinker::Deferred::default(); nr_nodes],
+            throttle: vec![NodeThrottle::default(); nr_nodes],
+            congested: Vec::new(),
+        }
+    }
+}

@@ -1,14 +1,42 @@
 //! Inodes, dentries and file system metadata in memory, and their shrinkers.
+//!
+//! Rule: a file on disk (a [`FileId`]) has an inode and a dentry in memory from its first use until shrinkers take
+//! them. The dentry keeps the inode; an unused dentry is on the LRU of its node, and when it goes the inode is put on
+//! the LRU of its own. An inode that XFS evicts is reclaimable, and freed by the same shrinker or every 5 seconds.
+//! Source: fs/dcache.c, fs/inode.c, fs/super.c, fs/xfs/xfs_icache.c, fs/xfs/xfs_buf.c, 4.20 and 6.12.
+//! Abstracted: names (a file is what it is from creation to unlink); one superblock shrinker for all file systems;
+//! who waits for a metadata read (a second reader of the same block does not).
+//! Omitted: hard links, rename, rmdir, quotas, attributes, the log's own I/O, ENOSPC, a root directory's objects
+//! in memory, log items of files that were not created in the run, references that writeback takes.
 
-use units::FileId;
+mod buffer;
+mod check;
+mod dentry;
+mod disk;
+mod inode;
+mod lru;
+mod namespace;
+mod shrink;
+mod spec;
+#[cfg(test)]
+mod tests;
 
-use crate::slab::CacheId;
+use std::collections::BTreeMap;
+
+use units::{FileId, Pfn};
+
+use crate::slab::{CacheId, Obj};
 use crate::{AllocRequest, Bio};
+use buffer::Buffer;
+use disk::{FileExtent, Fs};
+use lru::{Link, Linked, Lru, NONE};
+pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
+pub use spec::{FsKind, FsSpec};
 
 /// What an operation lacks before it can go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// A page for the caller's own use.
+    /// A page for the caller's own use; from a vfs operation: allocate it, give it to `vfs_add_page`, repeat.
     Page(AllocRequest),
     /// A page for a slab cache: allocate it, give it to `slab_add_page`, repeat.
     Slab(CacheId, AllocRequest),
@@ -16,33 +44,14 @@ pub enum Need {
     Read(Bio),
 }
 
-/// What can be shrunk.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum ShrinkerId {
-    /// Unused dentries.
-    Dentry,
-    /// Unused inodes.
-    Inode,
-    /// XFS inodes that the VFS has let go.
-    XfsInode,
-    /// XFS metadata buffers.
-    XfsBuf,
-    /// Radix tree nodes that hold only shadow entries.
-    ShadowNodes,
-}
-
 /// What one call of a shrinker did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scanned {
-    /// Objects looked at.
+    /// Objects looked at; none is `SHRINK_STOP`.
     pub scanned: u64,
     /// Objects freed.
     pub freed: u64,
 }
-
-/// Inodes, dentries and metadata of all file systems.
-#[derive(Debug, Default)]
-pub struct Vfs {}
 
 /// A directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,3 +74,231 @@ pub struct Extent {
 
 /// A file as a caller names it.
 pub type File = FileId;
+
+/// An open file (`struct file`); given back to `vfs_close`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handle {
+    /// The file.
+    pub file: FileId,
+    filp: Obj,
+}
+
+/// Which link of a [`FileRec`] a list runs through.
+const DENTRIES: usize = 0;
+const INODES: usize = 1;
+
+/// One file: on disk, and what is in memory of it. 64 bytes, one cache line.
+#[derive(Clone, Copy, Debug)]
+struct FileRec {
+    /// In memory: the dentry, the inode, its log item, the item's log vector, the extent records.
+    dentry: Obj,
+    inode: Obj,
+    ili: Obj,
+    log_vector: Obj,
+    extents: Obj,
+    links: [Link; 2],
+    /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
+    size: u32,
+    parent: DirId,
+    /// Place of its name in the parent.
+    dirent: u32,
+    /// Inode number.
+    ino: u32,
+    /// First block of the first extent, from page 0, and its length.
+    block: u32,
+    blocks: u32,
+    /// Open files; with the children in memory, the dentry's reference count.
+    opens: u16,
+    flags: u16,
+}
+
+impl FileRec {
+    /// Is a directory.
+    const DIR: u16 = 1 << 0;
+    /// Its dentry is on an LRU list; referenced since last looked at.
+    const DENTRY_LRU: u16 = 1 << 1;
+    const DENTRY_REF: u16 = 1 << 2;
+    /// Its inode is on an LRU list; referenced since last looked at.
+    const INODE_LRU: u16 = 1 << 3;
+    const INODE_REF: u16 = 1 << 4;
+    /// Has dirty pages.
+    const DIRTY: u16 = 1 << 5;
+    /// The VFS has let the inode go; XFS has not freed it yet.
+    const RECLAIMABLE: u16 = 1 << 6;
+    /// Has no name any more.
+    const UNLINKED: u16 = 1 << 7;
+    /// Has extents beside the first.
+    const MORE_EXTENTS: u16 = 1 << 8;
+    /// The record is in use.
+    const LIVE: u16 = 1 << 9;
+    /// Root of its file system: always in memory.
+    const ROOT: u16 = 1 << 10;
+    /// Unlinked while open: the dentry goes with the last close instead of staying as a negative one.
+    const UNHASHED: u16 = 1 << 11;
+    /// Its inode is being evicted (`I_FREEING`).
+    const FREEING: u16 = 1 << 12;
+
+    const UNUSED: FileRec = FileRec {
+        dentry: Obj::NONE,
+        inode: Obj::NONE,
+        ili: Obj::NONE,
+        log_vector: Obj::NONE,
+        extents: Obj::NONE,
+        links: [Link::NONE; 2],
+        size: NONE,
+        parent: DirId(NONE),
+        dirent: NONE,
+        ino: NONE,
+        block: 0,
+        blocks: 0,
+        opens: 0,
+        flags: 0,
+    };
+
+    #[inline]
+    fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Linked for FileRec {
+    #[inline]
+    fn link(&self, n: usize) -> Link {
+        self.links[n]
+    }
+    #[inline]
+    fn link_mut(&mut self, n: usize) -> &mut Link {
+        &mut self.links[n]
+    }
+}
+
+/// One block of a directory.
+#[derive(Clone, Copy, Debug)]
+struct DirBlock {
+    block: u32,
+    /// Its buffer in memory.
+    buffer: u32,
+    /// New: nothing is on disk to be read.
+    fresh: bool,
+    dirty: bool,
+}
+
+/// One directory.
+#[derive(Debug)]
+struct Dir {
+    fs: FsId,
+    file: FileId,
+    /// Allocation group of its files.
+    ag: u32,
+    /// Dentries in memory below it.
+    children: u32,
+    /// Places for names used so far, and those that are free again.
+    dirents: u32,
+    free_dirents: Vec<u32>,
+    blocks: Vec<DirBlock>,
+}
+
+/// Inodes, dentries and metadata of all file systems.
+#[derive(Debug, Default)]
+pub struct Vfs {
+    files: Vec<FileRec>,
+    unused_file: Option<u32>,
+    more_extents: BTreeMap<u32, Vec<FileExtent>>,
+    dirs: Vec<Dir>,
+    fs: Vec<Fs>,
+    buffers: Vec<Buffer>,
+    unused_buffers: Vec<u32>,
+    /// Pages that callers gave for buffers.
+    spare_pages: Vec<Pfn>,
+    dentry_lru: Vec<Lru<DENTRIES>>,
+    inode_lru: Vec<Lru<INODES>>,
+    buffer_lru: Vec<Lru<0>>,
+    /// Evicted XFS inodes, oldest first.
+    reclaimable: Option<Lru<INODES>>,
+    nr_dentries: u64,
+    nr_inodes: u64,
+}
+
+impl Vfs {
+    /// Dentries in memory, negative ones included, and inodes in memory, reclaimable ones included.
+    pub fn cached(&self) -> (u64, u64) {
+        (self.nr_dentries, self.nr_inodes)
+    }
+
+    /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
+    pub fn unused_dentries(&self) -> u64 {
+        self.dentry_lru.iter().map(|l| u64::from(l.len())).sum()
+    }
+
+    /// Inodes on LRU lists.
+    pub fn unused_inodes(&self) -> u64 {
+        self.inode_lru.iter().map(|l| u64::from(l.len())).sum()
+    }
+
+    /// Evicted XFS inodes that are not freed yet.
+    pub fn reclaimable_inodes(&self) -> u64 {
+        self.reclaimable.map_or(0, |l| u64::from(l.len()))
+    }
+
+    /// Metadata buffers in memory.
+    pub fn buffers(&self) -> usize {
+        self.buffers.len() - self.unused_buffers.len()
+    }
+
+    /// Host bytes that all tables occupy.
+    pub fn host_bytes(&self) -> usize {
+        let dirs: usize = self.dirs.iter().map(|d| d.blocks.capacity() * size_of::<DirBlock>()).sum();
+        let chunks: usize = self.fs.iter().map(Fs::host_bytes).sum();
+        self.files.capacity() * size_of::<FileRec>() + self.buffers.capacity() * size_of::<Buffer>() + dirs + chunks
+    }
+
+    fn rec(&self, file: FileId) -> &FileRec {
+        &self.files[file.index()]
+    }
+
+    fn rec_mut(&mut self, file: FileId) -> &mut FileRec {
+        &mut self.files[file.index()]
+    }
+
+    fn dir_of(&self, file: FileId) -> Option<&Dir> {
+        let rec = self.rec(file);
+        rec.has(FileRec::DIR).then(|| &self.dirs[rec.size as usize])
+    }
+
+    fn fs_of(&self, file: FileId) -> FsId {
+        self.dirs[self.rec(file).parent.0 as usize].fs
+    }
+
+    fn spec_of(&self, file: FileId) -> &FsSpec {
+        &self.fs[self.fs_of(file).0 as usize].spec
+    }
+
+    /// Makes a record for a new file.
+    fn new_file(&mut self, rec: FileRec) -> FileId {
+        let rec = FileRec { flags: rec.flags | FileRec::LIVE, ..rec };
+        match self.unused_file {
+            Some(id) => {
+                let next = self.files[id as usize].size;
+                self.unused_file = (next != NONE).then_some(next);
+                self.files[id as usize] = rec;
+                FileId(id)
+            }
+            None => {
+                self.files.push(rec);
+                FileId(self.files.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Gives the record of an unlinked file back once nothing of it is in memory.
+    fn release_file(&mut self, file: FileId) {
+        let rec = self.rec(file);
+        if !rec.has(FileRec::UNLINKED) || rec.dentry.is_some() || rec.inode.is_some() {
+            return;
+        }
+        debug_assert!(rec.opens == 0 && rec.links == [Link::NONE; 2]);
+        let next = self.unused_file.unwrap_or(NONE);
+        *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };
+        self.unused_file = Some(file.0);
+    }
+}

@@ -1,8 +1,30 @@
 //! The page allocator: zones with their buddy lists, per-CPU lists, watermarks and mobility grouping.
 
-use units::{CpuId, Gfp, NodeId, Order, Pfn, ZoneId};
+mod balance;
+mod boost;
+mod boot;
+mod buddy;
+mod fallback;
+mod flags;
+mod freelist;
+mod highatomic;
+mod isolate;
+mod pageblock;
+mod pcp;
+mod slowpath;
+mod validate;
+mod watermark;
+mod zonelist;
 
-use crate::{AllocRequest, Env, List, MemoryLayout, MigrateType, Mm, Node, ZoneKind};
+pub use pageblock::PageBlocks;
+pub use pcp::Pcps;
+pub use balance::MAX_RECLAIM_RETRIES;
+pub use flags::gfp_zone;
+pub use slowpath::{CompactOutcome, CompactPriority, CompactRetries, ReclaimRetry, compact_gap};
+
+use units::{NodeId, Order, Pfn, ZoneId};
+
+use crate::{List, MigrateType, ZoneKind};
 
 /// Free blocks of one order.
 #[derive(Clone, Debug, Default)]
@@ -74,14 +96,25 @@ pub struct Zone {
     pub highatomic_reserved: u64,
     /// Compaction's memory.
     pub compact: CompactState,
+    /// Free memory was seen below the high watermark, so per-CPU lists shrink (`ZONE_BELOW_HIGH`).
+    pub below_high: bool,
+    /// kswapd reclaims here, so per-CPU lists stay small (`ZONE_RECLAIM_ACTIVE`); set and cleared by reclaim.
+    pub reclaim_active: bool,
+    /// Sizes of the per-CPU lists.
+    pub pcp_limits: PcpLimits,
+    /// Free lists always agree with the pageblock's type (`FreeListTypes::Strict`).
+    strict_types: bool,
 }
 
-/// What is known of each pageblock.
-#[derive(Clone, Debug)]
-pub struct PageBlocks {
-    types: Vec<MigrateType>,
-    zones: Vec<ZoneId>,
-    skip: Vec<bool>,
+/// Sizes of the per-CPU lists of a zone, in pages; the same for every CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PcpLimits {
+    /// Pages moved at once.
+    pub batch: u32,
+    /// Pages at which a CPU gives some back; the least that tuning goes down to.
+    pub high_min: u32,
+    /// The most that tuning goes up to.
+    pub high_max: u32,
 }
 
 /// Which watermark a check is made against.

@@ -1,0 +1,50 @@
+//! Moving a batch from an active list to its inactive list.
+//!
+//! Rule: up to 32 entries from the tail of the active list go to the head of the inactive one, referenced or not, and
+//! remember that they were part of the working set. The references found are taken and, until 5.7, count as rotations.
+//! Source: `shrink_active_list()`, `move_active_pages_to_lru()` (mm/vmscan.c, 4.20; 6.12).
+//! Omitted: mapped executable file pages staying active.
+
+use units::NodeId;
+
+use super::lru::End;
+use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::stat::VmEvent;
+use crate::{Env, Frame, LruList, Mm};
+
+impl Mm {
+    /// Deactivates up to `nr_to_scan` entries of an active list.
+    pub(super) fn shrink_active_list(&mut self, node: NodeId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
+        debug_assert!(list.is_active());
+        let isolated = self.isolate_lru_pages(node, list, nr_to_scan, sc);
+        self.stat.count(VmEvent::Pgrefill, isolated.scanned);
+        let (mut rotated, mut moved) = (0, 0);
+        for &pfn in &isolated.pages {
+            let frame = &self.frames[pfn];
+            let nr_pages = u64::from(frame.nr_pages());
+            if frame.has(Frame::MAPPED) && !frame.has(Frame::UNEVICTABLE) && self.page_referenced(pfn) > 0 {
+                rotated += nr_pages;
+            }
+            self.lru_forget_isolated(pfn);
+            let frame = &mut self.frames[pfn];
+            if !frame.has(Frame::UNEVICTABLE) {
+                frame.clear(Frame::ACTIVE);
+                frame.set(Frame::WORKINGSET);
+                moved += nr_pages;
+            }
+            self.lru_link(pfn, End::Front);
+        }
+        self.note_recent(node, list.is_file(), isolated.taken, rotated);
+        self.stat.count(VmEvent::Pgdeactivate, moved);
+        self.charge(isolated.pages.len() as u64 * (self.costs.scan_page + self.costs.lru_move));
+    }
+
+    /// Ages the active anonymous list by one batch if its inactive list is low (`age_active_anon()`).
+    pub(super) fn age_active_anon(&mut self, _env: &Env, node: NodeId, sc: &ScanControl) -> bool {
+        let ages = self.anon_wants_aging(node, sc);
+        if ages {
+            self.shrink_active_list(node, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
+        }
+        ages
+    }
+}

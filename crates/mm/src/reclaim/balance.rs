@@ -1,0 +1,290 @@
+//! How much of each list a pass scans, and when active pages are deactivated.
+//!
+//! Rule, in this order: without swap, or where swapping is not allowed, only file pages. At priority 0, all lists alike.
+//! If page cache and free memory together are below the high watermarks, only anonymous pages (so that a tiny cache is
+//! not thrashed). If the inactive file list is large, only file pages. Otherwise both, in a ratio made of swappiness
+//! and of what reclaim of each kind has cost lately. A list then gives `size >> priority` times its share.
+//! An inactive list is low if it holds less than 1 / (1 + ratio) of its pages, ratio = sqrt(10 x size in GiB).
+//! Source: `get_scan_count()`, `inactive_list_is_low()` (mm/vmscan.c, 4.20); `prepare_scan_control()`,
+//! `get_scan_count()`, `inactive_is_low()` (6.12); `lru_note_cost()` (mm/swap.c, 6.12).
+//! Since/until: [`ScanBalance::RotatedRatio`]: the share falls with the part of the scanned pages that was rotated;
+//! [`ScanBalance::RefaultCost`]: with refaults, writes and rotations, and the decisions are made once for a pass.
+//! Omitted: protection of cgroups, swappiness of cgroups.
+
+use rules::ScanBalance;
+use units::NodeId;
+
+use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::stat::NodeStat;
+use crate::zone::Wmark;
+use crate::{LruList, Lruvec, Mm, ZoneKind};
+
+/// log2 of the pages in a GiB.
+const GIB_SHIFT: u32 = 18;
+/// Swappiness at which file pages are left alone (`MAX_SWAPPINESS`).
+const SWAPPINESS_MAX: u64 = 200;
+const ANON: usize = 0;
+const FILE: usize = 1;
+
+/// What to scan (`enum scan_balance`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Share {
+    /// `SCAN_EQUAL`.
+    Equal,
+    /// `SCAN_FRACT`: [anon, file] over a denominator; rounded up or down.
+    Fract { parts: [u64; 2], of: u64, round_up: bool },
+    /// `SCAN_ANON`.
+    AnonOnly,
+    /// `SCAN_FILE`.
+    FileOnly,
+}
+
+impl Share {
+    /// Part of `scan` pages that a list gives.
+    fn of(self, scan: u64, file: bool) -> u64 {
+        match self {
+            Share::Equal => scan,
+            Share::AnonOnly => scan * u64::from(!file),
+            Share::FileOnly => scan * u64::from(file),
+            Share::Fract { parts, of, round_up } => {
+                let wanted = scan * parts[usize::from(file)];
+                if round_up { wanted.div_ceil(of) } else { wanted / of }
+            }
+        }
+    }
+}
+
+/// What a pass is to scan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct ScanCount {
+    /// Entries of each list.
+    pub nr: [u64; 4],
+    /// Pages on the lists that are scanned at all.
+    pub lru_pages: u64,
+}
+
+/// Whether an inactive list is smaller than it should be beside its active list; both in pages.
+pub(super) fn is_low(inactive: u64, active: u64) -> bool {
+    let gib = (inactive + active) >> GIB_SHIFT;
+    let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
+    inactive * ratio < active
+}
+
+/// Shares by rotation (`get_scan_count()`, 4.20): `prio * scanned / rotated`, each plus one.
+fn rotated_ratio(swappiness: u64, scanned: [u64; 2], rotated: [u64; 2]) -> Share {
+    let part = |prio: u64, kind: usize| prio * (scanned[kind] + 1) / (rotated[kind] + 1);
+    let parts = [part(swappiness, ANON), part(SWAPPINESS_MAX - swappiness, FILE)];
+    Share::Fract { parts, of: parts[ANON] + parts[FILE] + 1, round_up: true }
+}
+
+/// Shares by cost (`get_scan_count()`, 6.12): each kind bears a third of the total beside its own cost.
+fn refault_cost(swappiness: u64, cost: [u64; 2]) -> Share {
+    let sum = cost[ANON] + cost[FILE];
+    let loaded = [sum + cost[ANON], sum + cost[FILE]];
+    let total = loaded[ANON] + loaded[FILE];
+    let part = |prio: u64, kind: usize| prio * (total + 1) / (loaded[kind] + 1);
+    let parts = [part(swappiness, ANON), part(SWAPPINESS_MAX - swappiness, FILE)];
+    Share::Fract { parts, of: parts[ANON] + parts[FILE], round_up: false }
+}
+
+/// Halves both figures of a kind once enough of its pages were scanned (4.20).
+fn decay_ratio(lruvec: &mut Lruvec, kind: usize, pages: u64) {
+    if lruvec.scanned[kind] > pages / 4 {
+        lruvec.scanned[kind] /= 2;
+        lruvec.cost[kind] /= 2;
+    }
+}
+
+impl Mm {
+    /// Entries of each list that a pass scans.
+    pub(super) fn get_scan_count(&mut self, node: NodeId, sc: &ScanControl) -> ScanCount {
+        let share = self.scan_share(node, sc);
+        let mut count = ScanCount::default();
+        for list in LruList::EVICTABLE {
+            let size = self.nodes[node.index()].lruvec.size(list, sc.reclaim_idx);
+            count.nr[list as usize] = share.of(size >> sc.priority, list.is_file());
+            let left_out = if list.is_file() { Share::AnonOnly } else { Share::FileOnly };
+            if share != left_out {
+                count.lru_pages += size;
+            }
+        }
+        count
+    }
+
+    fn scan_share(&mut self, node: NodeId, sc: &ScanControl) -> Share {
+        let swappiness = self.tunables.swappiness;
+        if !sc.may_swap || self.swap_free_pages() == 0 {
+            return Share::FileOnly;
+        }
+        if sc.priority == 0 && swappiness > 0 {
+            return Share::Equal;
+        }
+        match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => self.share_by_rotation(node, sc, swappiness),
+            ScanBalance::RefaultCost if sc.file_is_tiny => Share::AnonOnly,
+            ScanBalance::RefaultCost if sc.cache_trim_mode => Share::FileOnly,
+            ScanBalance::RefaultCost => refault_cost(swappiness, sc.cost),
+        }
+    }
+
+    fn share_by_rotation(&mut self, node: NodeId, sc: &ScanControl, swappiness: u64) -> Share {
+        let enough = |mm: &Mm, list| mm.nodes[node.index()].lruvec.size(list, sc.reclaim_idx) >> sc.priority > 0;
+        if self.file_cache_is_tiny(node)
+            && !self.inactive_list_is_low(node, false, sc, false)
+            && enough(self, LruList::InactiveAnon)
+        {
+            return Share::AnonOnly;
+        }
+        if !self.inactive_list_is_low(node, true, sc, false) && enough(self, LruList::InactiveFile) {
+            return Share::FileOnly;
+        }
+        let lruvec = &mut self.nodes[node.index()].lruvec;
+        let pages = |lruvec: &Lruvec, active, inactive| {
+            lruvec.size(active, ZoneKind::Movable) + lruvec.size(inactive, ZoneKind::Movable)
+        };
+        let anon = pages(lruvec, LruList::ActiveAnon, LruList::InactiveAnon);
+        let file = pages(lruvec, LruList::ActiveFile, LruList::InactiveFile);
+        decay_ratio(lruvec, ANON, anon);
+        decay_ratio(lruvec, FILE, file);
+        rotated_ratio(swappiness, lruvec.scanned, lruvec.cost)
+    }
+
+    /// Page cache and free pages of a node together are below its high watermarks.
+    fn file_cache_is_tiny(&self, node: NodeId) -> bool {
+        let zones = &self.nodes[node.index()].zones;
+        let free: u64 = zones.iter().map(|z| self.zones[z.index()].free_pages).sum();
+        let high: u64 = zones.iter().map(|&z| self.wmark(z, Wmark::High)).sum();
+        self.lru_size(node, LruList::ActiveFile) + self.lru_size(node, LruList::InactiveFile) + free <= high
+    }
+
+    /// Decides for a pass what may be deactivated (`prepare_scan_control()`).
+    pub(super) fn prepare_scan_control(&mut self, node: NodeId, sc: &mut ScanControl) {
+        if self.rules.scan_balance != ScanBalance::RefaultCost {
+            return;
+        }
+        let lruvec = &self.nodes[node.index()].lruvec;
+        sc.cost = lruvec.cost;
+        let activated = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
+        for kind in [ANON, FILE] {
+            sc.may_deactivate[kind] = sc.force_deactivate
+                || self.stat.node(node, activated[kind]) != lruvec.refaults[kind]
+                || self.node_inactive_is_low(node, kind == FILE);
+        }
+        let inactive_file = self.lru_size(node, LruList::InactiveFile);
+        sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
+        sc.file_is_tiny = self.file_cache_is_tiny(node)
+            && !sc.may_deactivate[ANON]
+            && self.lru_size(node, LruList::InactiveAnon) >> sc.priority > 0;
+    }
+
+    /// `inactive_is_low()` of 6.12: over all zones of the node.
+    fn node_inactive_is_low(&self, node: NodeId, file: bool) -> bool {
+        let (inactive, active) = pair(file);
+        is_low(self.lru_size(node, inactive), self.lru_size(node, active))
+    }
+
+    /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
+    /// file list is never large enough.
+    fn inactive_list_is_low(&self, node: NodeId, file: bool, sc: &ScanControl, reclaiming: bool) -> bool {
+        if !file && self.swap_total_pages() == 0 {
+            return false;
+        }
+        let lruvec = &self.nodes[node.index()].lruvec;
+        let (inactive, active) = pair(file);
+        let (inactive, active) = (lruvec.size(inactive, sc.reclaim_idx), lruvec.size(active, sc.reclaim_idx));
+        let refaulting = self.stat.node(node, NodeStat::WorkingsetActivateFile) != lruvec.refaults[FILE];
+        if file && reclaiming && refaulting { active > 0 } else { is_low(inactive, active) }
+    }
+
+    /// Whether pages of an active list may be deactivated now.
+    pub(super) fn may_shrink_active(&self, node: NodeId, list: LruList, sc: &mut ScanControl) -> bool {
+        debug_assert!(list.is_active());
+        match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => self.inactive_list_is_low(node, list.is_file(), sc, true),
+            ScanBalance::RefaultCost => {
+                let may = sc.may_deactivate[usize::from(list.is_file())];
+                sc.skipped_deactivate |= !may;
+                may
+            }
+        }
+    }
+
+    /// Whether the active anonymous list is to be aged although it is not scanned.
+    pub(super) fn anon_wants_aging(&self, node: NodeId, sc: &ScanControl) -> bool {
+        match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => self.inactive_list_is_low(node, false, sc, true),
+            ScanBalance::RefaultCost => self.swap_total_pages() > 0 && self.node_inactive_is_low(node, false),
+        }
+    }
+
+    /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
+    pub(super) fn snapshot_refaults(&mut self, node: NodeId) {
+        let now = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
+        self.nodes[node.index()].lruvec.refaults = now.map(|item| self.stat.node(node, item));
+    }
+
+    /// Adds to the cost of reclaiming a kind: 32 for each page of I/O, one for each rotated; old costs fade once they
+    /// exceed a quarter of the lists (`lru_note_cost()`).
+    pub(super) fn note_cost(&mut self, node: NodeId, file: bool, io_pages: u64, rotated: u64) {
+        if self.rules.scan_balance != ScanBalance::RefaultCost {
+            return;
+        }
+        let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size(node, list)).sum();
+        let cost = &mut self.nodes[node.index()].lruvec.cost;
+        cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
+        if cost[ANON] + cost[FILE] > pages / 4 {
+            cost[ANON] /= 2;
+            cost[FILE] /= 2;
+        }
+    }
+}
+
+/// The inactive and the active list of a kind.
+fn pair(file: bool) -> (LruList, LruList) {
+    if file { (LruList::InactiveFile, LruList::ActiveFile) } else { (LruList::InactiveAnon, LruList::ActiveAnon) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << GIB_SHIFT;
+
+    #[test]
+    fn an_inactive_list_may_be_smaller_where_there_is_more_memory() {
+        // Below 1 GiB the ratio is 1: low as soon as it is the smaller one.
+        assert!(is_low(99, 100) && !is_low(100, 100));
+        // 4 GiB: sqrt(40) = 6; 10 GiB: sqrt(100) = 10; 100 GiB: sqrt(1000) = 31.
+        for (total, ratio) in [(4 * GIB, 6), (10 * GIB, 10), (100 * GIB, 31)] {
+            let limit = total.div_ceil(1 + ratio);
+            assert!(!is_low(limit, total - limit), "{total}");
+            assert!(is_low(limit - 1, total - limit + 1), "{total}");
+        }
+    }
+
+    #[test]
+    fn a_kind_that_is_rotated_more_is_scanned_less() {
+        // Swappiness 60: anon 60 x 1001/1 = 60060, file 140 x 1001/501 = 279 (140140/501).
+        let share = rotated_ratio(60, [1000, 1000], [0, 500]);
+        assert_eq!(share, Share::Fract { parts: [60_060, 279], of: 60_340, round_up: true });
+        // 1000 pages: anon ceil(1000 x 60060 / 60340) = 996, file ceil(4.6) = 5.
+        assert_eq!((share.of(1000, false), share.of(1000, true)), (996, 5));
+    }
+
+    #[test]
+    fn a_kind_that_costs_everything_still_bears_a_third() {
+        // Swappiness 100, all cost on anon: loaded [2c, c], total 3c. anon 100 x (3c+1)/(2c+1), file 100 x (3c+1)/(c+1).
+        let c = 999_999;
+        let Share::Fract { parts, of, .. } = refault_cost(100, [c, 0]) else { panic!("a fraction") };
+        assert_eq!(parts, [100 * (3 * c + 1) / (2 * c + 1), 100 * (3 * c + 1) / (c + 1)]);
+        assert!((parts[ANON] as f64 / of as f64 - 1.0 / 3.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn equal_costs_leave_the_ratio_to_swappiness() {
+        let share = refault_cost(60, [500, 500]);
+        let Share::Fract { parts, .. } = share else { panic!("a fraction") };
+        // loaded 1500 each, total 3000: 60 x 3001/1501 = 119, 140 x 3001/1501 = 279.
+        assert_eq!(parts, [119, 279]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Reclaim by a task whose allocation found too little memory: [`DirectReclaim`].
+//!
+//! Rule: first wait while the reserve is nearly gone. Then scan each node of the zonelist once at priority 12, and again
+//! at 11, 10, ... until 32 pages are reclaimed, a zone is ready for compaction, or priority 0 is done. For a costly order,
+//! zones that compaction can serve are left alone.
+//! Source: `try_to_free_pages()`, `do_try_to_free_pages()`, `shrink_zones()`, `throttle_direct_reclaim()`
+//! (mm/vmscan.c, 4.20; 6.12).
+//! Since/until: until 4.13 a reclaimer woke the flushers itself after scanning 1.5 times its target; since 5.16 it waits
+//! at priority 1 if there is no progress. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
+//! is tried again without sparing them.
+//! Abstracted: a killed task is told to end by its caller.
+//! Omitted: the second walk over cgroups (6.12), cpusets.
+
+use units::{Gfp, Nanos, NodeId, Order, ZoneId};
+
+use super::{DEF_PRIORITY, ScanControl, ShrinkNode, Step, ThrottleReason};
+use crate::stat::{VmEvent, ZoneEvent};
+use crate::trace::TraceEvent;
+use crate::{AllocRequest, Env, Mm, ZoneKind};
+
+#[derive(Debug)]
+enum Phase {
+    /// The reserve is to be looked at; whether it has been before.
+    Reserve(bool),
+    /// The priorities begin.
+    Begin,
+    /// The place in the zonelist to go on at.
+    Zones(usize),
+    /// A node is scanned; then the place to go on at.
+    Shrink(ShrinkNode, usize),
+    /// All nodes were scanned at this priority.
+    Judge,
+    Next,
+    Ended,
+}
+
+/// One direct reclaim.
+#[derive(Debug)]
+pub struct DirectReclaim {
+    sc: ScanControl,
+    node: NodeId,
+    this_node_only: bool,
+    last_node: Option<NodeId>,
+    first_node: Option<NodeId>,
+    phase: Phase,
+}
+
+impl DirectReclaim {
+    /// Reclaim for a request that may use zones up to `highest`.
+    pub fn new(request: AllocRequest, highest: ZoneKind) -> DirectReclaim {
+        DirectReclaim {
+            sc: ScanControl::direct(request.gfp, request.order, highest),
+            node: request.node,
+            this_node_only: request.gfp.contains(Gfp::THISNODE),
+            last_node: None,
+            first_node: None,
+            phase: Phase::Reserve(false),
+        }
+    }
+
+    /// Progress as the allocator sees it: pages reclaimed, or 1 if compaction should be tried instead.
+    pub fn progress(&self) -> u64 {
+        if self.sc.nr_reclaimed == 0 { u64::from(self.sc.compaction_ready) } else { self.sc.nr_reclaimed }
+    }
+
+    /// Does one batch.
+    pub fn step(&mut self, mm: &mut Mm, env: &Env) -> Step {
+        debug_assert!(!env.task.kswapd);
+        loop {
+            match &mut self.phase {
+                Phase::Reserve(waited) => {
+                    let waited = *waited;
+                    if let Some(step) = self.look_at_reserve(mm, waited) {
+                        return step;
+                    }
+                }
+                Phase::Begin => {
+                    mm.stat.count_zone(ZoneEvent::Allocstall, self.sc.reclaim_idx, 1);
+                    self.begin_priority();
+                }
+                Phase::Zones(at) => {
+                    let at = *at;
+                    self.next_zone(mm, at);
+                }
+                Phase::Shrink(shrink, at) => match shrink.step(mm, env, &mut self.sc) {
+                    Step::Done => self.phase = Phase::Zones(*at),
+                    other => return other,
+                },
+                Phase::Judge => {
+                    self.phase = Phase::Next;
+                    if let Some(node) = self.first_node
+                        && let Some((reason, timeout)) = mm.consider_throttle(node, &self.sc)
+                    {
+                        mm.throttle_begin(node, reason);
+                        return Step::Throttle(reason, timeout);
+                    }
+                }
+                Phase::Next => self.next_priority(mm),
+                Phase::Ended => return Step::Done,
+            }
+        }
+    }
+
+    /// Node that a wait is counted on, for [`Mm::throttle_end`].
+    pub fn throttled_node(&self, mm: &Mm) -> NodeId {
+        match &self.phase {
+            Phase::Reserve(_) => self.reserve_node(mm).unwrap_or(self.node),
+            Phase::Next => self.first_node.unwrap_or(self.node),
+            _ => self.last_node.unwrap_or(self.node),
+        }
+    }
+
+    fn begin_priority(&mut self) {
+        self.sc.nr_scanned = 0;
+        self.last_node = None;
+        self.first_node = None;
+        self.phase = Phase::Zones(0);
+    }
+
+    /// Node of the first zone that kernel memory could come from.
+    fn reserve_node(&self, mm: &Mm) -> Option<NodeId> {
+        let highest = self.sc.reclaim_idx.min(ZoneKind::Normal);
+        let zones = mm.nodes[self.node.index()].zonelist.iter();
+        zones.map(|z| &mm.zones[z.index()]).find(|z| z.kind <= highest).map(|z| z.node)
+    }
+
+    /// Waits once for at most a second if the caller may hold file system locks, else until there is a reserve.
+    fn look_at_reserve(&mut self, mm: &mut Mm, waited: bool) -> Option<Step> {
+        let enters_fs = self.sc.gfp.contains(Gfp::FS);
+        let node = self.reserve_node(mm).filter(|_| enters_fs || !waited);
+        if let Some(node) = node
+            && !mm.allow_direct_reclaim(node)
+        {
+            mm.stat.count(VmEvent::PgscanDirectThrottle, u64::from(!waited));
+            mm.throttle_begin(node, ThrottleReason::Reserve);
+            self.phase = Phase::Reserve(true);
+            return Some(Step::Throttle(ThrottleReason::Reserve, if enters_fs { Nanos::MAX } else { Nanos::secs(1) }));
+        }
+        mm.trace.emit(TraceEvent::DirectReclaimBegin { order: self.sc.order });
+        self.phase = Phase::Begin;
+        None
+    }
+
+    /// Goes on in the zonelist.
+    fn next_zone(&mut self, mm: &Mm, at: usize) {
+        let Some(&zone) = mm.nodes[self.node.index()].zonelist.get(at) else {
+            self.phase = Phase::Judge;
+            return;
+        };
+        self.phase = Phase::Zones(at + 1);
+        if !self.is_eligible(mm, zone) {
+            return;
+        }
+        if self.sc.order > Order::COSTLY && mm.compaction_ready(zone, &self.sc) {
+            self.sc.compaction_ready = true;
+            return;
+        }
+        let node = mm.zones[zone.index()].node;
+        self.first_node.get_or_insert(node);
+        if self.last_node != Some(node) {
+            self.last_node = Some(node);
+            self.phase = Phase::Shrink(ShrinkNode::new(mm, node, &self.sc), at + 1);
+        }
+    }
+
+    fn is_eligible(&self, mm: &Mm, zone: ZoneId) -> bool {
+        let zone = &mm.zones[zone.index()];
+        zone.managed > 0 && zone.kind <= self.sc.reclaim_idx && (!self.this_node_only || zone.node == self.node)
+    }
+
+    fn next_priority(&mut self, mm: &mut Mm) {
+        let sc = &mut self.sc;
+        if sc.nr_reclaimed < sc.nr_to_reclaim && !sc.compaction_ready && sc.priority > 0 {
+            sc.may_writepage |= sc.is_desperate();
+            sc.priority -= 1;
+            self.begin_priority();
+            return;
+        }
+        self.snapshot_refaults(mm);
+        let sc = &mut self.sc;
+        if sc.nr_reclaimed == 0 && !sc.compaction_ready && sc.skipped_deactivate {
+            sc.priority = DEF_PRIORITY;
+            sc.force_deactivate = true;
+            sc.skipped_deactivate = false;
+            self.phase = Phase::Begin;
+            return;
+        }
+        mm.trace.emit(TraceEvent::DirectReclaimEnd { nr_reclaimed: self.progress() });
+        self.phase = Phase::Ended;
+    }
+
+    fn snapshot_refaults(&self, mm: &mut Mm) {
+        for node in (0..mm.nodes.len()).map(|n| NodeId(n as u8)) {
+            let zones = &mm.nodes[node.index()].zones;
+            if zones.iter().any(|&z| self.is_eligible(mm, z)) {
+                mm.snapshot_refaults(node);
+            }
+        }
+    }
+}

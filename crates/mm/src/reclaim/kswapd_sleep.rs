@@ -1,0 +1,95 @@
+//! When kswapd sleeps, and what it was asked for when it wakes.
+//!
+//! Rule: it may sleep if one eligible zone is balanced, or if it has given the node up. Before a nap of 100 ms it wakes
+//! kcompactd for the order that it was asked for. Woken from the nap, it remembers what it was doing; not woken and still
+//! balanced, it sleeps until it is woken.
+//! Source: `prepare_kswapd_sleep()`, `kswapd_try_to_sleep()`, `kswapd_classzone_idx()` (mm/vmscan.c, 4.20),
+//! `kswapd_highest_zoneidx()` (6.12).
+//! Since/until: [`KswapdZone`].
+
+use rules::KswapdZone;
+use units::{NodeId, Order};
+
+use super::ThrottleReason;
+use crate::stat::VmEvent;
+use crate::trace::TraceEvent;
+use crate::zone::MAX_RECLAIM_RETRIES;
+use crate::{Mm, ZoneKind};
+
+/// What kswapd works for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KswapdRequest {
+    /// Order.
+    pub order: Order,
+    /// Highest zone.
+    pub highest: ZoneKind,
+}
+
+impl Mm {
+    /// Whether kswapd may sleep; if the node is balanced, its flags are cleared (`prepare_kswapd_sleep()`).
+    pub fn prepare_kswapd_sleep(&mut self, node: NodeId, order: Order, highest: ZoneKind) -> bool {
+        self.wake_throttled(node, ThrottleReason::Reserve);
+        if self.nodes[node.index()].kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        if !self.pgdat_balanced(node, order, highest) {
+            return false;
+        }
+        let node = &mut self.nodes[node.index()];
+        node.congested = false;
+        node.dirty_seen = false;
+        node.writeback_seen = false;
+        true
+    }
+
+    /// kswapd is about to take its nap: kcompactd may make what it has freed contiguous.
+    pub fn kswapd_begins_nap(&mut self, node: NodeId, request: KswapdRequest) {
+        self.wakeup_kcompactd(node, request.order, request.highest);
+    }
+
+    /// kswapd was woken from its nap: what it was doing adds to what it is asked for now.
+    pub fn kswapd_woken_early(&mut self, node: NodeId, reclaimed_at: Order, highest: ZoneKind) {
+        let highest = self.kswapd_highest(node, highest);
+        let kswapd = &mut self.nodes[node.index()].kswapd;
+        kswapd.highest_zone = Some(highest);
+        kswapd.order = kswapd.order.max(reclaimed_at);
+    }
+
+    /// How kswapd's attempt to sleep ended: it sleeps for long, or what kept it awake is counted.
+    pub fn kswapd_sleep_ends(&mut self, node: NodeId, sleeps: bool, woken_early: bool) {
+        if sleeps {
+            self.trace.emit(TraceEvent::KswapdSleep { node });
+            return;
+        }
+        let event = if woken_early { VmEvent::KswapdLowWmarkHitQuickly } else { VmEvent::KswapdHighWmarkHitQuickly };
+        self.stat.count(event, 1);
+    }
+
+    /// What kswapd was asked for, without taking it; `previous` is the highest zone of its last run.
+    pub fn kswapd_peek(&self, node: NodeId, previous: ZoneKind) -> KswapdRequest {
+        KswapdRequest { order: self.nodes[node.index()].kswapd.order, highest: self.kswapd_highest(node, previous) }
+    }
+
+    /// Takes what kswapd was asked for, as it begins a run.
+    pub fn kswapd_take(&mut self, node: NodeId, previous: ZoneKind) -> KswapdRequest {
+        let unasked = match self.rules.kswapd_zone {
+            KswapdZone::LowestUnlessAsked => ZoneKind::Dma,
+            KswapdZone::KeepPrevious => previous,
+        };
+        let request = self.kswapd_peek(node, unasked);
+        let kswapd = &mut self.nodes[node.index()].kswapd;
+        kswapd.order = Order(0);
+        kswapd.highest_zone = None;
+        self.trace.emit(TraceEvent::KswapdWake { node, order: request.order });
+        request
+    }
+
+    /// The highest zone asked for, or `previous`; the higher of both where [`KswapdZone::LowestUnlessAsked`] rules.
+    fn kswapd_highest(&self, node: NodeId, previous: ZoneKind) -> ZoneKind {
+        match (self.nodes[node.index()].kswapd.highest_zone, self.rules.kswapd_zone) {
+            (None, _) => previous,
+            (Some(asked), KswapdZone::LowestUnlessAsked) => asked.max(previous),
+            (Some(asked), KswapdZone::KeepPrevious) => asked,
+        }
+    }
+}

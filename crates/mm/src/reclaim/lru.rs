@@ -1,0 +1,238 @@
+//! The LRU lists: which list a page belongs on, and the moves that others ask for.
+//!
+//! Rule: a page is on the list that its flags name. `UNEVICTABLE` beats everything; otherwise `SWAPBACKED` decides
+//! between anonymous and file, `ACTIVE` between active and inactive. New pages go to the front.
+//! Source: `page_lru()`, `add_page_to_lru_list()` (include/linux/mm_inline.h), `__pagevec_lru_add_fn()`,
+//! `pagevec_move_tail_fn()`, `__activate_page()`, `lru_deactivate_file_fn()` (mm/swap.c, 4.20; 6.12).
+//! Since/until: one set of lists per node since 4.8. Under [`ScanBalance::RotatedRatio`] every page that is added,
+//! activated or deactivated counts in the ratio of its kind.
+//! Abstracted: pagevecs. A page is on its list as soon as it is added.
+//! Omitted: `unevictable_pgs_*` counters.
+
+use rules::{ScanBalance, ScanCounting};
+use units::{NodeId, Pfn, ZoneId};
+
+use crate::stat::{NodeStat, VmEvent, ZoneStat};
+use crate::{Env, Frame, LruList, Mm};
+
+const NODE_GAUGES: [NodeStat; LruList::COUNT] =
+    [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::InactiveFile, NodeStat::ActiveFile, NodeStat::Unevictable];
+const ZONE_GAUGES: [ZoneStat; LruList::COUNT] =
+    [ZoneStat::InactiveAnon, ZoneStat::ActiveAnon, ZoneStat::InactiveFile, ZoneStat::ActiveFile, ZoneStat::Unevictable];
+
+/// Whether a page belongs to the file lists: page cache, or anonymous memory that may be dropped (`MADV_FREE`).
+#[inline]
+pub(super) fn is_file_lru(frame: &Frame) -> bool {
+    !frame.has(Frame::SWAPBACKED)
+}
+
+/// The list that a page's flags name.
+#[inline]
+pub(super) fn lru_of(frame: &Frame) -> LruList {
+    match (frame.has(Frame::UNEVICTABLE), is_file_lru(frame), frame.has(Frame::ACTIVE)) {
+        (true, _, _) => LruList::Unevictable,
+        (false, false, false) => LruList::InactiveAnon,
+        (false, false, true) => LruList::ActiveAnon,
+        (false, true, false) => LruList::InactiveFile,
+        (false, true, true) => LruList::ActiveFile,
+    }
+}
+
+/// At which end of a list a page is put.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// Most recent.
+    Front,
+    /// Next to be reclaimed.
+    Back,
+}
+
+impl Mm {
+    /// Puts a page that is on no list on the one that its flags name (`lru_cache_add()`).
+    #[inline]
+    pub fn lru_add(&mut self, _env: &Env, pfn: Pfn) {
+        let list = self.lru_link(pfn, End::Front);
+        if list != LruList::Unevictable {
+            self.note_recent(self.node_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
+        }
+        self.charge(self.costs.lru_move);
+    }
+
+    /// Takes a page off its list for good: it is truncated, freed or migrated away.
+    #[inline]
+    pub fn lru_del(&mut self, pfn: Pfn) {
+        self.lru_unlink(pfn);
+    }
+
+    /// Takes a page off its list for a while, if it is on one (`isolate_lru_page()`).
+    pub fn lru_isolate(&mut self, pfn: Pfn) -> bool {
+        if !self.frames[pfn].has(Frame::LRU) {
+            return false;
+        }
+        self.lru_unlink(pfn);
+        let frame = &mut self.frames[pfn];
+        debug_assert!(!frame.has(Frame::ISOLATED));
+        frame.set(Frame::ISOLATED);
+        let (file, pages) = (is_file_lru(frame), frame.nr_pages());
+        self.note_isolated(self.node_of(pfn), file, i64::from(pages));
+        true
+    }
+
+    /// Gives an isolated page back to its list (`putback_lru_page()`).
+    pub fn lru_putback(&mut self, env: &Env, pfn: Pfn) {
+        self.lru_forget_isolated(pfn);
+        self.lru_add(env, pfn);
+    }
+
+    /// An isolated page does not come back: it was freed or replaced by its copy.
+    pub fn lru_forget_isolated(&mut self, pfn: Pfn) {
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.has(Frame::ISOLATED) && !frame.has(Frame::LRU));
+        frame.clear(Frame::ISOLATED);
+        let (file, pages) = (is_file_lru(frame), frame.nr_pages());
+        self.note_isolated(self.node_of(pfn), file, -i64::from(pages));
+    }
+
+    /// The writeback of a page that reclaim waits for has ended: it goes to the tail of its inactive list if it still
+    /// looks reclaimable (`rotate_reclaimable_page()`).
+    pub fn rotate_reclaimable(&mut self, pfn: Pfn) {
+        let frame = &self.frames[pfn];
+        if frame.has_any(Frame::LOCKED | Frame::DIRTY | Frame::UNEVICTABLE) || !frame.has(Frame::LRU) {
+            return;
+        }
+        let counted = self.counted(pfn);
+        self.lru_unlink(pfn);
+        self.frames[pfn].clear(Frame::ACTIVE);
+        self.lru_link(pfn, End::Back);
+        self.stat.count(VmEvent::Pgrotated, counted);
+        self.charge(self.costs.lru_move);
+    }
+
+    /// Moves an inactive page to its active list (`activate_page()`).
+    pub fn activate_page(&mut self, pfn: Pfn) {
+        let frame = &self.frames[pfn];
+        if !frame.has(Frame::LRU) || frame.has_any(Frame::ACTIVE | Frame::UNEVICTABLE) {
+            return;
+        }
+        let counted = self.counted(pfn);
+        self.lru_unlink(pfn);
+        self.frames[pfn].set(Frame::ACTIVE);
+        let list = self.lru_link(pfn, End::Front);
+        self.stat.count(VmEvent::Pgactivate, counted);
+        self.note_recent(self.node_of(pfn), list.is_file(), 1, 1);
+        self.charge(self.costs.lru_move);
+    }
+
+    /// An unmapped page could not be invalidated: it is made a good candidate for reclaim. A clean page goes to the
+    /// tail of the inactive list; one that must be written first to its head, marked for reclaim after its writeback
+    /// (`deactivate_file_page()`).
+    pub fn deactivate_file_page(&mut self, pfn: Pfn) {
+        let frame = &self.frames[pfn];
+        if !frame.has(Frame::LRU) || frame.has_any(Frame::UNEVICTABLE | Frame::MAPPED) {
+            return;
+        }
+        let (active, counted) = (frame.has(Frame::ACTIVE), self.counted(pfn));
+        self.lru_unlink(pfn);
+        let frame = &mut self.frames[pfn];
+        frame.clear(Frame::ACTIVE | Frame::REFERENCED);
+        let file = is_file_lru(frame);
+        if frame.has_any(Frame::WRITEBACK | Frame::DIRTY) {
+            frame.set(Frame::RECLAIM);
+            self.lru_link(pfn, End::Front);
+        } else {
+            self.lru_link(pfn, End::Back);
+            self.stat.count(VmEvent::Pgrotated, counted);
+        }
+        if active {
+            self.stat.count(VmEvent::Pgdeactivate, counted);
+        }
+        self.note_recent(self.node_of(pfn), file, 1, 0);
+        self.charge(self.costs.lru_move);
+    }
+
+    /// What one page of this size adds to a counter of events.
+    #[inline]
+    pub(super) fn counted(&self, pfn: Pfn) -> u64 {
+        match self.rules.scan_counting {
+            ScanCounting::Entries => 1,
+            ScanCounting::BasePages => u64::from(self.frames[pfn].nr_pages()),
+        }
+    }
+
+    /// Counts pages in the ratio of rotated to scanned ones, where that balances the lists (`recent_scanned`).
+    #[inline]
+    pub(super) fn note_recent(&mut self, node: NodeId, file: bool, scanned: u64, rotated: u64) {
+        if self.rules.scan_balance == ScanBalance::RotatedRatio {
+            let lruvec = &mut self.nodes[node.index()].lruvec;
+            lruvec.scanned[usize::from(file)] += scanned;
+            lruvec.cost[usize::from(file)] += rotated;
+        }
+    }
+
+    /// Counts isolated pages.
+    #[inline]
+    pub(super) fn note_isolated(&mut self, node: NodeId, file: bool, pages: i64) {
+        let gauge = if file { NodeStat::IsolatedFile } else { NodeStat::IsolatedAnon };
+        self.stat.node_add(node, gauge, pages);
+    }
+
+    /// Puts a page on its list and counts it there.
+    #[inline]
+    pub(super) fn lru_link(&mut self, pfn: Pfn, end: End) -> LruList {
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.is_lru_kind(), "{pfn:?} is {:?}", frame.kind());
+        debug_assert!(!frame.has_any(Frame::LRU | Frame::ISOLATED), "{pfn:?} is on an LRU list or isolated");
+        frame.set(Frame::LRU);
+        let (list, pages) = (lru_of(frame), frame.nr_pages());
+        let zone = self.zone_of(pfn);
+        let node = self.zones[zone.index()].node;
+        let lists = &mut self.nodes[node.index()].lruvec.lists;
+        match end {
+            End::Front => lists[list as usize].push_front(&mut self.frames, pfn),
+            End::Back => lists[list as usize].push_back(&mut self.frames, pfn),
+        }
+        self.lru_resize(zone, list, i64::from(pages));
+        list
+    }
+
+    /// Takes a page off its list.
+    #[inline]
+    pub(super) fn lru_unlink(&mut self, pfn: Pfn) -> LruList {
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.has(Frame::LRU), "{pfn:?} is on no LRU list");
+        frame.clear(Frame::LRU);
+        let (list, pages) = (lru_of(frame), frame.nr_pages());
+        let zone = self.zone_of(pfn);
+        let node = self.zones[zone.index()].node;
+        self.nodes[node.index()].lruvec.lists[list as usize].remove(&mut self.frames, pfn);
+        self.lru_resize(zone, list, -i64::from(pages));
+        list
+    }
+
+    /// Counts base pages onto or off a list (`update_lru_size()`).
+    #[inline]
+    pub(super) fn lru_resize(&mut self, zone: ZoneId, list: LruList, pages: i64) {
+        let (node, kind) = (self.zones[zone.index()].node, self.zones[zone.index()].kind);
+        let size = &mut self.nodes[node.index()].lruvec.sizes[list as usize][kind as usize];
+        debug_assert!(*size as i64 + pages >= 0, "{list:?} of {node:?} would hold {size} {pages:+} pages");
+        *size = size.wrapping_add_signed(pages);
+        self.stat.node_add(node, NODE_GAUGES[list as usize], pages);
+        self.stat.zone_add(zone, ZONE_GAUGES[list as usize], pages);
+    }
+
+    /// Gauge of a list over the whole node.
+    #[inline]
+    pub(super) fn lru_size(&self, node: NodeId, list: LruList) -> u64 {
+        self.stat.node(node, NODE_GAUGES[list as usize])
+    }
+
+    /// Pages of a zone that reclaim could take; anonymous ones count while swap has room.
+    pub(super) fn reclaimable_pages(&self, zone: ZoneId) -> u64 {
+        self.zone_reclaimable_pages(zone, self.swap_free_pages() > 0)
+    }
+
+    /// The gauges of a list, for the recount.
+    pub(super) fn lru_gauges(&self, zone: ZoneId, list: LruList) -> u64 {
+        self.stat.zone(zone, ZONE_GAUGES[list as usize])
+    }
+}

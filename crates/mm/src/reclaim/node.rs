@@ -1,0 +1,292 @@
+//! One pass after another over a node, in small steps: [`ShrinkNode`].
+//!
+//! Rule: a pass scans the lists in rounds of 32 pages each until every list has had its count. Once the target is met
+//! (not for direct reclaim at its first priority), the smaller kind is stopped and the larger one's count cut to the same
+//! share. Then the active anonymous list is aged, the shrinkers are called, what was met sets the flags of the node and
+//! decides a wait, and for a high order the node is scanned again if compaction still lacks free pages.
+//! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12).
+//! Since/until: kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
+//! by [`ThrottleReason::Writeback`] since 5.16. What is left of the larger kind is scanned whatever else happens until
+//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]).
+
+use rules::ProportionalReclaim;
+use units::{Nanos, NodeId};
+
+use super::balance::ScanCount;
+use super::shrinker::SlabPass;
+use super::throttle::Wait;
+use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
+use crate::{Env, LruList, Mm};
+
+/// What a reclaimer does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Goes on; may give up the CPU first.
+    More,
+    /// Sleeps for this reason and at most this long, says so with [`Mm::throttle_end`], and goes on.
+    Throttle(ThrottleReason, Nanos),
+    /// Has ended.
+    Done,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// A pass is to begin.
+    Begin,
+    /// The lists are scanned, round by round.
+    Lists,
+    /// The active anonymous list may be aged.
+    AgeAnon,
+    /// The shrinkers.
+    Slab(SlabPass),
+    /// What the pass met is to be judged.
+    Judge,
+    /// Another pass or the end.
+    Decide,
+    Ended,
+}
+
+/// Reclaim in one node, up to its target.
+#[derive(Debug)]
+pub struct ShrinkNode {
+    node: NodeId,
+    phase: Phase,
+    /// The list to scan next in this round.
+    at: usize,
+    /// Entries still to scan, by list.
+    nr: [u64; 4],
+    /// What a pass set out to scan.
+    targets: ScanCount,
+    /// The counts are not to be changed any more in this pass.
+    adjusted: bool,
+    /// Pages that the lists of this pass have given.
+    lists_reclaimed: u64,
+    /// `nr_reclaimed` and `nr_scanned` when the pass began.
+    start: (u64, u64),
+    /// Pages of a split huge page at the tail of the list that was scanned last.
+    split_left: u32,
+    /// Has waited because of isolated pages in this batch.
+    stalled: bool,
+    /// Something was reclaimed.
+    reclaimable: bool,
+}
+
+/// Cuts what is left to scan once the target is met; `false` if the pass has nothing more to scan.
+fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
+    const ANON: usize = LruList::InactiveAnon as usize;
+    const FILE: usize = LruList::InactiveFile as usize;
+    let both = |of: &[u64; 4], at: usize| of[at] + of[at + 1];
+    let (anon_left, file_left) = (both(nr, ANON), both(nr, FILE));
+    if anon_left == 0 || file_left == 0 {
+        return false;
+    }
+    let (smaller, larger, left) = if file_left > anon_left { (ANON, FILE, anon_left) } else { (FILE, ANON, file_left) };
+    let left_percent = left * 100 / (both(targets, smaller) + 1);
+    nr[smaller] = 0;
+    nr[smaller + 1] = 0;
+    for list in [larger, larger + 1] {
+        let scanned = targets[list] - nr[list];
+        nr[list] = (targets[list] * (100 - left_percent) / 100).saturating_sub(scanned);
+    }
+    true
+}
+
+impl ShrinkNode {
+    /// Reclaim in `node` as `sc` asks.
+    pub fn new(_mm: &Mm, node: NodeId, _sc: &ScanControl) -> ShrinkNode {
+        ShrinkNode {
+            node,
+            phase: Phase::Begin,
+            at: 0,
+            nr: [0; 4],
+            targets: ScanCount::default(),
+            adjusted: false,
+            lists_reclaimed: 0,
+            start: (0, 0),
+            split_left: 0,
+            stalled: false,
+            reclaimable: false,
+        }
+    }
+
+    /// Does one batch.
+    pub fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Step {
+        loop {
+            match &mut self.phase {
+                Phase::Begin => self.begin(mm, env, sc),
+                Phase::Lists => {
+                    if let Some(step) = self.scan_lists(mm, env, sc) {
+                        return step;
+                    }
+                }
+                Phase::AgeAnon => {
+                    let scanned = sc.nr_scanned - self.start.1;
+                    self.phase = if sc.may_shrink_slab {
+                        Phase::Slab(SlabPass::new(mm, sc, scanned, self.targets.lru_pages))
+                    } else {
+                        Phase::Judge
+                    };
+                    if mm.age_active_anon(env, self.node, sc) {
+                        return Step::More;
+                    }
+                }
+                Phase::Slab(pass) => {
+                    if pass.step(mm, env, self.node, sc) {
+                        return Step::More;
+                    }
+                    self.phase = Phase::Judge;
+                }
+                Phase::Judge => {
+                    self.phase = Phase::Decide;
+                    if let Some(wait) = self.judge(mm, env, sc) {
+                        return self.throttle(mm, wait);
+                    }
+                }
+                Phase::Decide => self.decide(mm, sc),
+                Phase::Ended => return Step::Done,
+            }
+        }
+    }
+
+    fn throttle(&self, mm: &mut Mm, (reason, timeout): Wait) -> Step {
+        mm.throttle_begin(self.node, reason);
+        Step::Throttle(reason, timeout)
+    }
+
+    fn begin(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
+        sc.nr = NodeScan::default();
+        self.start = (sc.nr_reclaimed, sc.nr_scanned);
+        mm.prepare_scan_control(self.node, sc);
+        self.targets = mm.get_scan_count(self.node, sc);
+        self.nr = self.targets.nr;
+        self.lists_reclaimed = 0;
+        self.adjusted = !env.task.kswapd && sc.priority == DEF_PRIORITY;
+        self.at = 0;
+        self.phase = Phase::Lists;
+    }
+
+    /// Scans one batch of one list; `None` if the phase has changed instead.
+    fn scan_lists(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Option<Step> {
+        let only_active_anon = |(list, nr): (usize, &u64)| *nr == 0 || list == LruList::ActiveAnon as usize;
+        if self.at == 0 && self.split_left == 0 && self.nr.iter().enumerate().all(only_active_anon) {
+            sc.nr_reclaimed += self.lists_reclaimed;
+            self.phase = Phase::AgeAnon;
+            return None;
+        }
+        while let Some(&list) = LruList::EVICTABLE.get(self.at) {
+            if self.nr[list as usize] == 0 && self.split_left == 0 {
+                self.at += 1;
+                continue;
+            }
+            if list.is_active() {
+                self.at += 1;
+                if self.shrink_active(mm, list, sc) {
+                    return Some(Step::More);
+                }
+                continue;
+            }
+            if let Some(wait) = mm.too_many_isolated(env, self.node, list, sc) {
+                if !self.stalled {
+                    self.stalled = true;
+                    return Some(self.throttle(mm, wait));
+                }
+                self.take_batch(list);
+            } else {
+                self.shrink_inactive(mm, env, list, sc);
+            }
+            self.stalled = false;
+            self.at += usize::from(self.split_left == 0);
+            return Some(Step::More);
+        }
+        self.at = 0;
+        self.end_round(mm, sc);
+        None
+    }
+
+    /// After every list has given a batch.
+    fn end_round(&mut self, mm: &Mm, sc: &ScanControl) {
+        if self.lists_reclaimed < sc.nr_to_reclaim || self.adjusted {
+            return;
+        }
+        if adjust_proportion(&mut self.nr, &self.targets.nr) {
+            self.adjusted = mm.rules.proportional_reclaim == ProportionalReclaim::ScanRest;
+        } else {
+            self.nr = [0; 4];
+        }
+    }
+
+    /// Takes the next batch of a list off its count.
+    fn take_batch(&mut self, list: LruList) -> u32 {
+        let nr = &mut self.nr[list as usize];
+        let batch = (*nr).min(u64::from(SWAP_CLUSTER_MAX));
+        *nr -= batch;
+        batch as u32
+    }
+
+    fn shrink_active(&mut self, mm: &mut Mm, list: LruList, sc: &mut ScanControl) -> bool {
+        let batch = self.take_batch(list);
+        let may = mm.may_shrink_active(self.node, list, sc);
+        if may {
+            mm.shrink_active_list(self.node, list, batch, sc);
+        }
+        may
+    }
+
+    fn shrink_inactive(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) {
+        let rest_of_split = self.split_left > 0;
+        let batch = if rest_of_split { self.split_left.min(SWAP_CLUSTER_MAX) } else { self.take_batch(list) };
+        if rest_of_split {
+            self.split_left -= batch;
+        }
+        let result = mm.shrink_inactive_list(env, self.node, list, batch, rest_of_split, sc);
+        self.lists_reclaimed += result.reclaimed;
+        self.split_left += result.split;
+    }
+
+    /// Sets the flags of the node by what the pass met, and says whether to wait.
+    fn judge(&mut self, mm: &mut Mm, env: &Env, sc: &ScanControl) -> Option<Wait> {
+        self.reclaimable |= sc.nr_reclaimed > self.start.0;
+        let (met, node) = (sc.nr, &mut mm.nodes[self.node.index()]);
+        if !env.task.kswapd {
+            return if node.congested { mm.throttle_congested(self.node) } else { None };
+        }
+        node.writeback_seen |= met.writeback > 0 && met.writeback == met.taken;
+        node.congested |= met.dirty > 0 && met.dirty == met.congested;
+        node.dirty_seen |= met.unqueued_dirty == met.file_taken;
+        (met.immediate > 0).then(|| mm.throttle_writeback())
+    }
+
+    fn decide(&mut self, mm: &mut Mm, sc: &mut ScanControl) {
+        let (reclaimed, scanned) = (sc.nr_reclaimed - self.start.0, sc.nr_scanned.saturating_sub(self.start.1));
+        if mm.should_continue_reclaim(self.node, reclaimed, scanned, sc) {
+            self.phase = Phase::Begin;
+            return;
+        }
+        if self.reclaimable {
+            mm.nodes[self.node.index()].kswapd.failures = 0;
+        } else if sc.cache_trim_mode {
+            sc.cache_trim_mode_failed = true;
+        }
+        self.phase = Phase::Ended;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_larger_kind_is_scanned_to_the_share_that_the_smaller_one_had() {
+        // Targets: anon 100 + 100, file 1000 + 0. Left: anon 50 + 50, file 900.
+        // 100 x 100 / 201 = 49 % of anon was left, so file gets 51 %: 1000 x 51 / 100 = 510, of which 100 are done.
+        let mut nr = [50, 50, 900, 0];
+        assert!(adjust_proportion(&mut nr, &[100, 100, 1000, 0]));
+        assert_eq!(nr, [0, 0, 410, 0]);
+    }
+
+    #[test]
+    fn a_pass_ends_once_one_kind_is_through() {
+        let mut nr = [0, 0, 900, 10];
+        assert!(!adjust_proportion(&mut nr, &[100, 100, 1000, 10]));
+    }
+}

@@ -1,0 +1,381 @@
+//! What becomes of each page of an inactive batch.
+//!
+//! Rule, page by page:
+//! 1. Under writeback: marked for reclaim at its end and made active to be out of the way. If kswapd finds it marked
+//!    already while the node is flagged for writeback, it counts as immediate, and kswapd will wait.
+//! 2. Referenced through a page table: active, or one more round ([`References`]).
+//! 3. Anonymous: gets a swap slot (a huge page is split first) and is unmapped.
+//! 4. Dirty page cache: left to the flushers, marked for reclaim and made active, unless kswapd meets it for the second
+//!    time and the node is full of such pages. Other dirty pages are written, if the reclaimer may.
+//! 5. Clean and unmapped: taken from its owner, with a shadow, and freed.
+//!
+//! Source: `shrink_page_list()`, `page_check_references()`, `pageout()`, `__remove_mapping()` (mm/vmscan.c, 4.20),
+//! `shrink_folio_list()` (6.12).
+//! Since/until: referenced anonymous pages become active at once until 5.8, at the second look since 5.9
+//! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]).
+//! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
+//! Omitted: waiting for writeback (case 3: legacy cgroups), giving up swap slots while swap is nearly full, buffer
+//! heads that cannot be released, `VM_EXEC`, `VM_LOCKED`.
+
+use rules::{AnonStart, ReclaimThrottle, ScanCounting};
+use units::{FileId, Gfp, NodeId, Order, Pfn};
+
+use super::ScanControl;
+use super::isolate::Batch;
+use super::lru::{End, is_file_lru};
+use crate::stat::{NodeStat, VmEvent};
+use crate::{Env, Frame, Kind, Mm};
+
+/// What a batch met, and what came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct BatchStat {
+    /// Base pages freed.
+    pub reclaimed: u64,
+    /// Dirty or under writeback.
+    pub dirty: u64,
+    /// Dirty and not queued.
+    pub unqueued_dirty: u64,
+    /// On a congested device, or under writeback and marked already.
+    pub congested: u64,
+    /// Under writeback, marked now.
+    pub writeback: u64,
+    /// Under writeback and marked already while kswapd wants to wait.
+    pub immediate: u64,
+    /// Made active.
+    pub activated: u64,
+    /// Written by reclaim itself.
+    pub pageout: u64,
+    /// Pages of split huge pages that went to the tail of the list for the next batch.
+    pub split: u32,
+}
+
+/// What page tables and marks say of a page (`enum page_references`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum References {
+    /// `PAGEREF_RECLAIM`.
+    Reclaim,
+    /// `PAGEREF_RECLAIM_CLEAN`: reclaim it only if it need not be written.
+    ReclaimClean,
+    /// `PAGEREF_KEEP`: another round.
+    Keep,
+    /// `PAGEREF_ACTIVATE`.
+    Activate,
+}
+
+/// What happens to a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// Its owner has let it go; it is to be freed.
+    Free,
+    /// Back to the inactive list.
+    Keep,
+    /// To the active list.
+    Activate,
+}
+
+/// The verdict over a page by `ptes` page table references and its mark, which is taken.
+fn check_references(frame: &mut Frame, ptes: u32, anon_start: AnonStart) -> References {
+    let marked = frame.take(Frame::REFERENCED);
+    if ptes > 0 {
+        if !is_file_lru(frame) && anon_start == AnonStart::Active {
+            return References::Activate;
+        }
+        frame.set(Frame::REFERENCED);
+        return if marked || ptes > 1 { References::Activate } else { References::Keep };
+    }
+    if marked && is_file_lru(frame) { References::ReclaimClean } else { References::Reclaim }
+}
+
+impl Mm {
+    /// Handles a batch of isolated pages: frees what can be freed and puts the others back.
+    pub(super) fn shrink_page_list(
+        &mut self,
+        env: &Env,
+        node: NodeId,
+        pages: &[Pfn],
+        sc: &mut ScanControl,
+    ) -> BatchStat {
+        let mut stat = BatchStat::default();
+        let mut freed = Batch::new();
+        let mut kept = Batch::new();
+        for &pfn in pages {
+            match self.shrink_page(env, node, pfn, sc, &mut stat) {
+                Fate::Free => {
+                    freed.push(pfn);
+                    continue;
+                }
+                Fate::Activate => {
+                    stat.activated += self.counted(pfn);
+                    self.frames[pfn].set(Frame::ACTIVE);
+                }
+                Fate::Keep => {}
+            }
+            kept.push(pfn);
+        }
+        stat.reclaimed = freed.len() as u64;
+        self.stat.count(VmEvent::Pgactivate, stat.activated);
+        self.charge(
+            pages.len() as u64 * self.costs.scan_page
+                + freed.len() as u64 * self.costs.reclaim_page
+                + kept.len() as u64 * self.costs.lru_move,
+        );
+        // The kernel's list of pages to free is a stack.
+        for &pfn in freed.iter().rev() {
+            self.free_pages(env, pfn, Order(0));
+        }
+        self.putback_inactive_pages(node, &kept);
+        stat
+    }
+
+    /// Puts pages back on the lists that their flags name, in order, each to the front.
+    fn putback_inactive_pages(&mut self, node: NodeId, pages: &[Pfn]) {
+        for &pfn in pages {
+            self.lru_forget_isolated(pfn);
+            let list = self.lru_link(pfn, End::Front);
+            if list.is_active() {
+                let nr_pages = u64::from(self.frames[pfn].nr_pages());
+                self.note_recent(node, list.is_file(), 0, nr_pages);
+                if self.swap_has_shadows() {
+                    self.age_nonresident(node, nr_pages);
+                }
+            }
+        }
+    }
+
+    fn shrink_page(&mut self, env: &Env, node: NodeId, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Fate {
+        let frame = &self.frames[pfn];
+        debug_assert!(frame.has(Frame::ISOLATED) && !frame.has(Frame::ACTIVE));
+        if frame.has(Frame::LOCKED) {
+            return Fate::Keep;
+        }
+        self.count_scanned(pfn, sc);
+        let frame = &self.frames[pfn];
+        if frame.has(Frame::UNEVICTABLE) || (!sc.may_unmap && frame.has(Frame::MAPPED)) {
+            return Fate::Keep;
+        }
+        self.count_dirty(pfn, stat);
+        if self.frames[pfn].has(Frame::WRITEBACK) {
+            return self.meet_writeback(env, node, pfn, stat);
+        }
+        let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(pfn) } else { 0 };
+        let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start);
+        match references {
+            References::Activate => return Fate::Activate,
+            References::Keep => return Fate::Keep,
+            References::Reclaim | References::ReclaimClean => {}
+        }
+        if let Some(fate) = self.give_swap(env, node, pfn, sc, stat) {
+            return fate;
+        }
+        if self.frames[pfn].has(Frame::MAPPED) && !self.try_to_unmap(env, pfn) {
+            return Fate::Activate;
+        }
+        if self.frames[pfn].has(Frame::DIRTY)
+            && let Some(fate) = self.meet_dirty(env, node, pfn, references, sc, stat)
+        {
+            return fate;
+        }
+        self.remove_mapping(env, pfn)
+    }
+
+    /// Counts a page as scanned: a mapped one, or one in the swap cache, twice where entries are counted.
+    fn count_scanned(&self, pfn: Pfn, sc: &mut ScanControl) {
+        let frame = &self.frames[pfn];
+        sc.nr_scanned += match self.rules.scan_counting {
+            ScanCounting::Entries => 1 + u64::from(frame.has_any(Frame::MAPPED | Frame::SWAPCACHE)),
+            ScanCounting::BasePages => u64::from(frame.nr_pages()),
+        };
+    }
+
+    /// Counts a page of the file system that is dirty or being written; anonymous pages are none of the flushers'
+    /// business.
+    fn count_dirty(&self, pfn: Pfn, stat: &mut BatchStat) {
+        let frame = &self.frames[pfn];
+        if frame.kind() != Kind::File || !frame.has_any(Frame::DIRTY | Frame::WRITEBACK) {
+            return;
+        }
+        let (pages, writeback) = (self.counted(pfn), frame.has(Frame::WRITEBACK));
+        stat.dirty += pages;
+        if !writeback {
+            stat.unqueued_dirty += pages;
+        }
+        let busy_device = self.rules.reclaim_throttle == ReclaimThrottle::Congestion
+            && self.any_device_congested()
+            && self.device_congested(self.device_of(FileId(frame.owner)));
+        if busy_device || (writeback && frame.has(Frame::RECLAIM)) {
+            stat.congested += pages;
+        }
+    }
+
+    fn meet_writeback(&mut self, env: &Env, node: NodeId, pfn: Pfn, stat: &mut BatchStat) -> Fate {
+        let pages = self.counted(pfn);
+        let frame = &mut self.frames[pfn];
+        if env.task.kswapd && frame.has(Frame::RECLAIM) && self.nodes[node.index()].writeback_seen {
+            stat.immediate += pages;
+        } else {
+            frame.set(Frame::RECLAIM);
+            stat.writeback += pages;
+        }
+        Fate::Activate
+    }
+
+    /// Gives an anonymous page a swap slot, so that it can be unmapped. `Some` if it cannot go on.
+    fn give_swap(
+        &mut self,
+        env: &Env,
+        node: NodeId,
+        pfn: Pfn,
+        sc: &mut ScanControl,
+        stat: &mut BatchStat,
+    ) -> Option<Fate> {
+        let frame = &self.frames[pfn];
+        let huge = frame.order() > Order(0);
+        if frame.kind() != Kind::Anon || !frame.has(Frame::SWAPBACKED) {
+            return (huge && !self.split_isolated(env, node, pfn, sc, stat)).then_some(Fate::Keep);
+        }
+        if frame.has(Frame::SWAPCACHE) {
+            return None;
+        }
+        if !sc.gfp.contains(Gfp::IO) || frame.has(Frame::PINNED) {
+            return Some(Fate::Keep);
+        }
+        if huge {
+            if self.swap_free_pages() == 0 || !self.split_isolated(env, node, pfn, sc, stat) {
+                return Some(Fate::Activate);
+            }
+            self.stat.count(VmEvent::ThpSwpoutFallback, 1);
+        }
+        (!self.add_to_swap(env, pfn)).then_some(Fate::Activate)
+    }
+
+    /// Splits an isolated huge page. Its first page stays in the batch; the others go to the tail of the list, the next
+    /// in order last, so that the following batches take them where the kernel goes on with them at once.
+    fn split_isolated(
+        &mut self,
+        env: &Env,
+        node: NodeId,
+        pfn: Pfn,
+        sc: &mut ScanControl,
+        stat: &mut BatchStat,
+    ) -> bool {
+        let nr_pages = self.frames[pfn].nr_pages();
+        let file = is_file_lru(&self.frames[pfn]);
+        if !self.split_huge_page(env, pfn) {
+            return false;
+        }
+        debug_assert!(self.frames[pfn].has(Frame::ISOLATED) && self.frames[pfn].order() == Order(0));
+        for tail in (1..nr_pages).rev().map(|n| pfn.offset(n)) {
+            if self.frames[tail].has(Frame::LRU) {
+                self.lru_unlink(tail);
+            }
+            self.frames[tail].clear(Frame::ISOLATED | Frame::ACTIVE);
+            self.lru_link(tail, End::Back);
+        }
+        self.note_isolated(node, file, -i64::from(nr_pages - 1));
+        if self.rules.scan_counting == ScanCounting::BasePages {
+            sc.nr_scanned -= u64::from(nr_pages - 1);
+        }
+        stat.split += nr_pages - 1;
+        true
+    }
+
+    /// What happens to a dirty page; `None` if it is clean by now and can be freed.
+    fn meet_dirty(
+        &mut self,
+        env: &Env,
+        node: NodeId,
+        pfn: Pfn,
+        references: References,
+        sc: &ScanControl,
+        stat: &mut BatchStat,
+    ) -> Option<Fate> {
+        let frame = &mut self.frames[pfn];
+        let second_time = env.task.kswapd && frame.has(Frame::RECLAIM) && self.nodes[node.index()].dirty_seen;
+        if is_file_lru(frame) && !second_time {
+            frame.set(Frame::RECLAIM);
+            self.stat.node_add(node, NodeStat::VmscanImmediate, 1);
+            return Some(Fate::Activate);
+        }
+        let may_enter_fs = sc.gfp.contains(Gfp::FS) || (frame.has(Frame::SWAPCACHE) && sc.gfp.contains(Gfp::IO));
+        if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage || frame.has(Frame::PINNED) {
+            return Some(Fate::Keep);
+        }
+        frame.set(Frame::RECLAIM);
+        let started =
+            if frame.kind() == Kind::File { self.pageout_file(env, pfn) } else { self.pageout_anon(env, pfn) };
+        if !started {
+            self.frames[pfn].clear(Frame::RECLAIM);
+            return Some(Fate::Activate);
+        }
+        stat.pageout += 1;
+        self.stat.node_add(node, NodeStat::VmscanWrite, 1);
+        let frame = &mut self.frames[pfn];
+        if frame.has_any(Frame::WRITEBACK | Frame::DIRTY | Frame::LOCKED) {
+            return Some(Fate::Keep);
+        }
+        frame.clear(Frame::RECLAIM);
+        None
+    }
+
+    /// Takes a clean, unmapped page from its owner.
+    fn remove_mapping(&mut self, env: &Env, pfn: Pfn) -> Fate {
+        let frame = &self.frames[pfn];
+        if frame.has_any(Frame::PINNED | Frame::DIRTY) {
+            return Fate::Keep;
+        }
+        match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
+            (Kind::File, false) => {
+                let shadow = self.workingset_eviction(pfn);
+                self.lru_forget_isolated(pfn);
+                self.pagecache_remove(env, pfn, Some(shadow));
+            }
+            (Kind::Anon, true) => {
+                let shadow = if self.swap_has_shadows() { self.workingset_eviction(pfn) } else { 0 };
+                self.lru_forget_isolated(pfn);
+                self.swapcache_remove(pfn, shadow);
+            }
+            (Kind::Anon, false) => {
+                self.lru_forget_isolated(pfn);
+                self.stat.count(VmEvent::Pglazyfreed, 1);
+            }
+            _ => return Fate::Keep,
+        }
+        Fate::Free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(flags: u32) -> Frame {
+        let mut frame = Frame::RESERVED;
+        frame.set(flags);
+        frame
+    }
+
+    #[test]
+    fn an_anonymous_page_that_was_used_is_activated_at_once_before_5_9() {
+        let mut page = frame(Frame::SWAPBACKED);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Activate);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive), References::Keep);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive), References::Activate);
+    }
+
+    #[test]
+    fn a_mapped_file_page_needs_two_references() {
+        let mut page = frame(0);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Keep);
+        assert!(page.has(Frame::REFERENCED));
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Activate);
+        assert_eq!(check_references(&mut frame(0), 2, AnonStart::Active), References::Activate);
+    }
+
+    #[test]
+    fn a_page_read_once_goes_unless_it_must_be_written() {
+        assert_eq!(check_references(&mut frame(Frame::REFERENCED), 0, AnonStart::Active), References::ReclaimClean);
+        assert_eq!(check_references(&mut frame(0), 0, AnonStart::Active), References::Reclaim);
+        let mut anon = frame(Frame::SWAPBACKED | Frame::REFERENCED);
+        assert_eq!(check_references(&mut anon, 0, AnonStart::Active), References::Reclaim);
+    }
+}

@@ -1,0 +1,117 @@
+//! What one reclaimer wants and what it has got (`struct scan_control`).
+//!
+//! Source: `struct scan_control`, `try_to_free_pages()`, `balance_pgdat()` (mm/vmscan.c, 4.20; 6.12).
+
+use units::{Gfp, Order};
+
+use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::ZoneKind;
+
+/// What a pass over a node met, in pages (`sc->nr`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeScan {
+    /// Dirty or under writeback.
+    pub dirty: u64,
+    /// Dirty and not queued for writing.
+    pub unqueued_dirty: u64,
+    /// Under writeback for the second time round, or on a congested device.
+    pub congested: u64,
+    /// Under writeback, seen for the first time.
+    pub writeback: u64,
+    /// Under writeback, and waited for already.
+    pub immediate: u64,
+    /// Taken off the inactive file list.
+    pub file_taken: u64,
+    /// Taken off an inactive list.
+    pub taken: u64,
+}
+
+/// One reclaimer's aims, limits and results.
+#[derive(Clone, Debug)]
+pub struct ScanControl {
+    /// Pages to reclaim.
+    pub nr_to_reclaim: u64,
+    /// What the allocation behind this may do.
+    pub gfp: Gfp,
+    /// Order of that allocation.
+    pub order: Order,
+    /// `size >> priority` of each list is scanned in a pass.
+    pub priority: i8,
+    /// Highest zone to take pages from.
+    pub reclaim_idx: ZoneKind,
+    /// May write dirty pages.
+    pub may_writepage: bool,
+    /// May take mapped pages.
+    pub may_unmap: bool,
+    /// May take anonymous pages.
+    pub may_swap: bool,
+    /// May call shrinkers.
+    pub may_shrink_slab: bool,
+    /// A zone is ready for compaction.
+    pub compaction_ready: bool,
+    /// Inactive pages looked at since it was last reset.
+    pub nr_scanned: u64,
+    /// Pages reclaimed in all.
+    pub nr_reclaimed: u64,
+    /// What the current pass met.
+    pub nr: NodeScan,
+    /// Costs of [anon, file] when the pass began.
+    pub(super) cost: [u64; 2],
+    /// Active pages of [anon, file] may be deactivated.
+    pub(super) may_deactivate: [bool; 2],
+    /// They may in any case.
+    pub(super) force_deactivate: bool,
+    /// Some could have been scanned and were not.
+    pub(super) skipped_deactivate: bool,
+    /// Enough inactive cache that does not come back: leave the rest alone.
+    pub(super) cache_trim_mode: bool,
+    /// That mode found nothing.
+    pub(super) cache_trim_mode_failed: bool,
+    /// That mode is not to be used.
+    pub(super) no_cache_trim_mode: bool,
+    /// Hardly any page cache is left.
+    pub(super) file_is_tiny: bool,
+}
+
+impl ScanControl {
+    fn new(gfp: Gfp, order: Order, reclaim_idx: ZoneKind) -> ScanControl {
+        ScanControl {
+            nr_to_reclaim: 0,
+            gfp,
+            order,
+            priority: DEF_PRIORITY,
+            reclaim_idx,
+            may_writepage: true,
+            may_unmap: true,
+            may_swap: true,
+            may_shrink_slab: true,
+            compaction_ready: false,
+            nr_scanned: 0,
+            nr_reclaimed: 0,
+            nr: NodeScan::default(),
+            cost: [0; 2],
+            may_deactivate: [false; 2],
+            force_deactivate: false,
+            skipped_deactivate: false,
+            cache_trim_mode: false,
+            cache_trim_mode_failed: false,
+            no_cache_trim_mode: false,
+            file_is_tiny: false,
+        }
+    }
+
+    /// For kswapd; the target is set at each pass.
+    pub fn kswapd(order: Order, highest: ZoneKind) -> ScanControl {
+        ScanControl::new(Gfp::KERNEL, order, highest)
+    }
+
+    /// For a task whose allocation failed: 32 pages.
+    pub fn direct(gfp: Gfp, order: Order, highest: ZoneKind) -> ScanControl {
+        ScanControl { nr_to_reclaim: u64::from(SWAP_CLUSTER_MAX), ..ScanControl::new(gfp, order, highest) }
+    }
+
+    /// Whether the priority is so high that even those who otherwise do not write do so (`< DEF_PRIORITY - 2`).
+    pub(super) fn is_desperate(&self) -> bool {
+        self.priority < DEF_PRIORITY - 2
+    }
+}

@@ -1,0 +1,221 @@
+//! Slab reclaim: how many objects each shrinker is asked to scan.
+//!
+//! Rule: for each pass over a node, a shrinker is to scan `freeable >> priority`, times four, over its `seeks` (what an
+//! object costs to make again; 0 stands for nothing, then half of all). It is called in batches; what does not fill a batch
+//! is put off to the next pass. What was put off counts in full, but for no more than half of the cache unless this pass
+//! alone asks for a quarter, and twice the cache at most.
+//! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
+//! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned; in 4.19 to 5.0 at least one batch; since
+//! 5.13 what was put off counts only by `nr >> priority`.
+//! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
+//! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
+//! Omitted: shrinkers of cgroups.
+
+use rules::SlabPressure;
+use units::{Gfp, NodeId};
+
+use super::ScanControl;
+use crate::stat::VmEvent;
+use crate::vfs::{SHRINKERS, ShrinkerId, ShrinkerSpec};
+use crate::{Env, Mm};
+
+/// Objects that each shrinker has put off on a node.
+pub(super) type Deferred = [u64; SHRINKERS.len()];
+
+/// What one shrinker is to do in a pass, and has done; in objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Job {
+    freeable: u64,
+    batch: u64,
+    /// Still to scan now.
+    total_scan: u64,
+    /// Put off to the next pass if nothing at all were scanned.
+    deferrable: u64,
+    scanned: u64,
+}
+
+/// What the pass is about, as far as it decides the pressure on slabs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Pressure {
+    rule: SlabPressure,
+    priority: i8,
+    /// LRU pages scanned, and those on the lists.
+    lru: (u64, u64),
+}
+
+impl Pressure {
+    /// Objects to scan because of this pass alone.
+    fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
+        if shrinker.seeks == 0 {
+            return freeable / 2;
+        }
+        match self.rule {
+            SlabPressure::LruScanned => {
+                let (scanned, pages) = self.lru;
+                4 * scanned.max(u64::from(super::SWAP_CLUSTER_MAX)) / shrinker.seeks * freeable / (pages + 1)
+            }
+            _ => (freeable >> self.priority) * 4 / shrinker.seeks,
+        }
+    }
+
+    fn job(self, freeable: u64, deferred: u64, shrinker: ShrinkerSpec) -> Job {
+        let mut delta = self.delta(freeable, shrinker);
+        let (total_scan, deferrable) = if self.rule == SlabPressure::PriorityAndDeferred {
+            ((deferred >> self.priority) + delta, deferred + delta)
+        } else {
+            if self.rule == SlabPressure::PriorityAtLeastBatch {
+                delta = delta.max(freeable.min(shrinker.batch));
+            }
+            let all = deferred + delta;
+            (if delta < freeable / 4 { all.min(freeable / 2) } else { all }, all)
+        };
+        let total_scan = total_scan.min(2 * freeable);
+        Job { freeable, batch: shrinker.batch, total_scan, deferrable, scanned: 0 }
+    }
+}
+
+impl Job {
+    /// Objects to scan in the next call; `None` if the rest is put off.
+    fn next_call(&self) -> Option<u64> {
+        let worth_it = self.total_scan >= self.batch || self.total_scan >= self.freeable;
+        (worth_it && self.total_scan > 0).then_some(self.batch.min(self.total_scan))
+    }
+
+    /// What is put off to the next pass.
+    fn put_off(&self, rule: SlabPressure) -> u64 {
+        let left = self.deferrable.saturating_sub(self.scanned);
+        if rule == SlabPressure::PriorityAndDeferred { left.min(2 * self.freeable) } else { left }
+    }
+}
+
+/// A pass over the shrinkers of a node, a batch at a time.
+#[derive(Debug)]
+pub(super) struct SlabPass {
+    pressure: Pressure,
+    at: usize,
+    job: Option<Job>,
+}
+
+impl SlabPass {
+    /// A pass after `scanned` of `pages` LRU pages were looked at.
+    pub(super) fn new(mm: &Mm, sc: &ScanControl, scanned: u64, pages: u64) -> SlabPass {
+        let rule = mm.rules.slab_pressure;
+        SlabPass { pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) }, at: 0, job: None }
+    }
+
+    /// Calls a shrinker once. `false`: none is left to call.
+    pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
+        while let Some(&shrinker) = SHRINKERS.get(self.at) {
+            let deferred = &mut mm.reclaim.deferred[node.index()][self.at];
+            if self.job.is_none() {
+                let put_off = *deferred;
+                let freeable = mm.shrinker_count(shrinker.id, node);
+                if freeable == 0 {
+                    self.at += 1;
+                    continue;
+                }
+                mm.reclaim.deferred[node.index()][self.at] = 0;
+                self.job = Some(self.pressure.job(freeable, put_off, shrinker));
+            }
+            let Some(job) = &mut self.job else { unreachable!("set above") };
+            if let Some(nr) = job.next_call()
+                && mm.call_shrinker(env, shrinker.id, node, nr, sc)
+            {
+                job.total_scan -= nr;
+                job.scanned += nr;
+                return true;
+            }
+            mm.reclaim.deferred[node.index()][self.at] += job.put_off(self.pressure.rule);
+            self.job = None;
+            self.at += 1;
+        }
+        false
+    }
+}
+
+impl Mm {
+    /// Has a shrinker scan `nr` objects; `false` if it refuses.
+    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> bool {
+        let freed_before = self.stat.event(VmEvent::Pgfree);
+        let result = self.shrinker_scan(env, id, node, nr, sc.gfp);
+        if result.scanned == 0 && result.freed == 0 {
+            return false;
+        }
+        sc.nr_reclaimed += self.stat.event(VmEvent::Pgfree) - freed_before;
+        self.stat.count(VmEvent::SlabsScanned, nr);
+        true
+    }
+
+    /// Frees what all shrinkers can free, for `drop_caches`; returns the objects freed (`drop_slab()`).
+    pub fn drop_slab(&mut self, env: &Env) -> u64 {
+        let mut all = 0;
+        for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
+            for shrinker in SHRINKERS {
+                for _ in 0..2 {
+                    let count = self.shrinker_count(shrinker.id, node);
+                    if count > 0 {
+                        all += self.shrinker_scan(env, shrinker.id, node, count, Gfp::KERNEL).freed;
+                    }
+                }
+            }
+        }
+        self.stat.count(VmEvent::DropSlab, 1);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUPERBLOCK: ShrinkerSpec = SHRINKERS[1];
+
+    fn pressure(rule: SlabPressure, priority: i8) -> Pressure {
+        Pressure { rule, priority, lru: (0, 0) }
+    }
+
+    #[test]
+    fn a_shrinker_scans_by_priority_and_seeks() {
+        // 1 Mi objects at priority 12: 256 x 4 / 2 seeks = 512.
+        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 0, SUPERBLOCK);
+        assert_eq!(job.total_scan, 512);
+        assert_eq!(job.next_call(), None, "less than a batch of 1024 is put off");
+        assert_eq!(job.put_off(SlabPressure::Priority), 512);
+        let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 512, SUPERBLOCK);
+        assert_eq!(job.next_call(), Some(1024));
+    }
+
+    #[test]
+    fn from_4_19_to_5_0_at_least_a_batch_is_scanned() {
+        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(2_000, 0, SUPERBLOCK);
+        // freeable >> 12 is 0, raised to 1024, and not capped because 1024 >= 2000 / 4.
+        assert_eq!((job.total_scan, job.next_call()), (1024, Some(1024)));
+        let job = pressure(SlabPressure::PriorityAtLeastBatch, 12).job(10, 0, SUPERBLOCK);
+        assert_eq!(job.next_call(), Some(10), "a small cache goes at once");
+        let job = pressure(SlabPressure::Priority, 12).job(10, 0, SUPERBLOCK);
+        assert_eq!(job.next_call(), None);
+    }
+
+    #[test]
+    fn a_backlog_empties_no_more_than_half_of_a_cache() {
+        let job = pressure(SlabPressure::Priority, 12).job(10_000, 1_000_000, SUPERBLOCK);
+        // 10 000 >> 12 = 2, x 4 / 2 = 4 < 2 500: capped at half.
+        assert_eq!(job.total_scan, 5_000);
+        let job = pressure(SlabPressure::PriorityAndDeferred, 12).job(10_000, 1_000_000, SUPERBLOCK);
+        // 1 000 000 >> 12 = 244, plus 4.
+        assert_eq!(job.total_scan, 248);
+        assert_eq!(job.put_off(SlabPressure::PriorityAndDeferred), 20_000, "twice the cache at most");
+    }
+
+    #[test]
+    fn until_4_11_the_share_of_lru_pages_decides() {
+        let by_lru = Pressure { rule: SlabPressure::LruScanned, priority: 12, lru: (1_000, 99_999) };
+        // 4 x 1000 / 2 x 50 000 / 100 000 = 1000.
+        assert_eq!(by_lru.delta(50_000, SUPERBLOCK), 1_000);
+    }
+
+    #[test]
+    fn what_costs_nothing_to_make_again_is_halved() {
+        assert_eq!(pressure(SlabPressure::Priority, 12).delta(1_000, SHRINKERS[0]), 500);
+    }
+}

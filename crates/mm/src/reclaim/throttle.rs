@@ -1,0 +1,231 @@
+//! When reclaimers wait, for what and how long.
+//!
+//! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps 100 ms on the queue of congested devices
+//! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), and 100 ms if too many
+//! pages are isolated. Since 5.16 `reclaim_throttle()` has four reasons:
+//!
+//! | reason | longest wait | woken early by |
+//! |---|---|---|
+//! | `Writeback` | 100 ms | more than 32 pages written for each waiter |
+//! | `Isolated` | 20 ms | a reclaimer that finds fewer isolated pages |
+//! | `NoProgress`, `Congested` | 1 jiffy | (skipped unless writing is what is missing) a reclaimer with progress |
+//!
+//! In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
+//! kswapd wakes it.
+//! Source: `congestion_wait()`, `wait_iff_congested()` (mm/backing-dev.c, 4.20), `too_many_isolated()`,
+//! `throttle_direct_reclaim()`, `allow_direct_reclaim()` (mm/vmscan.c, 4.20; 6.12), `reclaim_throttle()`,
+//! `skip_throttle_noprogress()`, `__acct_reclaim_writeback()` (6.12).
+//! Abstracted: a device is congested when its owner says so ([`Mm::set_device_congested`]); with blk-mq it never is.
+//! A jiffy is 4 ms (HZ=250).
+//! Omitted: kernel threads other than kswapd, which do not wait.
+
+use rules::ReclaimThrottle;
+use units::{Gfp, Nanos, NodeId, Pfn};
+
+use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::stat::{NodeStat, ZoneStat};
+use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
+use crate::{Effect, Env, LruList, Mm, ZoneKind};
+
+/// One tick of the timer.
+pub(super) const JIFFY: Nanos = Nanos::millis(4);
+/// `HZ / 10`.
+const TENTH: Nanos = Nanos::millis(100);
+
+/// What a reclaimer waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ThrottleReason {
+    /// Pages that were to be reclaimed first are still being written (`VMSCAN_THROTTLE_WRITEBACK`).
+    Writeback,
+    /// Others hold too many pages isolated (`VMSCAN_THROTTLE_ISOLATED`).
+    Isolated,
+    /// Nothing could be reclaimed at the highest priority (`VMSCAN_THROTTLE_NOPROGRESS`).
+    NoProgress,
+    /// Every dirty page met is under writeback for the second time (`VMSCAN_THROTTLE_CONGESTED`).
+    Congested,
+    /// A congested device to be less so, or the next write to end (`congestion_wait()`).
+    Device,
+    /// kswapd to fill the reserve (`throttle_direct_reclaim()`).
+    Reserve,
+}
+
+impl ThrottleReason {
+    /// Reasons.
+    pub const COUNT: usize = 6;
+}
+
+/// Reclaimers of a node that wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct NodeThrottle {
+    /// How many, by reason.
+    waiting: [u32; ThrottleReason::COUNT],
+    /// Pages written when the first began to wait for writeback (`nr_reclaim_start`).
+    written_at_start: u64,
+}
+
+/// A wait: for what and how long at most.
+pub(super) type Wait = (ThrottleReason, Nanos);
+
+impl Mm {
+    /// Says whether the write queue of a device is congested.
+    pub fn set_device_congested(&mut self, device: u16, congested: bool) {
+        let devices = &mut self.reclaim.congested;
+        let index = usize::from(device);
+        if index >= devices.len() {
+            devices.resize(index + 1, false);
+        }
+        devices[index] = congested;
+    }
+
+    /// Whether a device is congested.
+    #[inline]
+    pub(super) fn device_congested(&self, device: u16) -> bool {
+        self.reclaim.congested.get(usize::from(device)).copied().unwrap_or(false)
+    }
+
+    /// Whether any device is congested.
+    #[inline]
+    pub(super) fn any_device_congested(&self) -> bool {
+        self.reclaim.congested.contains(&true)
+    }
+
+    /// A reclaimer begins to wait.
+    pub(super) fn throttle_begin(&mut self, node: NodeId, reason: ThrottleReason) {
+        let written = self.stat.node(node, NodeStat::ThrottledWritten);
+        let throttle = &mut self.reclaim.throttle[node.index()];
+        throttle.waiting[reason as usize] += 1;
+        if reason == ThrottleReason::Writeback && throttle.waiting[reason as usize] == 1 {
+            throttle.written_at_start = written;
+        }
+    }
+
+    /// A reclaimer's wait has ended, by time or by being woken; to be called once for every [`super::Step::Throttle`].
+    pub fn throttle_end(&mut self, node: NodeId, reason: ThrottleReason) {
+        let waiting = &mut self.reclaim.throttle[node.index()].waiting[reason as usize];
+        assert!(*waiting > 0, "nobody waits for {reason:?} on {node:?}");
+        *waiting -= 1;
+    }
+
+    /// Reclaimers of a node that wait for this reason.
+    pub fn throttled(&self, node: NodeId, reason: ThrottleReason) -> u32 {
+        self.reclaim.throttle[node.index()].waiting[reason as usize]
+    }
+
+    /// Wakes those who wait for a reason.
+    pub(super) fn wake_throttled(&mut self, node: NodeId, reason: ThrottleReason) {
+        if self.throttled(node, reason) > 0 {
+            self.effects.push(Effect::WakeThrottled(node, reason));
+        }
+    }
+
+    /// How long kswapd waits when pages come round under writeback faster than they are written.
+    pub(super) fn throttle_writeback(&self) -> Wait {
+        match self.rules.reclaim_throttle {
+            ReclaimThrottle::Congestion => (ThrottleReason::Device, TENTH),
+            ReclaimThrottle::Reasons => (ThrottleReason::Writeback, TENTH),
+        }
+    }
+
+    /// The writeback of a page has ended: wakes those who wait for that once enough was written
+    /// (`acct_reclaim_writeback()`).
+    #[inline]
+    pub fn acct_reclaim_writeback(&mut self, pfn: Pfn) {
+        let node = self.node_of(pfn);
+        let throttle = self.reclaim.throttle[node.index()];
+        let waiting = throttle.waiting[ThrottleReason::Writeback as usize];
+        if waiting == 0 {
+            return;
+        }
+        self.stat.node_add(node, NodeStat::ThrottledWritten, i64::from(self.frames[pfn].nr_pages()));
+        let written = self.stat.node(node, NodeStat::ThrottledWritten) - throttle.written_at_start;
+        if written > u64::from(SWAP_CLUSTER_MAX * waiting) {
+            self.wake_throttled(node, ThrottleReason::Writeback);
+        }
+    }
+
+    /// How long a direct reclaimer waits in a node whose dirty pages are all stuck; not at all if waiting does not help.
+    pub(super) fn throttle_congested(&self, node: NodeId) -> Option<Wait> {
+        match self.rules.reclaim_throttle {
+            ReclaimThrottle::Congestion => self.any_device_congested().then_some((ThrottleReason::Device, TENTH)),
+            ReclaimThrottle::Reasons => {
+                (!self.skip_throttle_noprogress(node)).then_some((ThrottleReason::Congested, JIFFY))
+            }
+        }
+    }
+
+    /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself
+    /// (`consider_reclaim_throttle()`).
+    pub(super) fn consider_throttle(&mut self, node: NodeId, sc: &ScanControl) -> Option<Wait> {
+        if self.rules.reclaim_throttle == ReclaimThrottle::Congestion {
+            return None;
+        }
+        if sc.nr_reclaimed > sc.nr_scanned >> 3 {
+            self.wake_throttled(node, ThrottleReason::NoProgress);
+            return None;
+        }
+        let stuck = sc.priority == 1 && sc.nr_reclaimed == 0 && !self.skip_throttle_noprogress(node);
+        stuck.then_some((ThrottleReason::NoProgress, JIFFY))
+    }
+
+    /// Waiting would not help: kswapd has given the node up, or little of what could be reclaimed is being written.
+    fn skip_throttle_noprogress(&self, node: NodeId) -> bool {
+        let node = &self.nodes[node.index()];
+        if node.kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let reclaimable: u64 = node.zones.iter().map(|&z| self.reclaimable_pages(z)).sum();
+        let pending: u64 = node.zones.iter().map(|&z| self.stat.zone(z, ZoneStat::WritePending)).sum();
+        2 * pending <= reclaimable
+    }
+
+    /// How long a direct reclaimer waits because more pages are isolated than are left on the inactive list; those
+    /// who may do I/O and enter file systems already at an eighth (`too_many_isolated()`).
+    pub(super) fn too_many_isolated(
+        &mut self,
+        env: &Env,
+        node: NodeId,
+        list: LruList,
+        sc: &ScanControl,
+    ) -> Option<Wait> {
+        if env.task.kswapd {
+            return None;
+        }
+        let isolated_item = if list.is_file() { NodeStat::IsolatedFile } else { NodeStat::IsolatedAnon };
+        let isolated = self.stat.node(node, isolated_item);
+        let inactive = self.lru_size(node, list);
+        let allowed = if sc.gfp.contains(Gfp::IO.with(Gfp::FS)) { inactive >> 3 } else { inactive };
+        let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;
+        if isolated > allowed {
+            return Some((ThrottleReason::Isolated, if reasons { Nanos::millis(20) } else { TENTH }));
+        }
+        if reasons {
+            self.wake_throttled(node, ThrottleReason::Isolated);
+        }
+        None
+    }
+
+    /// Whether a task may reclaim directly: half of the reserve below the min watermarks is free. If not, kswapd is
+    /// woken (`allow_direct_reclaim()`).
+    pub fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
+        let n = &self.nodes[node.index()];
+        if n.kswapd.failures >= MAX_RECLAIM_RETRIES {
+            return true;
+        }
+        let (mut reserve, mut free) = (0, 0);
+        for &id in &n.zones {
+            let zone = &self.zones[id.index()];
+            if zone.kind <= ZoneKind::Normal && zone.managed > 0 && self.reclaimable_pages(id) > 0 {
+                reserve += self.wmark(id, Wmark::Min);
+                free += zone.free_pages;
+            }
+        }
+        let allowed = reserve == 0 || free > reserve / 2;
+        let kswapd = &mut self.nodes[node.index()].kswapd;
+        if !allowed && kswapd.asleep {
+            kswapd.asleep = false;
+            kswapd.highest_zone = Some(kswapd.highest_zone.map_or(ZoneKind::Normal, |z| z.min(ZoneKind::Normal)));
+            self.effects.push(Effect::WakeKswapd(node));
+        }
+        allowed
+    }
+}

@@ -1,0 +1,93 @@
+//! Recount of the LRU lists.
+
+use units::{NodeId, Pfn};
+
+use super::lru::lru_of;
+use crate::stat::NodeStat;
+use crate::{Frame, LruList, Mm, Violation, ZoneKind};
+
+const PLACE: &str = "reclaim";
+const LISTS: [LruList; LruList::COUNT] =
+    [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
+
+impl Mm {
+    /// Checks that every page with `LRU` is on the list of its node that its flags name, and that sizes and gauges equal
+    /// a recount.
+    pub(crate) fn validate_reclaim(&self, violations: &mut Vec<Violation>) {
+        let mut listed = 0;
+        for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
+            for list in LISTS {
+                listed += self.validate_list(node, list, violations);
+            }
+        }
+        let (mut flagged, mut isolated) = (0, [0, 0]);
+        for at in 0..self.frames.len() {
+            let frame = &self.frames[Pfn(at as u32)];
+            if !frame.is_lru_kind() {
+                continue;
+            }
+            flagged += u64::from(frame.has(Frame::LRU));
+            if frame.has(Frame::ISOLATED) {
+                isolated[usize::from(!frame.has(Frame::SWAPBACKED))] += u64::from(frame.nr_pages());
+                if frame.has(Frame::LRU) {
+                    note(violations, Some(Pfn(at as u32)), "is both isolated and on a list".into());
+                }
+            }
+        }
+        if flagged != listed {
+            note(violations, None, format!("{flagged} frames have the LRU flag, {listed} are on lists"));
+        }
+        for (item, found) in [NodeStat::IsolatedAnon, NodeStat::IsolatedFile].into_iter().zip(isolated) {
+            if self.stat.node_sum(item) != found {
+                note(violations, None, format!("{} is {}, not {found}", item.name(), self.stat.node_sum(item)));
+            }
+        }
+    }
+
+    /// Walks one list; returns its entries.
+    fn validate_list(&self, node: NodeId, list: LruList, violations: &mut Vec<Violation>) -> u64 {
+        let lruvec = &self.nodes[node.index()].lruvec;
+        let (mut entries, mut sizes) = (0, [0; ZoneKind::COUNT]);
+        let mut before = Pfn::NONE;
+        for pfn in lruvec.lists[list as usize].iter(&self.frames) {
+            let frame = &self.frames[pfn];
+            let zone = &self.zones[self.zone_of(pfn).index()];
+            if !frame.is_lru_kind() || !frame.has(Frame::LRU) || lru_of(frame) != list || zone.node != node {
+                let kind = frame.kind();
+                note(violations, Some(pfn), format!("{kind:?} does not belong on {list:?} of node {}", node.0));
+            }
+            if frame.prev != before {
+                note(violations, Some(pfn), format!("previous is {:?}, not {before:?}", frame.prev));
+            }
+            before = pfn;
+            entries += 1;
+            sizes[zone.kind as usize] += u64::from(frame.nr_pages());
+            if entries > self.frames.len() as u64 {
+                note(violations, Some(pfn), format!("{list:?} of node {} is a loop", node.0));
+                break;
+            }
+        }
+        if u64::from(lruvec.lists[list as usize].len()) != entries {
+            let len = lruvec.lists[list as usize].len();
+            note(violations, None, format!("{list:?} of node {} says {len} entries, has {entries}", node.0));
+        }
+        for &zone in &self.nodes[node.index()].zones {
+            let kind = self.zones[zone.index()].kind as usize;
+            let (counted, size) = (sizes[kind], lruvec.sizes[list as usize][kind]);
+            let gauge = self.lru_gauges(zone, list);
+            if size != counted || gauge != counted {
+                let what = format!("{list:?} of zone {}: size {size}, gauge {gauge}, recount {counted}", zone.0);
+                note(violations, None, what);
+            }
+        }
+        let (gauge, total) = (self.lru_size(node, list), sizes.iter().sum::<u64>());
+        if gauge != total {
+            note(violations, None, format!("{list:?} of node {}: gauge {gauge}, recount {total}", node.0));
+        }
+        entries
+    }
+}
+
+fn note(violations: &mut Vec<Violation>, pfn: Option<Pfn>, what: String) {
+    violations.push(Violation { place: PLACE, pfn, what });
+}

@@ -1,0 +1,191 @@
+//! Workingset detection: does a page that comes back belong to what memory should hold?
+//!
+//! Rule: the inactive list is a queue, and every eviction and every activation moves it by one. A clock counts these
+//! (`nonresident_age`). An evicted page leaves the clock's reading in its slot; when it is read again, the difference
+//! is how many more inactive pages memory would have needed to keep it: its refault distance. A page whose distance is
+//! not larger than what it competes with becomes active at once.
+//! Source: `workingset_eviction()`, `workingset_refault()`, `workingset_test_recent()` (mm/workingset.c, 4.20; 6.12),
+//! `lru_note_cost()` (mm/swap.c, 6.12).
+//! Since/until: competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
+//! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
+//! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the node,
+//! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
+//! Omitted: cgroups in shadows.
+
+use rules::{AnonStart, ScanBalance};
+use units::{NodeId, Pfn};
+
+use super::lru::is_file_lru;
+use crate::stat::NodeStat;
+use crate::{Env, Frame, LruList, Mm};
+
+/// Bits of a shadow entry.
+const SHADOW_BITS: u32 = 31;
+
+/// How the bits of a shadow are divided on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct ShadowLayout {
+    /// Bits that hold the node.
+    node_bits: u32,
+    /// Low bits of the clock that are dropped (`bucket_order`).
+    bucket_order: u32,
+}
+
+impl ShadowLayout {
+    fn new(nr_nodes: usize, nr_frames: usize) -> ShadowLayout {
+        let node_bits = nr_nodes.next_power_of_two().trailing_zeros();
+        let clock_bits = SHADOW_BITS - 1 - node_bits;
+        let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros();
+        ShadowLayout { node_bits, bucket_order: needed.saturating_sub(clock_bits) }
+    }
+
+    /// Bits of the clock that survive, after the low ones were dropped.
+    fn mask(self) -> u64 {
+        (1 << (SHADOW_BITS - 1 - self.node_bits)) - 1
+    }
+
+    fn pack(self, node: NodeId, clock: u64, workingset: bool) -> u32 {
+        let clock = (clock >> self.bucket_order) & self.mask();
+        ((clock << self.node_bits | u64::from(node.0)) << 1 | u64::from(workingset)) as u32
+    }
+
+    fn unpack(self, shadow: u32) -> Shadow {
+        let entry = u64::from(shadow >> 1);
+        Shadow {
+            node: NodeId((entry & ((1 << self.node_bits) - 1)) as u8),
+            clock: (entry >> self.node_bits) << self.bucket_order,
+            workingset: shadow & 1 != 0,
+        }
+    }
+
+    /// Evictions and activations between a shadow's clock and `now`.
+    fn distance(self, now: u64, then: u64) -> u64 {
+        now.wrapping_sub(then) & (self.mask() << self.bucket_order | ((1 << self.bucket_order) - 1))
+    }
+}
+
+/// What a shadow says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Shadow {
+    node: NodeId,
+    clock: u64,
+    workingset: bool,
+}
+
+impl Mm {
+    fn shadow_layout(&self) -> ShadowLayout {
+        ShadowLayout::new(self.nodes.len(), self.frames.len())
+    }
+
+    /// Moves the clock of refault distances.
+    #[inline]
+    pub(super) fn age_nonresident(&mut self, node: NodeId, ticks: u64) {
+        self.nodes[node.index()].lruvec.nonresident_age += ticks;
+    }
+
+    /// Notes the eviction of a page; what is returned belongs in its slot.
+    #[inline]
+    pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
+        let layout = self.shadow_layout();
+        let (node, workingset) = (self.node_of(pfn), self.frames[pfn].has(Frame::WORKINGSET));
+        let ticks = self.counted(pfn);
+        let age = &mut self.nodes[node.index()].lruvec.nonresident_age;
+        let before = *age;
+        *age += ticks;
+        let clock = match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => *age,
+            ScanBalance::RefaultCost => before,
+        };
+        layout.pack(node, clock, workingset)
+    }
+
+    /// Whether evicted anonymous pages leave shadows in the swap cache.
+    #[inline]
+    pub(super) fn swap_has_shadows(&self) -> bool {
+        self.rules.anon_start == AnonStart::Inactive
+    }
+
+    /// Judges the return of an evicted page: `pfn` is its new frame, not yet on a list. A page that belongs to the
+    /// working set gets `ACTIVE`. Not to be called for a page that will be overwritten (`__GFP_WRITE`).
+    pub fn workingset_refault(&mut self, _env: &Env, pfn: Pfn, shadow: u32) {
+        let layout = self.shadow_layout();
+        let shadow = layout.unpack(shadow);
+        debug_assert!(shadow.node.index() < self.nodes.len());
+        let file = is_file_lru(&self.frames[pfn]);
+        let pages = u64::from(self.frames[pfn].nr_pages());
+        let counted_on = match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => shadow.node,
+            ScanBalance::RefaultCost => self.node_of(pfn),
+        };
+        let [refault, activate, restore] = if file {
+            [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile]
+        } else {
+            [NodeStat::WorkingsetRefaultAnon, NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetRestoreAnon]
+        };
+        self.stat.node_add(counted_on, refault, pages as i64);
+        let now = self.nodes[shadow.node.index()].lruvec.nonresident_age;
+        if layout.distance(now, shadow.clock) > self.workingset_size(shadow.node, file) {
+            return;
+        }
+        self.frames[pfn].set(Frame::ACTIVE);
+        self.age_nonresident(counted_on, pages);
+        self.stat.node_add(counted_on, activate, pages as i64);
+        if shadow.workingset {
+            self.frames[pfn].set(Frame::WORKINGSET);
+            self.note_cost(counted_on, file, pages, 0);
+            self.stat.node_add(counted_on, restore, pages as i64);
+        }
+    }
+
+    /// Pages that a refaulting one competes with.
+    fn workingset_size(&self, node: NodeId, file: bool) -> u64 {
+        let size = |list| self.lru_size(node, list);
+        let active_file = size(LruList::ActiveFile);
+        match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => active_file,
+            ScanBalance::RefaultCost => {
+                let other_file = if file { 0 } else { size(LruList::InactiveFile) };
+                let anon = if self.swap_free_pages() == 0 {
+                    0
+                } else {
+                    size(LruList::ActiveAnon) + if file { size(LruList::InactiveAnon) } else { 0 }
+                };
+                active_file + other_file + anon
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shadow_gives_back_what_was_packed() {
+        for nr_nodes in [1, 2, 3, 8] {
+            let layout = ShadowLayout::new(nr_nodes, 16_777_216);
+            assert_eq!(layout.bucket_order, 0, "64 GiB need 24 bits of clock");
+            for (node, clock, workingset) in [(0, 0, false), (nr_nodes as u8 - 1, 12_345_678, true)] {
+                let shadow = layout.pack(NodeId(node), clock, workingset);
+                assert!(shadow < 1 << SHADOW_BITS);
+                assert_eq!(layout.unpack(shadow), Shadow { node: NodeId(node), clock, workingset });
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_with_more_frames_than_the_clock_has_values_drops_low_bits() {
+        // 8 nodes: 31 - 1 - 3 = 27 bits of clock; 2^30 frames need 30, so 3 are dropped.
+        let layout = ShadowLayout::new(8, 1 << 30);
+        assert_eq!(layout.bucket_order, 3);
+        assert_eq!(layout.unpack(layout.pack(NodeId(5), 1_000_007, false)).clock, 1_000_000);
+    }
+
+    #[test]
+    fn a_distance_survives_the_wrap_of_the_clock() {
+        let layout = ShadowLayout::new(1, 1 << 20);
+        let wrap = layout.mask() + 1;
+        let then = layout.unpack(layout.pack(NodeId(0), wrap - 10, false)).clock;
+        assert_eq!(layout.distance(wrap + 32, then), 42);
+    }
+}

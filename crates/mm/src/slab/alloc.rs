@@ -1,0 +1,208 @@
+//! Allocation of an object, and of a slab for it.
+//!
+//! Rule: a new slab is first asked for in the preferred order, without direct reclaim and without waking kswapd
+//! where the caller could sleep (the attempt is speculative), then in the least order with all that the caller
+//! allows. Source: `___slab_alloc()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
+//! Since/until: the flags of the speculative attempt since 4.2 (`__GFP_RECLAIM`) and 2.6.39 (`NORETRY`).
+//! Abstracted: the speculative attempt ends after the two walks of the free lists (at the low watermark and, on the
+//! slow path, at min) that it makes when it may not reclaim; an allocation whose preferred order is the least one
+//! goes to the slow path once, with the caller's flags, instead of with `NORETRY` first. Remote partial slabs are
+//! always considered (`remote_node_defrag_ratio` 1000 of 1024). A slab that comes from another node than the one
+//! asked for is used. Omitted: `__GFP_THISNODE` requests, memory policies.
+
+use units::{Gfp, NodeId, Pfn};
+
+use super::{Cache, CacheId, NONE, Obj, Place, Slab, order};
+use crate::stat::NodeStat;
+use crate::{AllocRequest, Env, Kind, Mm};
+
+impl Cache {
+    /// Takes a slot of a CPU's slab.
+    #[inline]
+    fn take_from_cpu(&mut self, cpu: usize) -> Option<Obj> {
+        let number = self.cpus[cpu].current;
+        if number == NONE {
+            return None;
+        }
+        let slab = &mut self.slabs[number as usize];
+        if slab.inuse == slab.objects {
+            slab.place = Place::Full;
+            self.cpus[cpu].current = NONE;
+            return None;
+        }
+        slab.inuse += 1;
+        let first = number as usize * self.words;
+        let free = &mut self.free[first..first + self.words];
+        let word = free.iter().position(|w| *w != 0)?;
+        let slot = word as u32 * 64 + free[word].trailing_zeros();
+        free[word] &= free[word] - 1;
+        Some(Obj(number << self.shift | slot))
+    }
+
+    /// Makes the next of a CPU's partial slabs the one it allocates from.
+    fn next_cpu_partial(&mut self, cpu: usize) -> bool {
+        let number = self.cpus[cpu].partial;
+        if number == NONE {
+            return false;
+        }
+        let slab = &mut self.slabs[number as usize];
+        slab.place = Place::Cpu;
+        let next = slab.next;
+        self.cpus[cpu].partial = next;
+        // The kernel keeps the sum in the first slab: what the removed one added goes with it.
+        self.cpus[cpu].weight = if next == NONE { 0 } else { self.slabs[next as usize].prev };
+        self.cpus[cpu].current = number;
+        true
+    }
+
+    /// Takes a partial slab of a node for a CPU, and some more for its own list.
+    fn get_partial_node(&mut self, cpu: usize, node: NodeId) -> bool {
+        let mut taken = 0;
+        while self.nodes[node.index()].len > 0 {
+            let number = self.nodes[node.index()].head;
+            self.remove_partial(number);
+            let slab = &mut self.slabs[number as usize];
+            let free = u32::from(slab.objects - slab.inuse);
+            if self.cpus[cpu].current == NONE {
+                slab.place = Place::Cpu;
+                self.cpus[cpu].current = number;
+                taken += if self.cpu_partial_slabs { 0 } else { free };
+            } else {
+                self.push_cpu_partial(cpu, number);
+                taken += if self.cpu_partial_slabs { 1 } else { free };
+            }
+            if taken > self.cpu_partial / 2 {
+                break;
+            }
+        }
+        self.cpus[cpu].current != NONE
+    }
+
+    /// Puts a slab on a CPU's list. While it is there, `prev` holds the weight of the list from it on.
+    pub(super) fn push_cpu_partial(&mut self, cpu: usize, number: u32) {
+        let list = &mut self.cpus[cpu];
+        let slab = &mut self.slabs[number as usize];
+        list.weight += if self.cpu_partial_slabs { 1 } else { u32::from(slab.objects - slab.inuse) };
+        (slab.prev, slab.next, slab.place) = (list.weight, list.partial, Place::CpuPartial);
+        list.partial = number;
+    }
+
+    /// A number and a record for a new slab.
+    fn new_slab(&mut self, pfn: Pfn, order: units::Order, node: NodeId) -> u32 {
+        let objects = order::order_objects(order, self.spec.size);
+        let slab =
+            Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
+        let number = if self.unused == NONE {
+            assert!(self.slabs.len() < (u32::MAX >> self.shift) as usize, "{}: too many slabs", self.spec.name);
+            self.slabs.push(slab);
+            self.free.resize(self.slabs.len() * self.words, 0);
+            self.slabs.len() as u32 - 1
+        } else {
+            let number = self.unused;
+            self.unused = self.slabs[number as usize].next;
+            self.slabs[number as usize] = slab;
+            number
+        };
+        for (n, word) in self.free[number as usize * self.words..][..self.words].iter_mut().enumerate() {
+            let slots = objects.saturating_sub(n as u32 * 64).min(64);
+            *word = if slots == 64 { u64::MAX } else { (1 << slots) - 1 };
+        }
+        self.nr_slabs += 1;
+        self.nr_objects += u64::from(objects);
+        number
+    }
+}
+
+impl Mm {
+    /// Allocates an object; an error is the request to take to the slow path: give its page to
+    /// [`Mm::slab_add_page`] and repeat.
+    pub fn slab_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, AllocRequest> {
+        self.charge(self.costs.slab_object);
+        let cpu = env.cpu.index();
+        if let Some(obj) = self.slabs.caches[cache.index()].take_from_cpu(cpu) {
+            return Ok(obj);
+        }
+        if !self.slab_refill(env, cache) {
+            let pfn = self.slab_page(env, cache, gfp)?;
+            self.slab_add_page(env, cache, pfn);
+        }
+        let taken = self.slabs.caches[cache.index()].take_from_cpu(cpu);
+        Ok(taken.expect("a partial or new slab has a free object"))
+    }
+
+    /// Finds a CPU a slab with free objects among those that exist.
+    fn slab_refill(&mut self, env: &Env, cache: CacheId) -> bool {
+        let cpu = env.cpu.index();
+        let cache = &mut self.slabs.caches[cache.index()];
+        if cache.next_cpu_partial(cpu) || cache.get_partial_node(cpu, env.node) {
+            return true;
+        }
+        if cache.nodes.len() == 1 {
+            return false;
+        }
+        let zonelist = &self.nodes[env.node.index()].zonelist;
+        let nodes = zonelist.iter().map(|zone| self.zones[zone.index()].node);
+        for node in nodes {
+            if cache.nodes[node.index()].len > cache.min_partial && cache.get_partial_node(cpu, node) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Pages for a new slab, or the request for the slow path.
+    fn slab_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, AllocRequest> {
+        let Cache { order, min_order, spec, .. } = self.slabs.caches[cache.index()];
+        let mut gfp = gfp;
+        if order.0 > 0 {
+            gfp = gfp.with(Gfp::COMP);
+        }
+        if spec.reclaimable {
+            gfp = gfp.with(Gfp::RECLAIMABLE);
+        }
+        if order > min_order {
+            let request = AllocRequest { gfp: speculative(gfp), order, node: env.node };
+            if let Some(pfn) = self.alloc_pages(env, request) {
+                return Ok(pfn);
+            }
+            if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
+                self.wake_all_kswapds(request);
+            }
+            let flags = self.gfp_to_alloc_flags(env, request);
+            if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {
+                return Ok(pfn);
+            }
+        }
+        let request = AllocRequest { gfp, order: min_order, node: env.node };
+        self.alloc_pages(env, request).ok_or(request)
+    }
+
+    /// Makes pages that the caller allocated for it the slab of the CPU (any order that holds an object).
+    pub fn slab_add_page(&mut self, env: &Env, cache: CacheId, pfn: Pfn) {
+        let order = self.frames[pfn].order();
+        let node = self.node_of(pfn);
+        self.flush_cpu_slab(env, cache);
+        let owner = &mut self.slabs.caches[cache.index()];
+        debug_assert!(order >= owner.min_order && order <= owner.order, "{}: order {}", owner.spec.name, order.0);
+        let number = owner.new_slab(pfn, order, node);
+        owner.order_fallback += u64::from(order < owner.order);
+        owner.cpus[env.cpu.index()].current = number;
+        let stat = slab_stat(owner.spec.reclaimable);
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::Held);
+        frame.set_kind(Kind::Slab, order);
+        (frame.owner, frame.index) = (u32::from(cache.0), number);
+        self.stat.node_add(node, stat, i64::from(order.pages()));
+    }
+}
+
+/// The flags of the attempt for more than the least order.
+fn speculative(gfp: Gfp) -> Gfp {
+    let gfp = gfp.with(Gfp::NOWARN).with(Gfp::NORETRY).without(Gfp::NOFAIL);
+    if gfp.contains(Gfp::DIRECT_RECLAIM) { gfp.with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM) } else { gfp }
+}
+
+/// The gauge of a cache's pages.
+pub(super) fn slab_stat(reclaimable: bool) -> NodeStat {
+    if reclaimable { NodeStat::SlabReclaimable } else { NodeStat::SlabUnreclaimable }
+}

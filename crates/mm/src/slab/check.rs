@@ -1,0 +1,99 @@
+//! Whole-structure check of the slab caches.
+
+use units::{NodeId, Pfn};
+
+use super::{Cache, CacheId, NONE, Place};
+use crate::stat::NodeStat;
+use crate::{Kind, Mm, Violation};
+
+impl Mm {
+    /// Recounts slabs and objects: every slab is where it says, every frame says which slab it is, and the gauges of
+    /// the nodes are the sums.
+    pub(crate) fn validate_slab(&self, violations: &mut Vec<Violation>) {
+        let nr_nodes = self.nodes.len();
+        let mut pages = vec![[0u64; 2]; nr_nodes];
+        for (n, cache) in self.slabs.caches.iter().enumerate() {
+            self.check_slabs(CacheId(n as u16), cache, &mut pages, violations);
+            cache.check_lists(violations);
+        }
+        for (node, counted) in pages.iter().enumerate() {
+            let id = NodeId(node as u8);
+            let gauges = [self.stat.node(id, NodeStat::SlabReclaimable), self.stat.node(id, NodeStat::SlabUnreclaimable)];
+            if gauges != *counted {
+                let what = format!("node {node}: reclaimable, unreclaimable pages {gauges:?}, recounted {counted:?}");
+                violations.push(Violation { place: "slab", pfn: None, what });
+            }
+        }
+    }
+
+    fn check_slabs(&self, id: CacheId, cache: &Cache, pages: &mut [[u64; 2]], violations: &mut Vec<Violation>) {
+        let (mut slabs, mut objects) = (0, 0);
+        for (number, slab) in cache.slabs.iter().enumerate() {
+            if slab.place == Place::Unused {
+                continue;
+            }
+            slabs += 1;
+            objects += u64::from(slab.objects);
+            let words = &cache.free[number * cache.words..][..cache.words];
+            let free: u32 = words.iter().map(|w| w.count_ones()).sum();
+            if free + u32::from(slab.inuse) != u32::from(slab.objects) {
+                let what = format!("slab {number}: {} in use and {free} free of {}", slab.inuse, slab.objects);
+                violations.push(cache.violation(Some(slab.pfn), what));
+            }
+            let frame = &self.frames[slab.pfn];
+            if frame.kind() != Kind::Slab || frame.owner != u32::from(id.0) || frame.index != number as u32 {
+                let what = format!("slab {number} is {:?} of {} number {}", frame.kind(), frame.owner, frame.index);
+                violations.push(cache.violation(Some(slab.pfn), what));
+            } else {
+                let column = usize::from(!cache.spec.reclaimable);
+                pages[slab.node.index()][column] += u64::from(frame.nr_pages());
+            }
+            if slab.place == Place::Full && slab.inuse != slab.objects {
+                violations.push(cache.violation(Some(slab.pfn), format!("slab {number} is on no list, but not full")));
+            }
+        }
+        if (slabs, objects) != (cache.nr_slabs, cache.nr_objects) {
+            let counted = (cache.nr_slabs, cache.nr_objects);
+            violations.push(cache.violation(None, format!("slabs, objects {counted:?}, recounted {slabs}, {objects}")));
+        }
+    }
+}
+
+impl Cache {
+    fn violation(&self, pfn: Option<Pfn>, what: String) -> Violation {
+        Violation { place: "slab", pfn, what: format!("{}: {what}", self.spec.name) }
+    }
+
+    fn check_lists(&self, violations: &mut Vec<Violation>) {
+        let at = |place| self.slabs.iter().filter(|s| s.place == place).count();
+        let mut listed = 0;
+        for (node, list) in self.nodes.iter().enumerate() {
+            let (mut number, mut prev, mut len) = (list.head, NONE, 0);
+            while number != NONE && len <= self.slabs.len() as u32 {
+                let slab = &self.slabs[number as usize];
+                if slab.place != Place::Node || slab.prev != prev || slab.node.index() != node {
+                    violations.push(self.violation(Some(slab.pfn), format!("slab {number} is listed: {slab:?}")));
+                }
+                (prev, number, len) = (number, slab.next, len + 1);
+            }
+            if len != list.len || prev != list.tail {
+                violations.push(self.violation(None, format!("node {node} lists {} slabs, recounted {len}", list.len)));
+            }
+            listed += len as usize;
+        }
+        let mut kept = 0;
+        for cpu in &self.cpus {
+            let mut number = cpu.partial;
+            while number != NONE && kept <= self.slabs.len() {
+                kept += 1;
+                number = self.slabs[number as usize].next;
+            }
+        }
+        let current = self.cpus.iter().filter(|c| c.current != NONE).count();
+        let found = [at(Place::Node), at(Place::CpuPartial), at(Place::Cpu)];
+        if found != [listed, kept, current] {
+            let what = format!("places {found:?} of slabs, on lists [{listed}, {kept}, {current}]");
+            violations.push(self.violation(None, what));
+        }
+    }
+}

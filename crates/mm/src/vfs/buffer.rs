@@ -1,0 +1,249 @@
+//! Buffers of file system metadata: inode clusters and directory blocks.
+//!
+//! Rule: a buffer is a head (slab object) and single unmovable pages. It stays on the LRU of its node; each use sets
+//! its reference count to 2, the shrinker lowers the count and rotates, and frees at 0. A buffer with changes that
+//! are only in the log is kept until they are written.
+//! Source: `xfs_buf_allocate_memory()`, `xfs_buftarg_isolate()`, `XFS_INO_REF`, `XFS_DIR_BTREE_REF`, fs/xfs, 4.20.
+//! Abstracted: the pages of a read buffer are valid at once for everyone but the reader. Pages come one by one (in
+//! bulk since 5.14). Pages freed by this shrinker count as reclaimed slab pages (in the kernel since 6.5).
+//! Omitted: btree blocks, group headers, buffers smaller than a page, readahead, log item of the buffer.
+
+use units::{Gfp, Order, Pfn};
+
+use super::disk::Metadata;
+use super::lru::{Link, Linked, NONE};
+use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
+use crate::slab::Obj;
+use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm};
+
+/// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
+const USED: u8 = 2;
+/// `GFP_NOFS | __GFP_NOWARN` (`xb_to_gfp()`).
+const GFP: Gfp = Gfp::NOFS.with(Gfp::NOWARN);
+
+/// One buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffer {
+    pub(super) head: Obj,
+    pub(super) fs: FsId,
+    pub(super) of: Metadata,
+    pub(super) pages: [Pfn; 4],
+    link: Link,
+    /// `b_lru_ref`.
+    references: u8,
+}
+
+impl Linked for Buffer {
+    fn link(&self, _: usize) -> Link {
+        self.link
+    }
+    fn link_mut(&mut self, _: usize) -> &mut Link {
+        &mut self.link
+    }
+}
+
+impl Vfs {
+    /// Where a block's buffer is remembered.
+    fn buffer_slot(&mut self, fs: FsId, of: Metadata) -> &mut u32 {
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                &mut self.fs[fs.0 as usize].chunks[chunk as usize].buffers[cluster as usize]
+            }
+            Metadata::Directory { dir, index } => &mut self.dirs[dir.0 as usize].blocks[index as usize].buffer,
+        }
+    }
+
+    /// Whether it has changes that are only in the log.
+    pub(super) fn is_logged(&self, fs: FsId, of: Metadata) -> bool {
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                self.fs[fs.0 as usize].chunks[chunk as usize].dirty >> cluster & 1 == 1
+            }
+            Metadata::Directory { dir, index } => self.dirs[dir.0 as usize].blocks[index as usize].dirty,
+        }
+    }
+
+    /// Whether nothing is on disk yet; it is from now on.
+    fn take_fresh(&mut self, fs: FsId, of: Metadata) -> bool {
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                let record = &mut self.fs[fs.0 as usize].chunks[chunk as usize];
+                let fresh = record.fresh >> cluster & 1 == 1;
+                record.fresh &= !(1 << cluster);
+                fresh
+            }
+            Metadata::Directory { dir, index } => {
+                std::mem::take(&mut self.dirs[dir.0 as usize].blocks[index as usize].fresh)
+            }
+        }
+    }
+
+    /// First block and number of pages.
+    fn place(&self, fs: FsId, of: Metadata) -> (u32, u32) {
+        let fs = &self.fs[fs.0 as usize];
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                let pages = fs.spec.cluster_pages;
+                (fs.chunks[chunk as usize].block + cluster * pages, pages)
+            }
+            Metadata::Directory { dir, index } => (self.dirs[dir.0 as usize].blocks[index as usize].block, 1),
+        }
+    }
+
+    /// Notes a change of a directory block.
+    pub(super) fn log_dir_block(&mut self, dir: DirId, index: u32) {
+        let Dir { fs, ref mut blocks, .. } = self.dirs[dir.0 as usize];
+        if !std::mem::replace(&mut blocks[index as usize].dirty, true) {
+            self.fs[fs.0 as usize].dirty.push_back(Metadata::Directory { dir, index });
+        }
+    }
+}
+
+impl Mm {
+    /// Sees to it that a block of metadata is in memory.
+    pub(super) fn get_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
+        let known = *self.vfs.buffer_slot(fs, of);
+        if known != NONE {
+            self.vfs.buffers[known as usize].references = USED;
+            return Ok(());
+        }
+        let (block, count) = self.vfs.place(fs, of);
+        let spec = self.vfs.fs[fs.0 as usize].spec;
+        let head = self.vfs_alloc(env, spec.buffer_cache, GFP)?;
+        let pages = match self.buffer_pages(env, count) {
+            Ok(pages) => pages,
+            Err(need) => {
+                self.slab_free(env, spec.buffer_cache, head);
+                return Err(need);
+            }
+        };
+        let buffer = Buffer { head, fs, of, pages, link: Link::NONE, references: USED };
+        let number = match self.vfs.unused_buffers.pop() {
+            Some(number) => {
+                self.vfs.buffers[number as usize] = buffer;
+                number
+            }
+            None => {
+                self.vfs.buffers.push(buffer);
+                self.vfs.buffers.len() as u32 - 1
+            }
+        };
+        *self.vfs.buffer_slot(fs, of) = number;
+        let node = self.slabs.node_of(spec.buffer_cache, head);
+        self.vfs.buffer_lru[node.index()].push_back(&mut self.vfs.buffers, number);
+        if self.vfs.take_fresh(fs, of) {
+            return Ok(());
+        }
+        let bio = Bio {
+            device: spec.device,
+            sector: Vfs::sector(block),
+            pages: count,
+            write: false,
+            sync: true,
+            target: BioTarget::Metadata,
+        };
+        Err(Need::Read(bio))
+    }
+
+    /// Single pages for a buffer; those got before one is missing are kept for the next attempt.
+    fn buffer_pages(&mut self, env: &Env, count: u32) -> Result<[Pfn; 4], Need> {
+        let request = AllocRequest { gfp: GFP, order: Order(0), node: env.node };
+        while self.vfs.spare_pages.len() < count as usize {
+            let pfn = self.alloc_pages(env, request).ok_or(Need::Page(request))?;
+            self.vfs_add_page(env, pfn);
+        }
+        let mut pages = [Pfn::NONE; 4];
+        for page in &mut pages[..count as usize] {
+            *page = self.vfs.spare_pages.pop().expect("there are enough");
+        }
+        Ok(pages)
+    }
+
+    /// Takes a page that was missing (`Need::Page`).
+    pub fn vfs_add_page(&mut self, _env: &Env, pfn: Pfn) {
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::Held && frame.order() == Order(0));
+        frame.set_kind(Kind::Kernel, Order(0));
+        self.vfs.spare_pages.push(pfn);
+    }
+
+    /// Frees a buffer.
+    fn free_buffer(&mut self, env: &Env, number: u32) {
+        let Buffer { head, fs, of, pages, .. } = self.vfs.buffers[number as usize];
+        let cache = self.vfs.fs[fs.0 as usize].spec.buffer_cache;
+        let node = self.slabs.node_of(cache, head);
+        self.vfs.buffer_lru[node.index()].remove(&mut self.vfs.buffers, number);
+        *self.vfs.buffer_slot(fs, of) = NONE;
+        self.vfs.unused_buffers.push(number);
+        self.vfs.buffers[number as usize].pages = [Pfn::NONE; 4];
+        for pfn in pages.into_iter().filter(|p| p.is_some()) {
+            self.frames[pfn].set_kind(Kind::Held, Order(0));
+            self.free_pages(env, pfn, Order(0));
+            self.slabs.reclaimed_pages += 1;
+        }
+        self.slab_free(env, cache, head);
+    }
+
+    /// Frees the buffers of a chunk that has no inode any more.
+    pub(super) fn free_chunk_buffers(&mut self, env: &Env, fs: FsId, chunk: u32) {
+        for number in self.vfs.fs[fs.0 as usize].chunks[chunk as usize].buffers {
+            if number != NONE {
+                self.free_buffer(env, number);
+            }
+        }
+    }
+
+    /// Shrinker of the buffers of a node (`xfs_buftarg_shrink_scan()`).
+    pub(super) fn shrink_buffers(&mut self, env: &Env, node: units::NodeId, nr: u64) -> Scanned {
+        let mut freed = 0;
+        for _ in 0..nr.min(u64::from(self.vfs.buffer_lru[node.index()].len()) * 3) {
+            let Some(number) = self.vfs.buffer_lru[node.index()].front() else { break };
+            let Buffer { fs, of, references, .. } = self.vfs.buffers[number as usize];
+            if references > 0 || self.vfs.is_logged(fs, of) {
+                self.vfs.buffers[number as usize].references = references.saturating_sub(1);
+                self.vfs.buffer_lru[node.index()].rotate(&mut self.vfs.buffers, number);
+            } else {
+                self.free_buffer(env, number);
+                freed += 1;
+            }
+        }
+        Scanned { scanned: nr, freed }
+    }
+
+    /// Writes up to `max` blocks of metadata whose changes are only in the log, oldest first (`xfsaild`, or the
+    /// journal's checkpoint); says how many.
+    pub fn vfs_push_metadata(&mut self, fs: FsId, max: usize) -> usize {
+        let mut pushed = 0;
+        while pushed < max {
+            let Some(of) = self.vfs.fs_mut(fs).dirty.pop_front() else { break };
+            pushed += usize::from(self.write_metadata(fs, of));
+        }
+        pushed
+    }
+
+    /// Blocks of metadata whose changes are only in the log, at most.
+    pub fn vfs_dirty_metadata(&self, fs: FsId) -> usize {
+        self.vfs.fs[fs.0 as usize].dirty.len()
+    }
+
+    /// Submits the write of a block of metadata unless it is clean already.
+    pub(super) fn write_metadata(&mut self, fs: FsId, of: Metadata) -> bool {
+        if !self.vfs.is_logged(fs, of) {
+            return false;
+        }
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                self.vfs.fs_mut(fs).chunks[chunk as usize].dirty &= !(1 << cluster);
+            }
+            Metadata::Directory { dir, index } => {
+                self.vfs.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
+            }
+        }
+        let (block, pages) = self.vfs.place(fs, of);
+        let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
+        let bio = Bio { device, sector, pages, write: true, sync: false, target: BioTarget::Metadata };
+        self.charge(self.costs.submit_bio);
+        self.effects.push(Effect::Submit(bio));
+        true
+    }
+}

@@ -1,0 +1,110 @@
+//! Whole-structure check of files, dentries, inodes and buffers.
+
+use units::{NodeId, Order};
+
+use super::{FileRec, NONE};
+use crate::slab::CacheId;
+use crate::{Kind, Mm, Violation};
+
+fn violation(what: String) -> Violation {
+    Violation { place: "vfs", pfn: None, what }
+}
+
+impl Mm {
+    /// Recounts what is in memory, and checks that each is on the list its flags say.
+    pub(crate) fn validate_vfs(&self, violations: &mut Vec<Violation>) {
+        let (mut dentries, mut inodes) = (0, 0);
+        let mut children = vec![0u32; self.vfs.dirs.len()];
+        for (n, rec) in self.vfs.files.iter().enumerate() {
+            dentries += u64::from(rec.dentry.is_some());
+            inodes += u64::from(rec.inode.is_some());
+            if rec.dentry.is_some() {
+                children[rec.parent.0 as usize] += 1;
+            }
+            self.check_file(n, rec, violations);
+        }
+        if self.vfs.cached() != (dentries, inodes) {
+            let what = format!("dentries, inodes {:?}, recounted {dentries}, {inodes}", self.vfs.cached());
+            violations.push(violation(what));
+        }
+        for (n, dir) in self.vfs.dirs.iter().enumerate().filter(|(n, dir)| dir.children != children[*n]) {
+            violations.push(violation(format!("directory {n} has {} children, not {}", children[n], dir.children)));
+        }
+        self.check_lrus(violations);
+        self.check_buffers(violations);
+    }
+
+    fn check_file(&self, n: usize, rec: &FileRec, violations: &mut Vec<Violation>) {
+        let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
+        let live = rec.has(FileRec::LIVE);
+        if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
+            wrong("an unused record has objects");
+        }
+        if rec.dentry.is_some() && !rec.inode.is_some() && !rec.has(FileRec::UNLINKED) {
+            wrong("a dentry without an inode has a name");
+        }
+        if rec.opens > 0 && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
+            wrong("open without a dentry");
+        }
+        if rec.has(FileRec::INODE_LRU) && rec.has(FileRec::RECLAIMABLE) {
+            wrong("on the LRU and reclaimable");
+        }
+        if rec.has(FileRec::FREEING) {
+            wrong("left in eviction");
+        }
+        if !rec.inode.is_some() && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some()) {
+            wrong("parts of an inode without it");
+        }
+        let forgotten = live && rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU | FileRec::ROOT);
+        if forgotten && !self.dentry_in_use(units::FileId(n as u32)) && rec.size != NONE {
+            let dir = rec.has(FileRec::DIR);
+            if !dir {
+                wrong("an unused dentry is on no list");
+            }
+        }
+    }
+
+    fn check_lrus(&self, violations: &mut Vec<Violation>) {
+        let flagged = |flag| self.vfs.files.iter().filter(|r| r.has(flag)).count() as u64;
+        let (mut dentries, mut inodes) = (0, 0);
+        for node in 0..self.vfs.dentry_lru.len() {
+            for id in self.vfs.dentry_lru[node].iter(&self.vfs.files) {
+                dentries += 1;
+                let rec = &self.vfs.files[id as usize];
+                let home = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
+                if !rec.has(FileRec::DENTRY_LRU) || home != NodeId(node as u8) {
+                    violations.push(violation(format!("dentry of file {id} is on the LRU of node {node}: {rec:?}")));
+                }
+            }
+            for id in self.vfs.inode_lru[node].iter(&self.vfs.files) {
+                inodes += 1;
+                let rec = &self.vfs.files[id as usize];
+                if !rec.has(FileRec::INODE_LRU) || !rec.inode.is_some() {
+                    violations.push(violation(format!("inode of file {id} is on the LRU of node {node}: {rec:?}")));
+                }
+            }
+        }
+        let reclaimable = self.vfs.reclaimable.map_or(0, |l| l.iter(&self.vfs.files).count() as u64);
+        let found = [dentries, inodes, reclaimable];
+        let said = [FileRec::DENTRY_LRU, FileRec::INODE_LRU, FileRec::RECLAIMABLE].map(flagged);
+        let counted = [self.vfs.unused_dentries(), self.vfs.unused_inodes(), self.vfs.reclaimable_inodes()];
+        if found != said || found != counted {
+            violations.push(violation(format!("listed {found:?}, flagged {said:?}, counted {counted:?}")));
+        }
+    }
+
+    fn check_buffers(&self, violations: &mut Vec<Violation>) {
+        let listed: usize = self.vfs.buffer_lru.iter().map(|l| l.iter(&self.vfs.buffers).count()).sum();
+        let pages = self.vfs.buffers.iter().flat_map(|b| b.pages).chain(self.vfs.spare_pages.iter().copied());
+        for pfn in pages.filter(|p| p.is_some()) {
+            let frame = &self.frames[pfn];
+            if frame.kind() != Kind::Kernel || frame.order() != Order(0) {
+                let what = format!("page of a buffer is {:?}", frame.kind());
+                violations.push(Violation { place: "vfs", pfn: Some(pfn), what });
+            }
+        }
+        if listed != self.vfs.buffers() {
+            violations.push(violation(format!("{} buffers, {listed} on LRUs", self.vfs.buffers())));
+        }
+    }
+}

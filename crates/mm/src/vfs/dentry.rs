@@ -1,0 +1,130 @@
+//! Dentries: names in memory.
+//!
+//! Rule: a dentry whose last user goes is put on the tail of the LRU of its node; if it is there already it is
+//! marked as referenced. The shrinker walks from the head: one in use leaves the list, a referenced one gets another
+//! round, any other is freed with its reference to the inode and to its directory, which goes too if that was the last.
+//! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.20.
+//! Since/until: as described in 4.20 and 6.12.
+//! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
+//! is never found again. Omitted: names longer than 32 letters (kmalloc), lookups that find nothing.
+
+use units::{FileId, Gfp, NodeId};
+
+use super::disk::Metadata;
+use super::{FileRec, Need, Obj};
+use crate::slab::CacheId;
+use crate::{Env, Mm};
+
+impl Mm {
+    /// Sees to it that the dentry and the inode of a file and those of its directories are in memory.
+    pub(super) fn lookup(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let rec = *self.vfs.rec(file);
+        assert!(rec.has(FileRec::LIVE) && !rec.has(FileRec::UNLINKED), "{file:?} does not exist");
+        if rec.dentry.is_some() || rec.has(FileRec::ROOT) {
+            return Ok(());
+        }
+        self.lookup(env, self.vfs.dirs[rec.parent.0 as usize].file)?;
+        self.get_dir_block(env, rec.parent, rec.dirent)?;
+        // The dentry comes first, as in the kernel; nothing is kept if the inode is missing.
+        let dentry = self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)?;
+        if let Err(need) = self.get_inode(env, file) {
+            self.slab_free(env, CacheId::DENTRY, dentry);
+            return Err(need);
+        }
+        self.attach_dentry(file, dentry);
+        Ok(())
+    }
+
+    /// Reads the block of a directory in which a name is, or will be.
+    pub(super) fn get_dir_block(&mut self, env: &Env, dir: super::DirId, dirent: u32) -> Result<(), Need> {
+        let Some(index) = self.vfs.dir_block_of(dir, dirent) else { return Ok(()) };
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        self.get_buffer(env, fs, Metadata::Directory { dir, index })
+    }
+
+    /// Gives a file its dentry, which holds its directory's.
+    pub(super) fn attach_dentry(&mut self, file: FileId, dentry: Obj) {
+        let rec = self.vfs.rec_mut(file);
+        debug_assert!(!rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU));
+        rec.dentry = dentry;
+        let parent = rec.parent;
+        self.vfs.dirs[parent.0 as usize].children += 1;
+        self.vfs.nr_dentries += 1;
+    }
+
+    /// Whether somebody uses a dentry: an open file, or a dentry below it.
+    pub(super) fn dentry_in_use(&self, file: FileId) -> bool {
+        self.vfs.rec(file).opens > 0 || self.vfs.dir_of(file).is_some_and(|dir| dir.children > 0)
+    }
+
+    /// The last user of a dentry goes.
+    pub(super) fn dput(&mut self, env: &Env, file: FileId) {
+        debug_assert!(!self.dentry_in_use(file));
+        let rec = *self.vfs.rec(file);
+        if rec.has(FileRec::UNHASHED) {
+            self.kill_dentry(env, file);
+        } else if rec.has(FileRec::DENTRY_LRU) {
+            self.vfs.rec_mut(file).flags |= FileRec::DENTRY_REF;
+        } else {
+            let node = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
+            self.vfs.rec_mut(file).flags |= FileRec::DENTRY_LRU;
+            self.vfs.dentry_lru[node.index()].push_back(&mut self.vfs.files, file.0);
+        }
+    }
+
+    fn remove_from_dentry_lru(&mut self, file: FileId) {
+        let rec = *self.vfs.rec(file);
+        if rec.has(FileRec::DENTRY_LRU) {
+            let node = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
+            self.vfs.dentry_lru[node.index()].remove(&mut self.vfs.files, file.0);
+            self.vfs.rec_mut(file).flags &= !(FileRec::DENTRY_LRU | FileRec::DENTRY_REF);
+        }
+    }
+
+    /// Frees a dentry that nobody uses; its inode loses a reference, and so do its directories, which go too
+    /// if it was their last.
+    pub(super) fn kill_dentry(&mut self, env: &Env, file: FileId) {
+        let mut at = file;
+        loop {
+            debug_assert!(!self.dentry_in_use(at));
+            self.remove_from_dentry_lru(at);
+            let rec = self.vfs.rec_mut(at);
+            let (parent, has_inode) = (rec.parent, rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE));
+            let dentry = std::mem::replace(&mut rec.dentry, Obj::NONE);
+            self.vfs.nr_dentries -= 1;
+            self.slab_free(env, CacheId::DENTRY, dentry);
+            if has_inode {
+                self.iput(env, at);
+            }
+            self.vfs.release_file(at);
+            let dir = &mut self.vfs.dirs[parent.0 as usize];
+            dir.children -= 1;
+            at = dir.file;
+            if self.dentry_in_use(at) || self.vfs.rec(at).has(FileRec::ROOT) {
+                return;
+            }
+        }
+    }
+
+    /// Shrinks the dentry LRU of a node (`prune_dcache_sb()`); says how many left it.
+    pub(super) fn prune_dentries(&mut self, env: &Env, node: NodeId, nr: u64) -> u64 {
+        let mut removed = 0;
+        for _ in 0..nr {
+            let Some(id) = self.vfs.dentry_lru[node.index()].front() else { break };
+            self.charge(self.costs.shrink_object);
+            let file = FileId(id);
+            if self.dentry_in_use(file) {
+                self.remove_from_dentry_lru(file);
+            } else if self.vfs.rec(file).has(FileRec::DENTRY_REF) {
+                self.vfs.rec_mut(file).flags &= !FileRec::DENTRY_REF;
+                self.vfs.dentry_lru[node.index()].rotate(&mut self.vfs.files, id);
+                continue;
+            } else {
+                self.kill_dentry(env, file);
+            }
+            removed += 1;
+        }
+        removed
+    }
+}
+

@@ -1,0 +1,388 @@
+//! Where inodes and blocks lie on a device.
+//!
+//! Rule: directories go round the allocation groups; a file's inode and blocks are in the group of its directory.
+//! Inodes come in chunks of 64. Blocks of delayed allocation are allocated at writeback for the whole range that the
+//! file has by then, with a preallocation as large as the file from 64 KiB on, so a file written page by page is
+//! contiguous; the last close gives the preallocation back.
+//! Source: `xfs_dialloc()`, `xfs_iomap_prealloc_size()`, `xfs_free_eofblocks()`, fs/xfs, 4.20.
+//! Abstracted: free space is what lies behind the last allocation of a group, and recently freed extents in the
+//! reverse order of their freeing; at the end of a group the next one is used and then the first again, whether free or not.
+//! Omitted: ENOSPC, alignment to stripes, the free space trees and their blocks, unwritten extents.
+
+use std::collections::BTreeSet;
+
+use units::FileId;
+
+use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
+use crate::Mm;
+
+/// Sectors of a block.
+const SECTORS: u64 = 8;
+/// Largest preallocation: 1 GiB (XFS allows 8 GiB less a block).
+const PREALLOC_MAX: u32 = 1 << 18;
+
+/// An extent of a file that has more than one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FileExtent {
+    /// First page in the file.
+    pub(super) index: u32,
+    pub(super) block: u32,
+    pub(super) blocks: u32,
+}
+
+/// 64 inodes on disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    pub(super) block: u32,
+    pub(super) ag: u32,
+    /// Inodes not in use.
+    pub(super) free: u64,
+    /// Buffer of each cluster, if it is in memory.
+    pub(super) buffers: [u32; 4],
+    /// Clusters of which nothing is on disk to be read.
+    pub(super) fresh: u8,
+    /// Clusters with changes that are only in the log.
+    pub(super) dirty: u8,
+}
+
+/// An allocation group.
+#[derive(Debug)]
+struct Group {
+    start: u32,
+    end: u32,
+    /// Everything behind it is free.
+    next: u32,
+    freed: Vec<(u32, u32)>,
+    /// Chunks with a free inode.
+    room: BTreeSet<u32>,
+}
+
+/// What has changed and is to be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Metadata {
+    /// A cluster of a chunk.
+    Inodes { chunk: u32, cluster: u32 },
+    /// A block of a directory.
+    Directory { dir: DirId, index: u32 },
+}
+
+/// A mounted file system.
+#[derive(Debug)]
+pub(super) struct Fs {
+    pub(super) spec: FsSpec,
+    pub(super) chunks: Vec<Chunk>,
+    unused_chunks: Vec<u32>,
+    groups: Vec<Group>,
+    next_dir_group: u32,
+    /// Oldest first.
+    pub(super) dirty: std::collections::VecDeque<Metadata>,
+}
+
+impl Fs {
+    pub(super) fn new(spec: FsSpec) -> Fs {
+        spec.check();
+        let size = spec.ag_blocks();
+        let group = |n: u32| {
+            let start = n * size;
+            // The first blocks hold the headers of the group.
+            Group { start, end: start + size, next: start + 16, freed: Vec::new(), room: BTreeSet::new() }
+        };
+        Fs {
+            spec,
+            chunks: Vec::new(),
+            unused_chunks: Vec::new(),
+            groups: (0..spec.ag_count).map(group).collect(),
+            next_dir_group: 0,
+            dirty: std::collections::VecDeque::new(),
+        }
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.chunks.capacity() * size_of::<Chunk>()
+    }
+
+    /// The group of the next directory.
+    pub(super) fn rotor(&mut self) -> u32 {
+        let group = self.next_dir_group;
+        self.next_dir_group = (group + 1) % self.spec.ag_count;
+        group
+    }
+
+    /// Takes `want` contiguous blocks, as near to a group as can be.
+    pub(super) fn take_blocks(&mut self, group: u32, want: u32) -> (u32, u32) {
+        let want = want.clamp(1, self.spec.ag_blocks() - 16);
+        let count = self.groups.len();
+        for n in (0..count).map(|n| (group as usize + n) % count) {
+            let group = &mut self.groups[n];
+            if let Some((block, blocks)) = group.freed.last_mut().filter(|(_, blocks)| *blocks >= want) {
+                let first = *block;
+                *block += want;
+                *blocks -= want;
+                if *blocks == 0 {
+                    group.freed.pop();
+                }
+                return (first, want);
+            }
+            if group.end - group.next >= want {
+                group.next += want;
+                return (group.next - want, want);
+            }
+        }
+        let group = &mut self.groups[group as usize];
+        group.next = group.start + 16 + want;
+        (group.start + 16, want)
+    }
+
+    /// Takes up to `want` blocks that follow `end` directly.
+    fn extend(&mut self, end: u32, want: u32) -> u32 {
+        let Some(group) = self.groups.iter_mut().find(|g| g.next == end && end < g.end) else { return 0 };
+        let got = want.min(group.end - end);
+        group.next += got;
+        got
+    }
+
+    pub(super) fn give_blocks(&mut self, block: u32, blocks: u32) {
+        if blocks == 0 {
+            return;
+        }
+        let group = &mut self.groups[(block / self.spec.ag_blocks()) as usize];
+        if block + blocks == group.next {
+            group.next = block;
+        } else if let Some(last) = group.freed.last_mut().filter(|(b, n)| b + n == block) {
+            last.1 += blocks;
+        } else {
+            group.freed.push((block, blocks));
+        }
+    }
+
+    /// A chunk of the group with a free inode, and the first free one in it; a new chunk if none has.
+    pub(super) fn find_inode(&mut self, group: u32) -> (u32, u32) {
+        if let Some(&chunk) = self.groups[group as usize].room.first() {
+            return (chunk, self.chunks[chunk as usize].free.trailing_zeros());
+        }
+        let (block, _) = self.take_blocks(group, self.spec.chunk_pages());
+        let fresh = (1u8 << self.spec.clusters()) - 1;
+        let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0 };
+        let number = match self.unused_chunks.pop() {
+            Some(number) => {
+                self.chunks[number as usize] = chunk;
+                number
+            }
+            None => {
+                self.chunks.push(chunk);
+                self.chunks.len() as u32 - 1
+            }
+        };
+        self.groups[group as usize].room.insert(number);
+        (number, 0)
+    }
+
+    pub(super) fn take_inode(&mut self, chunk: u32, slot: u32) -> u32 {
+        let record = &mut self.chunks[chunk as usize];
+        debug_assert!(record.free >> slot & 1 == 1);
+        record.free &= !(1 << slot);
+        if record.free == 0 {
+            self.groups[record.ag as usize].room.remove(&chunk);
+        }
+        chunk * 64 + slot
+    }
+
+    /// Frees an inode on disk; says which chunk is empty now, if one is.
+    pub(super) fn give_inode(&mut self, ino: u32) -> Option<u32> {
+        let chunk = ino / 64;
+        let record = &mut self.chunks[chunk as usize];
+        debug_assert!(record.free >> (ino % 64) & 1 == 0, "inode {ino} is free already");
+        record.free |= 1 << (ino % 64);
+        self.groups[record.ag as usize].room.insert(chunk);
+        (record.free == u64::MAX).then_some(chunk)
+    }
+
+    /// Gives the blocks of an empty chunk back; its buffers must be gone.
+    pub(super) fn give_chunk(&mut self, chunk: u32) {
+        let Chunk { block, ag, free, buffers, .. } = self.chunks[chunk as usize];
+        assert!(free == u64::MAX && buffers == [NONE; 4]);
+        self.groups[ag as usize].room.remove(&chunk);
+        self.chunks[chunk as usize].dirty = 0;
+        self.chunks[chunk as usize].free = 0;
+        self.unused_chunks.push(chunk);
+        self.give_blocks(block, self.spec.chunk_pages());
+    }
+
+    /// Cluster of an inode, and the bit of it.
+    pub(super) fn cluster_of(&self, ino: u32) -> (u32, u32) {
+        (ino / 64, ino % 64 / (64 / self.spec.clusters()))
+    }
+
+    /// Notes that an inode's last change is only in the log.
+    pub(super) fn log_inode(&mut self, ino: u32) {
+        let (chunk, cluster) = self.cluster_of(ino);
+        let record = &mut self.chunks[chunk as usize];
+        if record.dirty >> cluster & 1 == 0 {
+            record.dirty |= 1 << cluster;
+            self.dirty.push_back(Metadata::Inodes { chunk, cluster });
+        }
+    }
+
+    /// Whether an inode's cluster has changes that are only in the log.
+    pub(super) fn inode_logged(&self, ino: u32) -> bool {
+        let (chunk, cluster) = self.cluster_of(ino);
+        self.chunks[chunk as usize].dirty >> cluster & 1 == 1
+    }
+}
+
+impl Vfs {
+    /// The extent that holds a page, from that page on.
+    fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
+        let rec = self.rec(file);
+        if index < rec.blocks {
+            return Some((rec.block + index, rec.blocks - index));
+        }
+        if !rec.has(FileRec::MORE_EXTENTS) {
+            return None;
+        }
+        let extents = &self.more_extents[&file.0];
+        let at = extents.partition_point(|e| e.index <= index).checked_sub(1)?;
+        let extent = extents[at];
+        let into = index - extent.index;
+        (into < extent.blocks).then(|| (extent.block + into, extent.blocks - into))
+    }
+
+    /// Blocks to allocate for pages from `index`: what is written, up to the end of the file, and the preallocation,
+    /// but not over an extent that follows.
+    fn blocks_wanted(&self, file: FileId, index: u32, pages: u32) -> u32 {
+        let rec = self.rec(file);
+        let size = rec.size.max(index + pages);
+        let mut end = size;
+        if rec.size >= self.spec_of(file).prealloc_from_pages && rec.opens > 0 {
+            end = size.saturating_add(size.min(PREALLOC_MAX));
+        }
+        let mut following = u32::MAX;
+        if rec.has(FileRec::MORE_EXTENTS) {
+            let extents = &self.more_extents[&file.0];
+            let at = extents.partition_point(|e| e.index <= index);
+            following = extents.get(at).map_or(u32::MAX, |e| e.index);
+        }
+        end.min(following) - index
+    }
+
+    fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
+        let group = self.dirs[self.rec(file).parent.0 as usize].ag;
+        let fs = self.fs_of(file).0 as usize;
+        let rec = &mut self.files[file.index()];
+        if rec.blocks > 0 && index == rec.blocks {
+            rec.blocks += self.fs[fs].extend(rec.block + rec.blocks, want);
+        } else if rec.has(FileRec::MORE_EXTENTS) {
+            let extents = self.more_extents.get_mut(&file.0).expect("the flag says so");
+            if let Some(extent) = extents.iter_mut().rev().find(|e| e.index + e.blocks == index) {
+                extent.blocks += self.fs[fs].extend(extent.block + extent.blocks, want);
+            }
+        }
+        if self.find_extent(file, index).is_some() {
+            return;
+        }
+        let (block, blocks) = self.fs[fs].take_blocks(group, want);
+        let rec = &mut self.files[file.index()];
+        if rec.blocks == 0 && index == 0 {
+            (rec.block, rec.blocks) = (block, blocks);
+            return;
+        }
+        rec.flags |= FileRec::MORE_EXTENTS;
+        let extents = self.more_extents.entry(file.0).or_default();
+        let at = extents.partition_point(|e| e.index <= index);
+        extents.insert(at, FileExtent { index, block, blocks });
+    }
+
+    /// Frees the blocks from page `from` on.
+    pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
+        let fs = self.fs_of(file).0 as usize;
+        let rec = &mut self.files[file.index()];
+        if rec.blocks > from {
+            self.fs[fs].give_blocks(rec.block + from, rec.blocks - from);
+            rec.blocks = from;
+        }
+        if !rec.has(FileRec::MORE_EXTENTS) {
+            return;
+        }
+        let extents = self.more_extents.get_mut(&file.0).expect("the flag says so");
+        while let Some(extent) = extents.last_mut().filter(|e| e.index + e.blocks > from) {
+            let keep = from.saturating_sub(extent.index);
+            self.fs[fs].give_blocks(extent.block + keep, extent.blocks - keep);
+            extent.blocks = keep;
+            if keep > 0 {
+                break;
+            }
+            extents.pop();
+        }
+        if extents.is_empty() {
+            self.more_extents.remove(&file.0);
+            self.files[file.index()].flags &= !FileRec::MORE_EXTENTS;
+        }
+    }
+
+    fn extent(&self, file: FileId, (block, pages): (u32, u32)) -> Extent {
+        Extent { device: self.spec_of(file).device, sector: u64::from(block) * SECTORS, pages }
+    }
+
+    /// First sector of a block.
+    pub(super) fn sector(block: u32) -> u64 {
+        u64::from(block) * SECTORS
+    }
+
+    pub(super) fn fs_mut(&mut self, fs: FsId) -> &mut Fs {
+        &mut self.fs[fs.0 as usize]
+    }
+}
+
+impl Mm {
+    /// Where a page of a file lies on its device; None while its allocation is delayed.
+    pub fn map_block(&self, file: FileId, index: u32) -> Option<Extent> {
+        let found = self.vfs.find_extent(file, index)?;
+        Some(self.vfs.extent(file, found))
+    }
+
+    /// Allocates blocks for `pages` pages from `index` (delayed allocation, at writeback); the extent says how many
+    /// of them are contiguous.
+    pub fn allocate_blocks(&mut self, file: FileId, index: u32, pages: u32) -> Extent {
+        assert!(pages > 0);
+        if self.vfs.find_extent(file, index).is_none() {
+            let want = self.vfs.blocks_wanted(file, index, pages);
+            self.vfs.add_extent(file, index, want);
+            self.log_inode(file);
+        }
+        let (block, contiguous) = self.vfs.find_extent(file, index).expect("it was allocated");
+        self.vfs.extent(file, (block, contiguous.min(pages)))
+    }
+
+    /// Pages that the file has, by its size.
+    pub fn inode_size_pages(&self, file: FileId) -> u32 {
+        debug_assert!(!self.vfs.rec(file).has(FileRec::DIR));
+        self.vfs.rec(file).size
+    }
+
+    /// Sets the size; blocks beyond a smaller one are freed.
+    pub fn set_inode_size_pages(&mut self, file: FileId, pages: u32) {
+        let rec = self.vfs.rec_mut(file);
+        debug_assert!(!rec.has(FileRec::DIR));
+        let old = std::mem::replace(&mut rec.size, pages);
+        if pages < old {
+            self.vfs.free_blocks(file, pages);
+        }
+        if pages != old {
+            self.log_inode(file);
+        }
+    }
+
+    /// Device that the file lies on.
+    pub fn device_of(&self, file: FileId) -> u16 {
+        self.vfs.spec_of(file).device
+    }
+
+    /// Notes that a change of the inode is in the log and not on disk.
+    pub(super) fn log_inode(&mut self, file: FileId) {
+        let (fs, rec) = (self.vfs.fs_of(file), self.vfs.rec(file));
+        if rec.ino != NONE {
+            let ino = rec.ino;
+            self.vfs.fs_mut(fs).log_inode(ino);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Inodes in memory: from the first use to eviction.
+//!
+//! Rule: an inode that nothing refers to any more (no dentry) and that has no dirty pages goes on the LRU of its node;
+//! one that is there already is marked as referenced. The last reference to an inode without a name evicts it: its
+//! pages, blocks and inode on disk are freed. What XFS evicts stays until its reclaim, which frees oldest first.
+//! Source: `iput_final()`, `inode_add_lru()`, `evict()`, fs/inode.c; `xfs_fs_destroy_inode()`,
+//! `xfs_reclaim_inodes_ag()`, fs/xfs/xfs_icache.c, 4.20; `xfs_icwalk_ag()`, 6.12.
+//! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
+//! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
+//! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
+//! cluster; a reclaimer that writes a cluster does not wait; shadow entries do not keep an inode off the LRU. The log
+//! item and its vector (one extent: 40 + 56 + 176 + 64 B, kmalloc-512) are allocated at creation, the extent records
+//! (kmalloc-16) with the inode.
+//! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
+
+use rules::{InodeReclaim, XfsReclaim};
+use units::{FileId, Gfp, NodeId};
+
+use super::disk::Metadata;
+use super::{FileRec, FsKind, Lru, Need, Obj};
+use crate::slab::CacheId;
+use crate::{Env, Mm};
+
+/// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
+const LOOKUP_BATCH: u64 = 32;
+/// Cache of the log vector of an inode item.
+pub(super) const LOG_VECTOR: CacheId = CacheId::KMALLOC_512;
+/// Cache of the extent records of a file with one extent.
+pub(super) const EXTENT_RECORDS: CacheId = CacheId::KMALLOC_16;
+
+impl Mm {
+    /// An object, or what is missing.
+    pub(super) fn vfs_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, Need> {
+        self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
+    }
+
+    /// All of the objects, or none and what is missing.
+    pub(super) fn vfs_alloc_all<const N: usize>(
+        &mut self,
+        env: &Env,
+        wanted: [(CacheId, Gfp); N],
+    ) -> Result<[Obj; N], Need> {
+        let mut objects = [Obj::NONE; N];
+        for n in 0..N {
+            match self.vfs_alloc(env, wanted[n].0, wanted[n].1) {
+                Ok(obj) => objects[n] = obj,
+                Err(need) => {
+                    for undone in (0..n).rev() {
+                        self.slab_free(env, wanted[undone].0, objects[undone]);
+                    }
+                    return Err(need);
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Node of an inode in memory.
+    fn inode_node(&self, file: FileId) -> NodeId {
+        self.slabs.node_of(self.vfs.spec_of(file).inode_cache, self.vfs.rec(file).inode)
+    }
+
+    /// Sees to it that the inode of a file is in memory: the cluster of it must be.
+    pub(super) fn get_inode(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let rec = *self.vfs.rec(file);
+        debug_assert!(rec.has(FileRec::LIVE) && !rec.has(FileRec::UNLINKED));
+        if rec.has(FileRec::RECLAIMABLE) {
+            self.take_off_reclaim(file);
+            return Ok(());
+        }
+        if rec.inode.is_some() {
+            return Ok(());
+        }
+        let fs = self.vfs.fs_of(file);
+        let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(rec.ino);
+        self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+        let spec = *self.vfs.spec_of(file);
+        let wanted = [(spec.inode_cache, Gfp::KERNEL), (EXTENT_RECORDS, Gfp::NOFS)];
+        let [inode, extents] = self.vfs_alloc_all(env, wanted)?;
+        let rec = self.vfs.rec_mut(file);
+        (rec.inode, rec.extents) = (inode, extents);
+        self.vfs.nr_inodes += 1;
+        Ok(())
+    }
+
+    fn take_off_reclaim(&mut self, file: FileId) {
+        let mut list = self.vfs.reclaimable.expect("an inode is on it");
+        list.remove(&mut self.vfs.files, file.0);
+        self.vfs.reclaimable = Some(list);
+        self.vfs.rec_mut(file).flags &= !FileRec::RECLAIMABLE;
+    }
+
+    /// Whether the page cache lets the inode be shrunk.
+    fn mapping_shrinkable(&self, file: FileId) -> bool {
+        self.rules.inode_reclaim != InodeReclaim::NotOnLru || self.nr_cached(file) == 0
+    }
+
+    /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced.
+    fn add_to_inode_lru(&mut self, file: FileId, touch: bool) {
+        let rec = self.vfs.rec(file);
+        let busy = FileRec::DIRTY | FileRec::FREEING | FileRec::RECLAIMABLE | FileRec::UNLINKED;
+        let in_use = rec.dentry.is_some() || rec.has(busy);
+        if in_use || !rec.inode.is_some() || !self.mapping_shrinkable(file) {
+            return;
+        }
+        if self.vfs.rec(file).has(FileRec::INODE_LRU) {
+            if touch {
+                self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+            }
+            return;
+        }
+        let node = self.inode_node(file);
+        self.vfs.rec_mut(file).flags |= FileRec::INODE_LRU;
+        self.vfs.inode_lru[node.index()].push_back(&mut self.vfs.files, file.0);
+    }
+
+    /// The last page of the file left the page cache: where inodes with pages are not on the LRU, it may go there now
+    /// (`inode_add_lru()` from the page cache, since 5.16).
+    pub(crate) fn inode_pages_gone(&mut self, file: FileId) {
+        if self.rules.inode_reclaim == InodeReclaim::NotOnLru {
+            self.add_to_inode_lru(file, false);
+        }
+    }
+
+    /// Drops the last reference to an inode.
+    pub(super) fn iput(&mut self, env: &Env, file: FileId) {
+        let rec = self.vfs.rec(file);
+        debug_assert!(!rec.has(FileRec::RECLAIMABLE) && rec.inode.is_some());
+        if rec.has(FileRec::UNLINKED) {
+            self.evict_inode(env, file);
+        } else {
+            self.add_to_inode_lru(file, true);
+        }
+    }
+
+    /// Takes an inode off its LRU.
+    pub(super) fn remove_from_inode_lru(&mut self, file: FileId) {
+        if self.vfs.rec(file).has(FileRec::INODE_LRU) {
+            let node = self.inode_node(file);
+            self.vfs.inode_lru[node.index()].remove(&mut self.vfs.files, file.0);
+            self.vfs.rec_mut(file).flags &= !(FileRec::INODE_LRU | FileRec::INODE_REF);
+        }
+    }
+
+    /// Lets an inode go, with its pages; without a name also its blocks and its place on disk.
+    pub(super) fn evict_inode(&mut self, env: &Env, file: FileId) {
+        self.remove_from_inode_lru(file);
+        self.vfs.rec_mut(file).flags |= FileRec::FREEING;
+        let rec = *self.vfs.rec(file);
+        if !rec.has(FileRec::DIR) {
+            self.truncate_pages(env, file, 0);
+        }
+        self.vfs.rec_mut(file).flags &= !(FileRec::FREEING | FileRec::DIRTY | FileRec::INODE_REF);
+        if rec.has(FileRec::UNLINKED) {
+            self.inactivate(env, file);
+        }
+        if self.vfs.spec_of(file).kind == FsKind::Xfs {
+            let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
+            list.push_back(&mut self.vfs.files, file.0);
+            self.vfs.reclaimable = Some(list);
+            self.vfs.rec_mut(file).flags |= FileRec::RECLAIMABLE;
+        } else {
+            self.free_inode(env, file);
+        }
+    }
+
+    /// Frees what an unlinked file has on disk (`xfs_inactive()`).
+    fn inactivate(&mut self, env: &Env, file: FileId) {
+        let fs = self.vfs.fs_of(file);
+        self.vfs.free_blocks(file, 0);
+        self.log_inode(file);
+        let ino = std::mem::replace(&mut self.vfs.rec_mut(file).ino, super::NONE);
+        if let Some(chunk) = self.vfs.fs_mut(fs).give_inode(ino) {
+            self.free_chunk_buffers(env, fs, chunk);
+            self.vfs.fs_mut(fs).give_chunk(chunk);
+        }
+    }
+
+    /// Frees the objects of an inode.
+    fn free_inode(&mut self, env: &Env, file: FileId) {
+        debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
+        let inode_cache = self.vfs.spec_of(file).inode_cache;
+        let rec = self.vfs.rec_mut(file);
+        let objects = [
+            (inode_cache, std::mem::replace(&mut rec.inode, Obj::NONE)),
+            (CacheId::XFS_ILI, std::mem::replace(&mut rec.ili, Obj::NONE)),
+            (LOG_VECTOR, std::mem::replace(&mut rec.log_vector, Obj::NONE)),
+            (EXTENT_RECORDS, std::mem::replace(&mut rec.extents, Obj::NONE)),
+        ];
+        for (cache, obj) in objects.into_iter().filter(|(_, obj)| obj.is_some()) {
+            self.slab_free(env, cache, obj);
+        }
+        self.vfs.nr_inodes -= 1;
+        self.vfs.release_file(file);
+    }
+
+    /// The inode got its first dirty page, or has none any more: it may not be evicted while dirty.
+    pub fn inode_dirty(&mut self, file: FileId, dirty: bool) {
+        let rec = self.vfs.rec_mut(file);
+        debug_assert!(!rec.has(FileRec::RECLAIMABLE), "{file:?} is evicted");
+        if dirty {
+            rec.flags |= FileRec::DIRTY;
+            self.log_inode(file);
+        } else {
+            rec.flags &= !FileRec::DIRTY;
+            self.add_to_inode_lru(file, true);
+        }
+    }
+
+    /// XFS frees evicted inodes: `nr` of them, in whole batches, and one batch of every further group
+    /// (`xfs_reclaim_inodes_nr()`).
+    pub(super) fn reclaim_inodes_nr(&mut self, env: &Env, nr: u64) -> u64 {
+        let groups = self.vfs.fs.iter().filter(|f| f.spec.kind == FsKind::Xfs).map(|f| f.spec.ag_count).max();
+        let batches = nr.div_ceil(LOOKUP_BATCH) + u64::from(groups.unwrap_or(1) - 1);
+        self.reclaim_inodes(env, batches * LOOKUP_BATCH, self.rules.xfs_reclaim == XfsReclaim::FlushDirty)
+    }
+
+    /// Every 5 seconds XFS frees all evicted inodes that have no change left in the log (`xfs_reclaim_worker()`);
+    /// says how many.
+    pub fn vfs_background_reclaim(&mut self, env: &Env) -> u64 {
+        self.reclaim_inodes(env, u64::MAX, false)
+    }
+
+    /// Goes once over evicted inodes, oldest first; those with a change in the log are written with their cluster
+    /// if `flush`, otherwise left.
+    fn reclaim_inodes(&mut self, env: &Env, nr: u64, flush: bool) -> u64 {
+        let Some(list) = self.vfs.reclaimable else { return 0 };
+        let mut freed = 0;
+        for _ in 0..nr.min(u64::from(list.len())) {
+            let Some(id) = self.vfs.reclaimable.and_then(|l| l.front()) else { break };
+            let file = FileId(id);
+            self.charge(self.costs.shrink_object);
+            if self.log_blocks_reclaim(file, flush) {
+                let mut list = self.vfs.reclaimable.expect("it is not empty");
+                list.rotate(&mut self.vfs.files, id);
+                self.vfs.reclaimable = Some(list);
+                continue;
+            }
+            self.take_off_reclaim(file);
+            self.free_inode(env, file);
+            freed += 1;
+        }
+        freed
+    }
+
+    /// Whether an evicted inode must stay because its change is only in the log; with `flush` it is written.
+    fn log_blocks_reclaim(&mut self, file: FileId, flush: bool) -> bool {
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        if ino == super::NONE || !self.vfs.fs_mut(fs).inode_logged(ino) {
+            return false;
+        }
+        if !flush {
+            return true;
+        }
+        let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(ino);
+        self.write_metadata(fs, Metadata::Inodes { chunk, cluster });
+        false
+    }
+
+    /// Shrinks the inode LRU of a node (`prune_icache_sb()`); says how many left it.
+    pub(super) fn prune_inodes(&mut self, env: &Env, node: NodeId, nr: u64) -> u64 {
+        let mut removed = 0;
+        for _ in 0..nr {
+            let Some(id) = self.vfs.inode_lru[node.index()].front() else { break };
+            self.charge(self.costs.shrink_object);
+            let file = FileId(id);
+            match self.inode_verdict(file) {
+                Verdict::Busy => self.remove_from_inode_lru(file),
+                Verdict::Evict => self.evict_inode(env, file),
+                Verdict::Rotate => {
+                    self.vfs.rec_mut(file).flags &= !FileRec::INODE_REF;
+                    self.vfs.inode_lru[node.index()].rotate(&mut self.vfs.files, id);
+                    continue;
+                }
+                Verdict::Invalidate => {
+                    self.steal_pages(env, file);
+                    continue;
+                }
+            }
+            removed += 1;
+        }
+        removed
+    }
+
+    /// What is to be done with the oldest inode (`inode_lru_isolate()`).
+    fn inode_verdict(&self, file: FileId) -> Verdict {
+        let rec = self.vfs.rec(file);
+        if rec.dentry.is_some() || rec.has(FileRec::DIRTY) || !self.mapping_shrinkable(file) {
+            return Verdict::Busy;
+        }
+        let pages = if rec.has(FileRec::DIR) { 0 } else { self.nr_cached(file) };
+        let keep = self.rules.inode_reclaim == InodeReclaim::SkipWithPages && pages > 1;
+        if rec.has(FileRec::INODE_REF) || keep {
+            Verdict::Rotate
+        } else if pages > 0 {
+            Verdict::Invalidate
+        } else {
+            Verdict::Evict
+        }
+    }
+
+    /// Drops the clean pages of an inode; the reference held meanwhile marks it as referenced when dropped.
+    fn steal_pages(&mut self, env: &Env, file: FileId) {
+        let pages = self.invalidate_clean_pages(env, file);
+        let event =
+            if env.task.kswapd { crate::stat::VmEvent::KswapdInodesteal } else { crate::stat::VmEvent::Pginodesteal };
+        self.stat.count(event, pages);
+        self.slabs.reclaimed_pages += pages;
+        self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+    }
+}
+
+/// What the shrinker does with an inode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// Is in use or dirty: leaves the LRU (`LRU_REMOVED`).
+    Busy,
+    /// Gets another round (`LRU_ROTATE`).
+    Rotate,
+    /// Loses its clean pages first (`LRU_RETRY`).
+    Invalidate,
+    /// Goes (`LRU_REMOVED`).
+    Evict,
+}
+

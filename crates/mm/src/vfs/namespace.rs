@@ -1,0 +1,254 @@
+//! Making, opening, closing and removing files.
+//!
+//! Rule: a create reads the block of the directory in which the name will be, takes an inode of the directory's
+//! allocation group (a new chunk of 64 with its cluster buffers, if none is free), and allocates dentry, inode, log
+//! item and file. An open finds dentry and inode in memory or reads what is missing. Every operation that lacks
+//! memory or data says what, keeps nothing but what belongs to the file system, and is repeated by the caller.
+//! Source: `lookup_open()`, fs/namei.c; `xfs_create()`, `xfs_remove()`, fs/xfs/xfs_inode.c; `d_delete()`, 4.20.
+//! Abstracted: names have one length; the hash entries of a directory are spread over its data blocks; writing an
+//! inode does not read its cluster first. Omitted: the allocations that end with the operation (transactions, path names).
+
+use units::{FileId, Gfp};
+
+use super::disk::{Fs, Metadata};
+use super::inode::{EXTENT_RECORDS, LOG_VECTOR};
+use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
+use crate::slab::CacheId;
+use crate::{Env, Mm};
+
+/// A free place for a file: its name's, and its inode's.
+#[derive(Clone, Copy)]
+struct Place {
+    dirent: u32,
+    chunk: u32,
+    slot: u32,
+}
+
+impl Vfs {
+    /// Block of a directory that holds a name; none while all names are in the inode.
+    pub(super) fn dir_block_of(&self, dir: DirId, dirent: u32) -> Option<u32> {
+        let dir = &self.dirs[dir.0 as usize];
+        let spec = &self.fs[dir.fs.0 as usize].spec;
+        (dir.dirents.max(dirent + 1) > spec.inline_dirents).then(|| dirent / spec.dirents_per_block())
+    }
+
+    /// The place for the next name, with a block allocated for it.
+    fn next_dirent(&mut self, dir: DirId) -> u32 {
+        let Dir { fs, ag, dirents, ref free_dirents, .. } = self.dirs[dir.0 as usize];
+        let dirent = free_dirents.last().copied().unwrap_or(dirents);
+        if let Some(index) = self.dir_block_of(dir, dirent) {
+            while self.dirs[dir.0 as usize].blocks.len() <= index as usize {
+                let (block, _) = self.fs[fs.0 as usize].take_blocks(ag, 1);
+                let block = DirBlock { block, buffer: NONE, fresh: true, dirty: false };
+                self.dirs[dir.0 as usize].blocks.push(block);
+            }
+        }
+        dirent
+    }
+
+    /// Uses up a place.
+    fn take_place(&mut self, dir: DirId, place: Place) -> u32 {
+        let record = &mut self.dirs[dir.0 as usize];
+        if record.free_dirents.pop().is_none() {
+            record.dirents += 1;
+        }
+        self.fs[record.fs.0 as usize].take_inode(place.chunk, place.slot)
+    }
+
+    fn new_dir(&mut self, fs: FsId, file: FileId, ag: u32) -> DirId {
+        let dir = Dir { fs, file, ag, children: 0, dirents: 0, free_dirents: Vec::new(), blocks: Vec::new() };
+        self.dirs.push(dir);
+        DirId(self.dirs.len() as u32 - 1)
+    }
+
+    /// Makes a file a directory.
+    fn make_dir(&mut self, file: FileId) -> DirId {
+        let fs = self.fs_of(file);
+        let ag = self.fs[fs.0 as usize].rotor();
+        let dir = self.new_dir(fs, file, ag);
+        let rec = self.rec_mut(file);
+        rec.flags |= FileRec::DIR;
+        rec.size = dir.0;
+        dir
+    }
+}
+
+impl Mm {
+    /// Makes a file system, empty, and mounts it.
+    pub fn vfs_mkfs(&mut self, spec: FsSpec) -> FsId {
+        let nodes = self.nodes.len();
+        self.vfs.dentry_lru.resize(nodes, Lru::EMPTY);
+        self.vfs.inode_lru.resize(nodes, Lru::EMPTY);
+        self.vfs.buffer_lru.resize(nodes, Lru::EMPTY);
+        let id = FsId(u8::try_from(self.vfs.fs.len()).expect("at most 255 file systems"));
+        let mut fs = Fs::new(spec);
+        let ag = fs.rotor();
+        let (chunk, slot) = fs.find_inode(ag);
+        let ino = fs.take_inode(chunk, slot);
+        fs.chunks[chunk as usize].fresh = 0;
+        self.vfs.fs.push(fs);
+        let dir = DirId(self.vfs.dirs.len() as u32);
+        let flags = FileRec::DIR | FileRec::ROOT;
+        let file = self.vfs.new_file(FileRec { parent: dir, size: dir.0, ino, flags, ..FileRec::UNUSED });
+        self.vfs.new_dir(id, file, ag);
+        id
+    }
+
+    /// Root of a file system.
+    pub fn vfs_root(&self, fs: FsId) -> DirId {
+        let root = self.vfs.dirs.iter().position(|d| d.fs == fs && self.vfs.rec(d.file).has(FileRec::ROOT));
+        DirId(root.expect("a file system has a root") as u32)
+    }
+
+    /// Finds the place for a new file, with all metadata in memory that making it changes.
+    fn prepare_create(&mut self, env: &Env, dir: DirId) -> Result<Place, Need> {
+        let Dir { fs, ag, file, .. } = self.vfs.dirs[dir.0 as usize];
+        self.lookup(env, file)?;
+        let dirent = self.vfs.next_dirent(dir);
+        self.get_dir_block(env, dir, dirent)?;
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag);
+        let clusters = self.vfs.fs_mut(fs).spec.clusters();
+        for cluster in 0..clusters {
+            if self.vfs.fs_mut(fs).chunks[chunk as usize].fresh >> cluster & 1 == 1 {
+                self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+                self.vfs.fs_mut(fs).log_inode(chunk * 64 + cluster * (64 / clusters));
+            }
+        }
+        Ok(Place { dirent, chunk, slot })
+    }
+
+    /// Makes a file or directory, without a user yet.
+    fn create_inode(&mut self, env: &Env, dir: DirId) -> Result<FileId, Need> {
+        let place = self.prepare_create(env, dir)?;
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        let spec = self.vfs.fs_mut(fs).spec;
+        let objects =
+            [(CacheId::DENTRY, Gfp::KERNEL), (spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
+        let [dentry, inode, extents] = self.vfs_alloc_all(env, objects)?;
+        let mut log = [Obj::NONE; 2];
+        if spec.kind == FsKind::Xfs {
+            match self.vfs_alloc_all(env, [(CacheId::XFS_ILI, Gfp::NOFS), (LOG_VECTOR, Gfp::NOFS)]) {
+                Ok(got) => log = got,
+                Err(need) => {
+                    for (obj, (cache, _)) in [dentry, inode, extents].into_iter().zip(objects).rev() {
+                        self.slab_free(env, cache, obj);
+                    }
+                    return Err(need);
+                }
+            }
+        }
+        let ino = self.vfs.take_place(dir, place);
+        let [ili, log_vector] = log;
+        let Place { dirent, .. } = place;
+        let file = FileRec { inode, extents, ili, log_vector, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let file = self.vfs.new_file(file);
+        self.vfs.nr_inodes += 1;
+        self.attach_dentry(file, dentry);
+        self.log_dir_change(dir, dirent);
+        self.log_inode(file);
+        self.charge(self.costs.create_file);
+        Ok(file)
+    }
+
+    /// Notes that a name in a directory changed.
+    fn log_dir_change(&mut self, dir: DirId, dirent: u32) {
+        if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
+            self.vfs.log_dir_block(dir, index);
+        }
+        self.log_inode(self.vfs.dirs[dir.0 as usize].file);
+    }
+
+    /// Creates a file and opens it.
+    pub fn vfs_create(&mut self, env: &Env, dir: DirId) -> Result<Handle, Need> {
+        let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
+        match self.create_inode(env, dir) {
+            Ok(file) => {
+                self.vfs.rec_mut(file).opens = 1;
+                Ok(Handle { file, filp })
+            }
+            Err(need) => {
+                self.slab_free(env, CacheId::FILP, filp);
+                Err(need)
+            }
+        }
+    }
+
+    /// Creates a directory.
+    pub fn vfs_mkdir(&mut self, env: &Env, parent: DirId) -> Result<DirId, Need> {
+        let file = self.create_inode(env, parent)?;
+        let dir = self.vfs.make_dir(file);
+        self.dput(env, file);
+        Ok(dir)
+    }
+
+    /// Opens a file.
+    pub fn vfs_open(&mut self, env: &Env, file: FileId) -> Result<Handle, Need> {
+        self.lookup(env, file)?;
+        let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
+        let rec = self.vfs.rec_mut(file);
+        rec.opens = rec.opens.checked_add(1).expect("at most 65535 opens of a file");
+        self.charge(self.costs.open_file);
+        Ok(Handle { file, filp })
+    }
+
+    /// Closes a file; the last close gives preallocated blocks back and lets the dentry go to its LRU.
+    pub fn vfs_close(&mut self, env: &Env, handle: Handle) {
+        let Handle { file, filp } = handle;
+        self.slab_free(env, CacheId::FILP, filp);
+        let rec = self.vfs.rec_mut(file);
+        rec.opens = rec.opens.checked_sub(1).expect("a handle is closed once");
+        if rec.opens > 0 {
+            return;
+        }
+        let size = rec.size;
+        if !rec.has(FileRec::DIR) {
+            self.vfs.free_blocks(file, size);
+        }
+        if !self.dentry_in_use(file) {
+            self.dput(env, file);
+        }
+    }
+
+    /// Removes a file's name; what it has goes at once, or with its last close.
+    pub fn vfs_unlink(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let rec = *self.vfs.rec(file);
+        assert!(!rec.has(FileRec::DIR), "directories are not removed");
+        self.lookup(env, file)?;
+        self.get_dir_block(env, rec.parent, rec.dirent)?;
+        self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
+        self.log_dir_change(rec.parent, rec.dirent);
+        self.charge(self.costs.unlink_file);
+        self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
+        if rec.opens > 0 {
+            self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;
+        } else {
+            self.iput(env, file);
+            self.dput(env, file);
+        }
+        Ok(())
+    }
+
+    /// A file of so many pages that is on disk since before the run, and not in memory.
+    pub fn vfs_populate(&mut self, dir: DirId, pages: u32) -> FileId {
+        let Dir { fs, ag, .. } = self.vfs.dirs[dir.0 as usize];
+        let dirent = self.vfs.next_dirent(dir);
+        if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
+            self.vfs.dirs[dir.0 as usize].blocks[index as usize].fresh = false;
+        }
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag);
+        self.vfs.fs_mut(fs).chunks[chunk as usize].fresh = 0;
+        let ino = self.vfs.take_place(dir, Place { dirent, chunk, slot });
+        let (block, blocks) = match pages {
+            0 => (0, 0),
+            _ => self.vfs.fs_mut(fs).take_blocks(ag, pages),
+        };
+        assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
+        self.vfs.new_file(FileRec { parent: dir, dirent, ino, size: pages, block, blocks, ..FileRec::UNUSED })
+    }
+
+    /// A directory that is on disk since before the run, and not in memory.
+    pub fn vfs_populate_dir(&mut self, parent: DirId) -> DirId {
+        let file = self.vfs_populate(parent, 0);
+        self.vfs.make_dir(file)
+    }
+}

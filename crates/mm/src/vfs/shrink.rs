@@ -1,0 +1,94 @@
+//! The shrinkers: what can be freed of each kind of cache, and freeing it.
+//!
+//! Rule: the superblock shrinker counts unused dentries and inodes of the node and, for every node alike, all inodes
+//! that XFS has evicted, scaled by vfs_cache_pressure; buffers and shadow nodes are not scaled. A scan is divided among the three in proportion, each getting
+//! one more, dentries first because they keep inodes. It does nothing where file systems must not be called.
+//! Source: `super_cache_count()`, `super_cache_scan()`, fs/super.c; `xfs_buftarg_shrink_scan()`, fs/xfs/xfs_buf.c;
+//! `shadow_lru_isolate()`, mm/workingset.c, 4.20 and 6.12.
+//! Abstracted: one shrinker for all superblocks. What XFS frees is not counted as freed, as in the kernel.
+//! Omitted: buffers of block devices, caches of cgroups.
+
+use units::{Gfp, NodeId};
+
+use super::Scanned;
+use crate::{Env, Mm};
+
+/// What can be shrunk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ShrinkerId {
+    /// Dentries and inodes of all file systems.
+    Superblock,
+    /// Buffers of file system metadata.
+    XfsBuf,
+    /// Radix tree nodes that hold only shadow entries.
+    ShadowNodes,
+}
+
+/// What the core of shrinking must know of a shrinker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShrinkerSpec {
+    /// Which one.
+    pub id: ShrinkerId,
+    /// Seeks to recreate an object (`shrinker->seeks`).
+    pub seeks: u64,
+    /// Objects of a call (`shrinker->batch`, 128 where it is 0).
+    pub batch: u64,
+}
+
+/// All shrinkers, in the order of their registration.
+pub const SHRINKERS: [ShrinkerSpec; 3] = [
+    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128 },
+    ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024 },
+    ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128 },
+];
+
+/// `x * n / d` without overflow (`mult_frac()`).
+fn mult_frac(x: u64, n: u64, d: u64) -> u64 {
+    (u128::from(x) * u128::from(n) / u128::from(d)) as u64
+}
+
+impl Mm {
+    /// Objects on a node that a shrinker offers to free.
+    pub fn shrinker_count(&self, id: ShrinkerId, node: NodeId) -> u64 {
+        match id {
+            ShrinkerId::Superblock => {
+                let total: u64 = self.superblock_objects(node).iter().sum();
+                mult_frac(total, self.tunables.vfs_cache_pressure, 100)
+            }
+            ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
+            ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
+        }
+    }
+
+    /// Dentries, inodes, and evicted inodes of file systems.
+    fn superblock_objects(&self, node: NodeId) -> [u64; 3] {
+        let dentries = self.vfs.dentry_lru.get(node.index()).map_or(0, |l| u64::from(l.len()));
+        let inodes = self.vfs.inode_lru.get(node.index()).map_or(0, |l| u64::from(l.len()));
+        [dentries, inodes, self.vfs.reclaimable_inodes()]
+    }
+
+    /// Lets a shrinker look at `nr` objects of a node.
+    pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
+        match id {
+            ShrinkerId::Superblock => self.superblock_scan(env, node, nr, gfp),
+            ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
+            ShrinkerId::XfsBuf => Scanned::default(),
+            ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
+        }
+    }
+
+    fn superblock_scan(&mut self, env: &Env, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
+        if !gfp.contains(Gfp::FS) || node.index() >= self.vfs.dentry_lru.len() {
+            return Scanned::default();
+        }
+        let objects = self.superblock_objects(node);
+        let total = objects.iter().sum::<u64>() + 1;
+        let [dentries, inodes, evicted] = objects.map(|n| mult_frac(nr, n, total));
+        let mut freed = self.prune_dentries(env, node, dentries + 1);
+        freed += self.prune_inodes(env, node, inodes + 1);
+        if evicted > 0 {
+            self.reclaim_inodes_nr(env, evicted + 1);
+        }
+        Scanned { scanned: nr, freed }
+    }
+}

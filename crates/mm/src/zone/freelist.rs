@@ -1,0 +1,265 @@
+//! The walk over the zones that an allocation may use, and the ways in and out of the allocator.
+//!
+//! Rule: the zones are tried in the order of the node's zonelist; the first one whose watermark is met and that has a
+//! block gives it. Under ALLOC_NOFRAGMENT a zone is passed over if it would have to break up a foreign pageblock; at
+//! the first zone of another node, or after the last one, the walk starts again without that. Pages that will be
+//! written come from nodes within their dirty limit, on the fast path.
+//! Source: `get_page_from_freelist()`, `rmqueue()`, `__alloc_pages()`, `prep_new_page()`, `free_unref_page()`,
+//! `__free_pages_ok()` (mm/page_alloc.c, 4.20 and 6.12); `node_dirty_ok()` (mm/page-writeback.c).
+//! Since/until: a failing per-CPU list is followed by an attempt at the buddy lists since 5.13.
+//! Abstracted: the cost of a free through a per-CPU list is part of `alloc_pcp`, which is measured on pairs.
+//! Omitted: `node_reclaim()` (`vm.zone_reclaim_mode` other than 0), cpusets, memory policies but `__GFP_THISNODE`.
+
+use rules::{AllocReserves, PcpLists};
+use units::{Gfp, NodeId, Order, Pfn, ZoneId};
+
+use crate::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
+use crate::{AllocRequest, Env, Kind, MigrateType, Mm, ZoneKind};
+
+use super::buddy::Place;
+use super::flags::gfp_zone;
+use super::{AllocFlags, Wmark, pcp};
+
+/// What stays the same during one walk (`struct alloc_context`).
+#[derive(Clone, Copy)]
+struct Walk {
+    req: AllocRequest,
+    highest: ZoneKind,
+    migratetype: MigrateType,
+    /// First zone of the walk.
+    preferred: ZoneId,
+    /// Its place in the zonelist.
+    first: usize,
+    /// Keep to nodes within their dirty limit.
+    spread_dirty: bool,
+}
+
+impl Mm {
+    /// The fast path: down to the low watermark, without reclaim. The frame comes back Held with its order.
+    #[inline]
+    pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        let walk = self.start_walk(req, req.gfp.contains(Gfp::WRITE))?;
+        let flags = self.alloc_flags_nofragment(walk.preferred, req.gfp);
+        self.walk_zones(env, walk, flags)
+    }
+
+    /// One walk with given flags, as the slow path makes it; `None` if no zone can serve.
+    pub fn get_page_from_freelist(&mut self, env: &Env, req: AllocRequest, flags: AllocFlags) -> Option<Pfn> {
+        let walk = self.start_walk(req, false)?;
+        self.walk_zones(env, walk, flags)
+    }
+
+    #[inline]
+    fn start_walk(&self, req: AllocRequest, spread_dirty: bool) -> Option<Walk> {
+        let highest = gfp_zone(req.gfp);
+        let zonelist = &self.nodes[req.node.index()].zonelist;
+        let first = zonelist.iter().position(|z| self.zones[z.index()].kind <= highest)?;
+        let preferred = zonelist[first];
+        Some(Walk { req, highest, migratetype: self.gfp_migratetype(req.gfp), preferred, first, spread_dirty })
+    }
+
+    #[inline]
+    fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
+        // The first zone serves nearly always.
+        if !walk.spread_dirty || self.node_dirty_ok(env, self.zones[walk.preferred.index()].node) {
+            if let Some(pfn) = self.try_zone(env, walk, walk.preferred, flags) {
+                return Some(pfn);
+            }
+        }
+        self.walk_further(env, walk, flags)
+    }
+
+    /// The walk after the first zone.
+    #[cold]
+    fn walk_further(&mut self, env: &Env, walk: Walk, mut flags: AllocFlags) -> Option<Pfn> {
+        let local = self.zones[walk.preferred.index()].node;
+        let mut at = walk.first + 1;
+        loop {
+            let end = self.nodes[walk.req.node.index()].zonelist.len();
+            while at < end {
+                let zone = self.nodes[walk.req.node.index()].zonelist[at];
+                at += 1;
+                let (kind, node) = (self.zones[zone.index()].kind, self.zones[zone.index()].node);
+                if kind > walk.highest {
+                    continue;
+                }
+                if walk.req.gfp.contains(Gfp::THISNODE) && node != walk.req.node {
+                    break;
+                }
+                if walk.spread_dirty && !self.node_dirty_ok(env, node) {
+                    continue;
+                }
+                // Locality is worth more than an unfragmented pageblock.
+                if flags.nofragment && node != local {
+                    break;
+                }
+                if let Some(pfn) = self.try_zone(env, walk, zone, flags) {
+                    return Some(pfn);
+                }
+            }
+            if !flags.nofragment {
+                return None;
+            }
+            flags.nofragment = false;
+            at = walk.first;
+        }
+    }
+
+    /// Takes a block from one zone if its watermark allows.
+    #[inline]
+    fn try_zone(&mut self, env: &Env, walk: Walk, zone: ZoneId, flags: AllocFlags) -> Option<Pfn> {
+        if !self.zone_allows(zone, walk, flags) {
+            return None;
+        }
+        let order = walk.req.order;
+        let pfn = self.rmqueue(env, walk, zone, flags)?;
+        if order.0 > 0 && flags.highatomic {
+            self.reserve_highatomic(zone, pfn, order);
+        }
+        debug_assert!(self.frames[pfn].kind() == Kind::Held && self.frames[pfn].order() == order);
+        Some(pfn)
+    }
+
+    /// Whether the zone's watermark is met; notes under auto-tuned lists that the high one is not.
+    #[inline]
+    fn zone_allows(&mut self, zone: ZoneId, walk: Walk, flags: AllocFlags) -> bool {
+        let (order, highest) = (walk.req.order, walk.highest);
+        if self.rules.pcp_lists == PcpLists::AutoTuned && !self.zones[zone.index()].below_high {
+            if self.zone_watermark_fast(zone, order, Wmark::High, highest, flags) {
+                return true;
+            }
+            self.zones[zone.index()].below_high = true;
+        }
+        let Some(mark) = flags.wmark else { return true };
+        let met = self.zone_watermark_fast(zone, order, mark, highest, flags);
+        if !met {
+            self.charge(self.costs.alloc_walk);
+        }
+        met
+    }
+
+    /// Takes a block from a zone through its per-CPU or buddy lists, and counts it.
+    #[inline]
+    fn rmqueue(&mut self, env: &Env, walk: Walk, zone: ZoneId, flags: AllocFlags) -> Option<Pfn> {
+        let (order, rule) = (walk.req.order, self.rules.pcp_lists);
+        let mut found = None;
+        if pcp::allows(rule, order) {
+            found = self.rmqueue_pcplist(env.cpu, zone, order, walk.migratetype, flags);
+        }
+        let through_buddy = !pcp::allows(rule, order) || rule != PcpLists::OrderZero;
+        if found.is_none() && through_buddy {
+            found = self.rmqueue_buddy(zone, order, walk.migratetype, flags);
+        }
+        if found.is_some() {
+            let (kind, node) = (self.zones[zone.index()].kind, self.zones[zone.index()].node);
+            let preferred = self.zones[walk.preferred.index()].node;
+            self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
+            self.count_numa(env.node, preferred, node);
+        }
+        if flags.kswapd && self.zones[zone.index()].boosted_flag {
+            self.wake_for_boost(zone);
+        }
+        found
+    }
+
+    /// Takes a block from the buddy lists (`rmqueue_buddy()`).
+    fn rmqueue_buddy(&mut self, zone: ZoneId, order: Order, wanted: MigrateType, flags: AllocFlags) -> Option<Pfn> {
+        let mut found = None;
+        if flags.highatomic {
+            found = self.take_highatomic(zone, order);
+        }
+        if found.is_none() {
+            found = self.rmqueue_buddy_lists(zone, order, wanted, flags);
+        }
+        // Failing now is worse than failing a high-order atomic request later.
+        let last_resort = self.rules.alloc_reserves == AllocReserves::NonBlocking && (flags.oom || flags.harder);
+        if found.is_none() && last_resort {
+            found = self.take_highatomic(zone, order);
+        }
+        if found.is_some() {
+            self.account_free(zone, -i64::from(order.pages()));
+            self.charge(self.costs.alloc_buddy);
+        }
+        found
+    }
+
+    fn take_highatomic(&mut self, zone: ZoneId, order: Order) -> Option<Pfn> {
+        self.zones[zone.index()].rmqueue_smallest(&mut self.frames, order, MigrateType::HighAtomic)
+    }
+
+    /// Where the page came from, seen from the CPU and from the zone that was preferred (`zone_statistics()`).
+    #[inline]
+    fn count_numa(&mut self, cpu_node: NodeId, preferred: NodeId, node: NodeId) {
+        let local = if node == cpu_node { VmEvent::NumaLocal } else { VmEvent::NumaOther };
+        self.stat.count(local, 1);
+        if node == preferred {
+            self.stat.count(VmEvent::NumaHit, 1);
+        } else {
+            self.stat.count(VmEvent::NumaMiss, 1);
+            self.stat.count(VmEvent::NumaForeign, 1);
+        }
+    }
+
+    /// Frees a block that is on no list and that nobody owns, through the CPU's lists where they hold its order.
+    #[inline]
+    pub fn free_pages(&mut self, env: &Env, pfn: Pfn, order: Order) {
+        let (zone, block) = self.blocks.zone_and_type(pfn);
+        debug_assert!(
+            !matches!(self.frames[pfn].kind(), Kind::Buddy | Kind::Pcp | Kind::Tail | Kind::Reserved),
+            "{pfn:?} is {:?} and cannot be freed",
+            self.frames[pfn].kind()
+        );
+        debug_assert!(!self.frames[pfn].has(crate::Frame::LRU), "{pfn:?} is still on an LRU list");
+        self.stat.count(VmEvent::Pgfree, u64::from(order.pages()));
+        if pcp::allows(self.rules.pcp_lists, order) && block != MigrateType::Isolate {
+            self.free_to_pcp(env.cpu, zone, pfn, order, block);
+        } else {
+            self.free_to_buddy(zone, pfn, order, block);
+        }
+    }
+
+    /// Frees a block to the buddy lists.
+    fn free_to_buddy(&mut self, zone: ZoneId, pfn: Pfn, order: Order, migratetype: MigrateType) {
+        let state = &mut self.zones[zone.index()];
+        state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+        self.account_free(zone, i64::from(order.pages()));
+        self.charge(self.costs.alloc_buddy);
+    }
+
+    /// Makes the gauge follow `zone.free_pages`.
+    #[inline]
+    pub(crate) fn account_free(&mut self, zone: ZoneId, pages: i64) {
+        self.stat.zone_add(zone, ZoneStat::FreePages, pages);
+    }
+
+    /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).
+    pub(crate) fn node_dirty_ok(&self, _env: &Env, node: NodeId) -> bool {
+        let dirty = self.stat.node(node, NodeStat::FileDirty) + self.stat.node(node, NodeStat::Writeback);
+        dirty <= self.node_dirty_limit(node)
+    }
+
+    /// Dirty pages that a node may hold (`node_dirty_limit()`).
+    fn node_dirty_limit(&self, node: NodeId) -> u64 {
+        let memory = self.node_dirtyable(node);
+        if self.tunables.dirty_bytes == 0 {
+            return self.tunables.dirty_ratio * memory / 100;
+        }
+        let all: u64 = (0..self.nodes.len()).map(|n| self.node_dirtyable(NodeId(n as u8))).sum();
+        let limit = u128::from(self.tunables.dirty_bytes.div_ceil(4096)) * u128::from(memory);
+        (limit / u128::from(all.max(1))) as u64
+    }
+
+    /// Pages of a node that could hold dirty page cache: free and file pages, without those that must stay free
+    /// (`node_dirtyable_memory()`, `calculate_totalreserve_pages()`).
+    fn node_dirtyable(&self, node: NodeId) -> u64 {
+        let zones = self.nodes[node.index()].zones.iter().map(|z| &self.zones[z.index()]);
+        let (mut free, mut reserve) = (0, 0);
+        for zone in zones {
+            free += zone.free_pages;
+            let lowmem = zone.lowmem_reserve.iter().max().copied().unwrap_or(0);
+            reserve += (lowmem + zone.wmark(Wmark::High)).min(zone.managed);
+        }
+        let file = self.stat.node(node, NodeStat::InactiveFile) + self.stat.node(node, NodeStat::ActiveFile);
+        free - free.min(reserve) + file
+    }
+}

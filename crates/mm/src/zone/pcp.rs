@@ -1,0 +1,490 @@
+//! Per-CPU page lists: what lets most allocations and frees pass by the zone's lock and buddy lists.
+//!
+//! Rule: each CPU keeps lists of free pages for each zone and migratetype. An empty list is refilled by a batch from
+//! the buddy lists; when the CPU holds `high` pages, a batch goes back, oldest first, round robin over the lists.
+//! Source: `rmqueue_pcplist()`, `free_unref_page_commit()`, `free_pcppages_bulk()`, `zone_batchsize()` (mm/page_alloc.c,
+//! 4.20); `nr_pcp_alloc()`, `nr_pcp_free()`, `nr_pcp_high()`, `zone_highsize()`, `decay_pcp_high()` (6.12).
+//! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only, high = 6 x batch. `HighOrder` (5.13) adds orders 1
+//! to 3 and 9 and takes high from the low watermark. `AutoTuned` (6.7) lets high and batch follow the allocations.
+//! Abstracted: the lists are rings of frame numbers, not links in the frames. Batches under `HighOrder` grow by doubling
+//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would.
+//! Omitted: a failed trylock; draining by the vmstat worker ([`Mm::decay_pcp`] is there for a caller with a timer).
+
+use rules::PcpLists;
+use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
+
+use crate::{Kind, MemoryLayout, MigrateType, Mm};
+
+use super::buddy::Place;
+use super::{AllocFlags, PcpLimits};
+
+/// Lists for orders 0 to 3 (`NR_LOWORDER_PCP_LISTS`).
+const LOW_ORDER_LISTS: usize = MigrateType::PCP_COUNT * (Order::COSTLY.0 as usize + 1);
+/// Those and two for huge pages, movable and other (`NR_PCP_LISTS`).
+pub(crate) const PCP_LISTS: usize = LOW_ORDER_LISTS + 2;
+/// log2 of how often a batch may double (`CONFIG_PCP_BATCH_SCALE_MAX`).
+const BATCH_SCALE_MAX: u8 = 5;
+/// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
+const HIGH_FRACTION: u64 = 8;
+
+/// A double-ended ring of frame numbers; a list in the kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PcpList {
+    ring: Vec<Pfn>,
+    head: u32,
+    len: u32,
+}
+
+impl PcpList {
+    #[inline]
+    fn mask(&self) -> u32 {
+        (self.ring.len() as u32).wrapping_sub(1)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let old = self.mask();
+        let pfns: Vec<Pfn> = (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & old) as usize]).collect();
+        self.ring = vec![Pfn::NONE; (self.ring.len() * 2).max(128)];
+        self.ring[..pfns.len()].copy_from_slice(&pfns);
+        self.head = 0;
+    }
+
+    #[inline]
+    fn push_front(&mut self, pfn: Pfn) {
+        if self.len as usize == self.ring.len() {
+            self.grow();
+        }
+        self.head = self.head.wrapping_sub(1) & self.mask();
+        self.ring[self.head as usize] = pfn;
+        self.len += 1;
+    }
+
+    fn push_back(&mut self, pfn: Pfn) {
+        if self.len as usize == self.ring.len() {
+            self.grow();
+        }
+        let at = self.head.wrapping_add(self.len) & self.mask();
+        self.ring[at as usize] = pfn;
+        self.len += 1;
+    }
+
+    #[inline]
+    fn pop_front(&mut self) -> Option<Pfn> {
+        if self.len == 0 {
+            return None;
+        }
+        let pfn = self.ring[self.head as usize];
+        self.head = self.head.wrapping_add(1) & self.mask();
+        self.len -= 1;
+        Some(pfn)
+    }
+
+    fn pop_back(&mut self) -> Option<Pfn> {
+        if self.len == 0 {
+            return None;
+        }
+        self.len -= 1;
+        Some(self.ring[(self.head.wrapping_add(self.len) & self.mask()) as usize])
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
+        (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & self.mask()) as usize])
+    }
+}
+
+/// The lists of one CPU in one zone (`struct per_cpu_pages`).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pcp {
+    pub(crate) lists: [PcpList; PCP_LISTS],
+    /// Pages on all lists.
+    pub(crate) count: u32,
+    /// Pages at which some go back; tuned between the zone's limits.
+    high: u32,
+    /// log2 of the factor on the next refill.
+    alloc_factor: u8,
+    /// Pages freed in a row, halved by an allocation.
+    free_count: u32,
+    /// The last page freed had an order from 1 to 3.
+    previous_free_high_order: bool,
+}
+
+/// The lists of every CPU in every zone.
+#[derive(Clone, Debug)]
+pub struct Pcps {
+    sets: Vec<Pcp>,
+    cpu_nodes: Vec<NodeId>,
+}
+
+impl Pcps {
+    /// Empty lists.
+    pub fn new(layout: &MemoryLayout) -> Pcps {
+        let nr_zones: usize = layout.nodes.iter().map(|n| n.zones.len()).sum();
+        let sets = vec![Pcp::default(); nr_zones * layout.cpu_nodes.len()];
+        Pcps { sets, cpu_nodes: layout.cpu_nodes.clone() }
+    }
+
+    /// CPUs of the machine.
+    pub fn nr_cpus(&self) -> usize {
+        self.cpu_nodes.len()
+    }
+
+    #[inline]
+    fn index(&self, cpu: CpuId, zone: ZoneId) -> usize {
+        zone.index() * self.cpu_nodes.len() + cpu.index()
+    }
+
+    #[inline]
+    fn of(&mut self, cpu: CpuId, zone: ZoneId) -> &mut Pcp {
+        let index = self.index(cpu, zone);
+        &mut self.sets[index]
+    }
+
+    /// The lists of all CPUs in one zone.
+    pub(crate) fn of_zone(&self, zone: ZoneId) -> &[Pcp] {
+        let first = self.index(CpuId(0), zone);
+        &self.sets[first..first + self.cpu_nodes.len()]
+    }
+}
+
+/// Whether per-CPU lists hold this order (`pcp_allowed_order()`).
+#[inline]
+pub(crate) fn allows(rule: PcpLists, order: Order) -> bool {
+    match rule {
+        PcpLists::OrderZero => order.0 == 0,
+        PcpLists::HighOrder | PcpLists::AutoTuned => order <= Order::COSTLY || order == PAGEBLOCK_ORDER,
+    }
+}
+
+/// List of an order and type (`order_to_pindex()`).
+#[inline]
+fn list_index(order: Order, migratetype: MigrateType) -> usize {
+    if order > Order::COSTLY {
+        LOW_ORDER_LISTS + usize::from(migratetype == MigrateType::Movable)
+    } else {
+        MigrateType::PCP_COUNT * order.index() + migratetype as usize
+    }
+}
+
+/// Order of a list (`pindex_to_order()`).
+fn order_of_list(index: usize) -> Order {
+    if index >= LOW_ORDER_LISTS { PAGEBLOCK_ORDER } else { Order((index / MigrateType::PCP_COUNT) as u8) }
+}
+
+/// Pages moved at once, from the size of the zone (`zone_batchsize()`): a thousandth of it but no more than 1 MiB,
+/// of that a quarter, of one and a half times that the power of two below, less one.
+fn batch_size(managed: u64) -> u32 {
+    let quarter = ((managed / 1024).min(256) / 4).max(1) as u32;
+    let scaled = quarter + quarter / 2;
+    (1 << scaled.ilog2()) - 1
+}
+
+impl Mm {
+    /// Sets batch and high of every zone's lists, from its size, and since 5.13 its watermarks.
+    pub(crate) fn setup_pcp_limits(&mut self) {
+        let mut cpus_of_node = vec![0u64; self.nodes.len()];
+        for node in &self.pcps.cpu_nodes {
+            cpus_of_node[node.index()] += 1;
+        }
+        let all_cpus = self.pcps.nr_cpus() as u64;
+        for zone in &mut self.zones {
+            let batch = batch_size(zone.managed);
+            // A node without CPUs shares with all.
+            let sharers = match cpus_of_node[zone.node.index()] {
+                0 => all_cpus.max(1),
+                cpus => cpus,
+            };
+            let least = batch.max(1);
+            let share = |pages: u64| ((pages / sharers) as u32).max(least * 4);
+            zone.pcp_limits = match self.rules.pcp_lists {
+                PcpLists::OrderZero => PcpLimits { batch: least, high_min: 6 * batch, high_max: 6 * batch },
+                PcpLists::HighOrder => {
+                    let high = share(zone.watermarks.low);
+                    PcpLimits { batch: least, high_min: high, high_max: high }
+                }
+                PcpLists::AutoTuned => PcpLimits {
+                    batch: least,
+                    high_min: share(zone.watermarks.low),
+                    high_max: share(zone.managed / HIGH_FRACTION),
+                },
+            };
+        }
+    }
+
+    /// Takes a page off the CPU's list, which is refilled if empty (`rmqueue_pcplist()`). The page is Held.
+    #[inline]
+    pub(crate) fn rmqueue_pcplist(
+        &mut self,
+        cpu: CpuId,
+        zone: ZoneId,
+        order: Order,
+        migratetype: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        let index = list_index(order, migratetype);
+        let pcp = self.pcps.of(cpu, zone);
+        pcp.free_count >>= 1;
+        let mut popped = pcp.lists[index].pop_front();
+        if popped.is_none() {
+            self.refill_pcp(cpu, zone, order, migratetype, flags);
+            popped = self.pcps.of(cpu, zone).lists[index].pop_front();
+        }
+        let pfn = popped?;
+        self.pcps.of(cpu, zone).count -= order.pages();
+        self.frames[pfn].set_kind(Kind::Held, order);
+        self.charge(self.costs.alloc_pcp);
+        Some(pfn)
+    }
+
+    /// Moves a batch from the buddy lists to an empty list (`rmqueue_bulk()`).
+    #[cold]
+    #[inline(never)]
+    fn refill_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType, flags: AllocFlags) {
+        let index = list_index(order, migratetype);
+        let batch = self.refill_size(cpu, zone, order);
+        let mut moved = 0;
+        while moved < batch {
+            let Some(pfn) = self.rmqueue_buddy_lists(zone, order, migratetype, flags) else { break };
+            let frame = &mut self.frames[pfn];
+            frame.set_kind(Kind::Pcp, order);
+            frame.set_migratetype(migratetype);
+            self.pcps.of(cpu, zone).lists[index].push_back(pfn);
+            moved += 1;
+        }
+        let pages = moved * order.pages();
+        self.pcps.of(cpu, zone).count += pages;
+        self.account_free(zone, -i64::from(pages));
+        self.charge(u64::from(moved) * self.costs.alloc_buddy);
+    }
+
+    /// Blocks to refill with (`nr_pcp_alloc()`).
+    fn refill_size(&mut self, cpu: CpuId, zone: ZoneId, order: Order) -> u32 {
+        let rule = self.rules.pcp_lists;
+        let zone_state = &self.zones[zone.index()];
+        let limits = zone_state.pcp_limits;
+        if rule == PcpLists::OrderZero {
+            return limits.batch;
+        }
+        let pcp = self.pcps.of(cpu, zone);
+        pcp.high = pcp.high.clamp(limits.high_min, limits.high_max);
+        if pcp.high < limits.batch {
+            return 1;
+        }
+        let mut batch = if order.0 > 0 { limits.batch } else { limits.batch << pcp.alloc_factor };
+        if limits.high_min != limits.high_max && !zone_state.below_high {
+            pcp.high = (pcp.high + batch).min(limits.high_max);
+        }
+        if order.0 == 0 {
+            let most = pcp.high.saturating_sub(pcp.count + limits.batch).max(limits.batch);
+            if batch <= most && pcp.alloc_factor < BATCH_SCALE_MAX {
+                pcp.alloc_factor += 1;
+            }
+            batch = batch.min(most);
+        }
+        if batch > 1 { (batch >> order.0).max(2) } else { batch }
+    }
+
+    /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
+    /// (`free_unref_page_commit()`).
+    #[inline]
+    pub(crate) fn free_to_pcp(&mut self, cpu: CpuId, zone: ZoneId, pfn: Pfn, order: Order, block: MigrateType) {
+        // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
+        let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
+        let frame = &mut self.frames[pfn];
+        frame.set_kind(Kind::Pcp, order);
+        frame.set_migratetype(block);
+        let index = list_index(order, listed);
+        let limits = self.zones[zone.index()].pcp_limits;
+        let pcp = self.pcps.of(cpu, zone);
+        pcp.lists[index].push_front(pfn);
+        pcp.count += order.pages();
+        if self.rules.pcp_lists == PcpLists::OrderZero {
+            if pcp.count >= limits.high_min {
+                self.free_pcppages_bulk(cpu, zone, limits.batch);
+            }
+        } else {
+            self.trim_pcp(cpu, zone, order, index);
+        }
+    }
+
+    /// What a free triggers since 5.13 (`nr_pcp_high()`, `nr_pcp_free()`).
+    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, index: usize) {
+        let zone_state = &self.zones[zone.index()];
+        let limits = zone_state.pcp_limits;
+        let (below_high, reclaim_active) = (zone_state.below_high, zone_state.reclaim_active);
+        let pcp = self.pcps.of(cpu, zone);
+        pcp.alloc_factor >>= 1;
+        let costly_free = order.0 > 0 && order <= Order::COSTLY;
+        let free_high = costly_free && pcp.free_count >= limits.batch && pcp.previous_free_high_order;
+        pcp.previous_free_high_order = costly_free;
+        if pcp.free_count < limits.batch << BATCH_SCALE_MAX {
+            pcp.free_count += order.pages();
+        }
+        let high = pcp.tuned_high(limits, free_high, reclaim_active, below_high);
+        if pcp.count < high {
+            return;
+        }
+        let count = pcp.pages_to_free(limits, high, free_high);
+        self.free_pcp_from(cpu, zone, count, index);
+        if below_high && self.high_watermark_met(zone) {
+            self.zones[zone.index()].below_high = false;
+        }
+    }
+
+    /// Gives `count` pages back under the rule of 4.20: round robin over the three lists, one page more from each the
+    /// longer no other list has any.
+    fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
+        let zone_state = &mut self.zones[zone.index()];
+        let strict = zone_state.strict_types;
+        let pcp = self.pcps.of(cpu, zone);
+        let mut left = count.min(pcp.count);
+        let freed = left;
+        pcp.count -= freed;
+        let (mut index, mut in_turn) = (0, 0);
+        while left > 0 {
+            loop {
+                in_turn += 1;
+                index = (index + 1) % MigrateType::PCP_COUNT;
+                if pcp.lists[index].len > 0 {
+                    break;
+                }
+            }
+            if in_turn == MigrateType::PCP_COUNT as u32 {
+                in_turn = left;
+            }
+            while let Some(pfn) = pcp.lists[index].pop_back() {
+                let kept = self.frames[pfn].migratetype();
+                let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
+                let block = (pfn, Order(0), migratetype);
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, block, Place::Auto);
+                left -= 1;
+                in_turn -= 1;
+                if left == 0 || in_turn == 0 {
+                    break;
+                }
+            }
+        }
+        self.account_free(zone, i64::from(freed));
+        self.charge(u64::from(freed) * self.costs.alloc_buddy);
+    }
+
+    /// Gives at least `count` pages back, beginning with list `first` and emptying each list in turn (since 5.13).
+    fn free_pcp_from(&mut self, cpu: CpuId, zone: ZoneId, count: u32, first: usize) {
+        let zone_state = &mut self.zones[zone.index()];
+        let strict = zone_state.strict_types;
+        let pcp = self.pcps.of(cpu, zone);
+        let count = count.min(pcp.count);
+        let (mut freed, mut blocks, mut index) = (0, 0, first);
+        while freed < count {
+            let order = order_of_list(index);
+            while freed < count {
+                let Some(pfn) = pcp.lists[index].pop_back() else { break };
+                let kept = self.frames[pfn].migratetype();
+                let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
+                zone_state.free_one_page(&mut self.frames, &mut self.blocks, (pfn, order, migratetype), Place::Auto);
+                freed += order.pages();
+                blocks += 1;
+            }
+            index = (index + 1) % PCP_LISTS;
+        }
+        pcp.count -= freed;
+        self.account_free(zone, i64::from(freed));
+        self.charge(blocks * self.costs.alloc_buddy);
+    }
+
+    /// Gives all pages of one CPU's lists back (`drain_pages()`).
+    pub fn drain_pcp(&mut self, cpu: CpuId) {
+        for zone in 0..self.zones.len() {
+            let zone = ZoneId(zone as u8);
+            let count = self.pcps.of(cpu, zone).count;
+            if count > 0 {
+                self.drain_pcp_zone(cpu, zone, count);
+            }
+        }
+    }
+
+    /// Gives all pages of all CPUs' lists back (`drain_all_pages()`).
+    pub fn drain_pcp_all(&mut self) {
+        for cpu in 0..self.pcps.nr_cpus() {
+            self.drain_pcp(CpuId(cpu as u16));
+        }
+    }
+
+    fn drain_pcp_zone(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
+        if self.rules.pcp_lists == PcpLists::OrderZero {
+            self.free_pcppages_bulk(cpu, zone, count);
+        } else {
+            self.free_pcp_from(cpu, zone, count, 0);
+        }
+    }
+
+    /// What the vmstat worker does about once a second where lists are auto-tuned: lets high go down by an eighth and
+    /// gives back what is above it (`decay_pcp_high()`).
+    pub fn decay_pcp(&mut self, cpu: CpuId) {
+        if self.rules.pcp_lists != PcpLists::AutoTuned {
+            return;
+        }
+        for index in 0..self.zones.len() {
+            let zone = ZoneId(index as u8);
+            let limits = self.zones[index].pcp_limits;
+            let pcp = self.pcps.of(cpu, zone);
+            if pcp.high > limits.high_min {
+                let by_count = pcp.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
+                pcp.high = by_count.max(pcp.high - (pcp.high >> 3)).max(limits.high_min);
+            }
+            let excess = pcp.count.saturating_sub(pcp.high);
+            if excess > 0 {
+                self.free_pcp_from(cpu, zone, excess, 0);
+            }
+        }
+    }
+
+    /// Free pages on the lists of all CPUs of a zone.
+    pub fn pcp_pages(&self, zone: ZoneId) -> u64 {
+        self.pcps.of_zone(zone).iter().map(|pcp| u64::from(pcp.count)).sum()
+    }
+}
+
+impl Pcp {
+    /// Pages at which some go back now (`nr_pcp_high()`).
+    fn tuned_high(&mut self, limits: PcpLimits, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+        let (least, most) = (limits.high_min, limits.high_max);
+        self.high = self.high.clamp(least, most);
+        let high = self.high;
+        if free_high {
+            self.high = high.saturating_sub(limits.batch << BATCH_SCALE_MAX).max(least);
+            return 0;
+        }
+        let run = self.free_count.max(limits.batch);
+        if reclaim_active {
+            self.high = high.saturating_sub(run).max(least);
+            return (limits.batch << 2).min(self.high);
+        }
+        if least == most {
+            return high;
+        }
+        if below_high {
+            self.high = high.saturating_sub(run).max(least);
+            return self.count.max(least);
+        }
+        if self.count >= high {
+            let needed = self.free_count + limits.batch;
+            if self.high < needed {
+                self.high = needed.clamp(least, most);
+            }
+        }
+        high
+    }
+
+    /// Pages to give back once there are too many (`nr_pcp_free()`).
+    fn pages_to_free(&self, limits: PcpLimits, high: u32, free_high: bool) -> u32 {
+        if free_high {
+            return self.count.min(limits.batch << BATCH_SCALE_MAX);
+        }
+        if high < limits.batch {
+            return 1;
+        }
+        // clamp_t() with a lower bound above the upper one yields the upper one.
+        self.free_count.max(limits.batch).min(high - limits.batch).max(1)
+    }
+}
