@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn the_boost_grows_by_a_pageblock_up_to_the_share_of_the_high_watermark() {
         // high 1000, factor 15000: at most 1500 pages, so 512, 1024, 1500, 1500.
-        let steps: Vec<u64> = std::iter::successors(Some(0), |&b| boosted(b, 1000, 1 << 20, 15_000, NONE)).take(5).collect();
+        let steps: Vec<u64> =
+            std::iter::successors(Some(0), |&b| boosted(b, 1000, 1 << 20, 15_000, NONE)).take(5).collect();
         assert_eq!(steps, [0, 512, 1024, 1500, 1500]);
     }
 

@@ -12,14 +12,18 @@ mod isolate;
 mod pageblock;
 mod pcp;
 mod slowpath;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod validate;
 mod watermark;
 mod zonelist;
 
-pub use pageblock::PageBlocks;
-pub use pcp::Pcps;
 pub use balance::MAX_RECLAIM_RETRIES;
 pub use flags::gfp_zone;
+pub use pageblock::PageBlocks;
+pub use pcp::Pcps;
 pub use slowpath::{CompactOutcome, CompactPriority, CompactRetries, ReclaimRetry, compact_gap};
 
 use units::{NodeId, Order, Pfn, ZoneId};

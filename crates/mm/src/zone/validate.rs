@@ -54,7 +54,8 @@ impl Mm {
     ) {
         let frame = &self.frames[pfn];
         let right = frame.kind() == Kind::Buddy && frame.order() == order && frame.migratetype() == migratetype;
-        let what = format!("is {:?} order {} on list {} {}", frame.kind(), frame.order().0, order.0, migratetype.name());
+        let what =
+            format!("is {:?} order {} on list {} {}", frame.kind(), frame.order().0, order.0, migratetype.name());
         expect(violations, right, Some(pfn), what);
         let placed = pfn.0 & (order.pages() - 1) == 0 && self.zone_of(pfn) == zone.id;
         expect(violations, placed, Some(pfn), format!("misaligned or not in zone {}", zone.id.0));
@@ -110,7 +111,10 @@ impl Mm {
             at += step;
         }
         let counted = (zone.free_pages, self.pcp_pages(zone.id), zone.spanned - zone.managed);
-        let what = format!("zone {}: {counted:?} pages free, on CPUs, reserved; frames say {buddy} {pcp} {reserved}", zone.id.0);
+        let what = format!(
+            "zone {}: {counted:?} pages free, on CPUs, reserved; frames say {buddy} {pcp} {reserved}",
+            zone.id.0
+        );
         expect(violations, counted == (buddy, pcp, reserved), None, what);
     }
 

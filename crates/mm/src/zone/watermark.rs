@@ -98,7 +98,8 @@ impl Mm {
                 let ratio = LOWMEM_RESERVE_RATIO[kind as usize];
                 let above: [u64; ZoneKind::COUNT] = std::array::from_fn(|upper| {
                     let between = |z: &&Zone| z.kind > kind && z.kind as usize <= upper;
-                    let pages: u64 = node.zones.iter().map(|z| &self.zones[z.index()]).filter(between).map(|z| z.managed).sum();
+                    let pages: u64 =
+                        node.zones.iter().map(|z| &self.zones[z.index()]).filter(between).map(|z| z.managed).sum();
                     pages.checked_div(ratio).unwrap_or(0)
                 });
                 let zone = &mut self.zones[id.index()];
@@ -115,7 +116,14 @@ impl Mm {
 
     /// Whether a request passes a watermark (`zone_watermark_ok()`).
     #[inline]
-    pub fn zone_watermark_ok(&self, zone: ZoneId, order: Order, mark: u64, highest: ZoneKind, flags: AllocFlags) -> bool {
+    pub fn zone_watermark_ok(
+        &self,
+        zone: ZoneId,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
         let free = self.zones[zone.index()].free_pages;
         self.watermark_ok_with(zone, order, mark, highest, flags, free)
     }

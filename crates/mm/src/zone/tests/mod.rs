@@ -1,0 +1,5 @@
+//! Tests that need a machine.
+
+mod boot;
+mod lists;
+mod random;
