@@ -511,7 +511,7 @@ proptest! {
                     let file = files[at(files.len())];
                     if pick % 3 == 0 {
                         // May lack a read; whoever gives up then leaves nothing behind.
-                        drop(mm.vfs_stat(&on(0), file));
+                        let _ = mm.vfs_stat(&on(0), file);
                         continue;
                     }
                     open.push(with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file)).0);
@@ -524,8 +524,12 @@ proptest! {
                     let file = files.swap_remove(at(files.len()));
                     with_reads(&mut mm, |mm| mm.vfs_unlink(&on(0), file));
                 }
-                7 => drop(shrink(&mut mm, &on(0), u64::from(pick % 64))),
-                8 => drop(mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, NODE, u64::from(pick % 16), Gfp::KERNEL)),
+                7 => {
+ let _ = shrink(&mut mm, &on(0), u64::from(pick % 64));
+}
+                8 => {
+ let _ = mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, NODE, u64::from(pick % 16), Gfp::KERNEL);
+}
                 9 => {
                     mm.vfs_push_metadata(fs, at(8));
                     mm.vfs_background_reclaim(&on(0));

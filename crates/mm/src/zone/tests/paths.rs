@@ -7,7 +7,8 @@ use crate::stat::{ExtfragEvent, VmEvent, ZoneStat};
 use crate::zone::testing::{
     block_types, env, gfp_of, layout, machine, make_lru, one_zone, request, rules_4_20, span, take, violations,
 };
-use crate::zone::{CompactOutcome, CompactPriority, CompactRetries, ReclaimRetry};
+use crate::compaction::CompactPriority;
+use crate::zone::{CompactOutcome, CompactRetries, ReclaimRetry};
 use crate::{AllocRequest, Effect, MigrateType, Mm, ZoneKind};
 
 const MOVABLE: MigrateType = MigrateType::Movable;
