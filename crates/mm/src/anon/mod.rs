@@ -15,6 +15,10 @@ mod oom;
 mod pgtable;
 mod split;
 mod swapin;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod validate;
 mod vma;
 mod zap;
