@@ -97,7 +97,8 @@ fn order_0_free_random(bencher: Bencher, name: &str) {
         .counter(ItemsCount::new(PAGES))
         .with_inputs(|| {
             let mut mm = mm.borrow_mut();
-            let pages: Vec<Pfn> = (0..PAGES).map(|_| mm.alloc_pages(&env, movable(0)).expect("memory is free")).collect();
+            let pages: Vec<Pfn> =
+                (0..PAGES).map(|_| mm.alloc_pages(&env, movable(0)).expect("memory is free")).collect();
             order.iter().map(|&at| pages[at]).collect::<Vec<Pfn>>()
         })
         .bench_local_values(|pages| {

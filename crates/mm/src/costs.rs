@@ -14,6 +14,12 @@ macro_rules! costs {
             /// Name, default and source of each cost.
             pub const TABLE: &[(&'static str, u64, &'static str)] =
                 &[$((stringify!($field), $default, concat!($($doc,)*)),)*];
+
+            /// The costs on a machine `speed` times as fast as the reference.
+            #[must_use]
+            pub fn at_speed(&self, speed: f64) -> Costs {
+                Costs { $($field: (self.$field as f64 / speed).round() as u64,)* }
+            }
         }
     };
 }
@@ -75,6 +81,8 @@ costs! {
     complete_bio = 1_500;
     /// Writeback bookkeeping of one page. Guess.
     writeback_page = 150;
+    /// Allocating blocks for a run of delayed pages, with its transaction. Guess.
+    allocate_extent = 3_000;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
     /// Creating one file: path walk, transaction, log. Source: XFS creates some 50 to 100 thousand files a second per core.

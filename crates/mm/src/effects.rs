@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, NodeId, Order, Pfn};
+use units::{FileId, Nanos, NodeId, Order, Pfn};
 
 use crate::reclaim::ThrottleReason;
 
@@ -66,6 +66,8 @@ pub enum Effect {
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.
     WakeThrottled(NodeId, ThrottleReason),
+    /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
+    ArmFlusher(u16, Nanos),
 }
 
 /// Everything that is to be done, in order.

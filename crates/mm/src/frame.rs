@@ -154,6 +154,19 @@ impl Frame {
         self.word = self.word & !(TYPE_MASK << TYPE_SHIFT) | (migratetype as u32) << TYPE_SHIFT;
     }
 
+    /// Makes it the head of a free block ([`Kind::Buddy`] or [`Kind::Pcp`]) and clears every flag.
+    #[inline]
+    pub(crate) fn set_free(&mut self, kind: Kind, order: Order, migratetype: MigrateType) {
+        debug_assert!(matches!(kind, Kind::Buddy | Kind::Pcp));
+        self.word = kind as u32 | (order.0 as u32) << ORDER_SHIFT | (migratetype as u32) << TYPE_SHIFT;
+    }
+
+    /// Whether it heads a free block of this order on a buddy list.
+    #[inline]
+    pub(crate) fn is_buddy(&self, order: Order) -> bool {
+        self.word & (KIND_MASK | 0xf << ORDER_SHIFT) == Kind::Buddy as u32 | (order.0 as u32) << ORDER_SHIFT
+    }
+
     /// Whether every given flag is set.
     #[inline]
     pub fn has(&self, flags: u32) -> bool {

@@ -19,7 +19,6 @@ pub mod reclaim;
 mod rmap;
 pub mod slab;
 pub mod stat;
-mod stubs;
 pub mod swap;
 pub mod trace;
 mod validate;

@@ -82,8 +82,10 @@ pub struct Kswapd {
 pub struct Kcompactd {
     /// Largest order asked for since it last ran.
     pub max_order: Order,
-    /// Highest zone asked for since it last ran.
+    /// Lowest of the highest zones asked for since it last ran; `None` is all of the node.
     pub highest_zone: Option<ZoneKind>,
+    /// Runs, and need not be woken.
+    pub running: bool,
 }
 
 /// One NUMA node.
@@ -96,6 +98,8 @@ pub struct Node {
     /// All zones of the machine in the order in which an allocation on this node tries them: this node's from the
     /// highest kind down, then those of the next nearest node (`ZONELIST_FALLBACK`).
     pub zonelist: Vec<ZoneId>,
+    /// First zone of the zonelist that a request may use, by the highest kind that it allows (`preferred_zoneref`).
+    pub preferred: [Option<ZoneId>; ZoneKind::COUNT],
     /// LRU lists.
     pub lruvec: Lruvec,
     /// kswapd.

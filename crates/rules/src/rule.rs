@@ -277,6 +277,47 @@ rule!(
         Signed,
     }
 );
+rule!(
+    /// Whether migration remembers that a page was accessed.
+    MigrateYoung {
+        /// The new page counts as not accessed: until 6.0.
+        Forgotten,
+        /// The accessed bit is carried in the migration entry: since 2e3468778dbe (6.1).
+        Kept,
+    }
+);
+rule!(
+    /// What an allocation does when compaction backed off (deferred, contended, scanners met half-way).
+    CompactionWithdrawn {
+        /// Reclaims and tries again at the same priority if some zone might suit; costly `__GFP_NORETRY` requests give
+        /// up if compaction was deferred: 4.8 to 5.3.
+        Reclaim,
+        /// Raises the priority (494330855641); costly `__GFP_NORETRY` requests also give up if compaction was skipped
+        /// (b39d0ee2632d): since 5.4.
+        RaisePriority,
+    }
+);
+
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): 4.20.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: 6.12.
+        Split,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): 3.1.
+        Cluster,
+        /// Alone: 4.20.
+        OnePage,
+        /// Not at all, XFS has no `->writepage`: 6.12.
+        Never,
+    }
+);
 
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -306,10 +347,6 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
-    /// Page tables in the statistics.
-    pub page_table_stat: PageTableStat,
-    /// Badness of who uses little.
-    pub oom_score: OomScore,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
     /// End of reclaim for compaction.
@@ -338,6 +375,18 @@ pub struct Rules {
     pub struct_sizes: StructSizes,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
+    /// Page tables in the statistics.
+    pub page_table_stat: PageTableStat,
+    /// Badness of who uses little.
+    pub oom_score: OomScore,
+    /// Accessed bits of migrated pages.
+    pub migrate_young: MigrateYoung,
+    /// Allocations after compaction backed off.
+    pub compaction_withdrawn: CompactionWithdrawn,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
 }
 
 impl Rules {
@@ -356,8 +405,6 @@ impl Rules {
             lru_policy: LruPolicy::TwoLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
-            page_table_stat: PageTableStat::AllButTop,
-            oom_score: OomScore::Signed,
             scan_counting: ScanCounting::BasePages,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
@@ -372,6 +419,12 @@ impl Rules {
             cpu_partial: CpuPartial::Slabs,
             struct_sizes: StructSizes::Linux612,
             xfs_reclaim: XfsReclaim::SkipDirty,
+            page_table_stat: PageTableStat::AllButTop,
+            oom_score: OomScore::Signed,
+            migrate_young: MigrateYoung::Kept,
+            compaction_withdrawn: CompactionWithdrawn::RaisePriority,
+            readahead_window: ReadaheadWindow::Split,
+            xfs_writepage: XfsWritepage::Never,
         }
     }
 }

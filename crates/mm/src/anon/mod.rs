@@ -62,6 +62,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// Whether the OOM killer chose it.
+    pub fn is_oom_victim(&self) -> bool {
+        self.oom_victim
+    }
+
     /// Areas in the order of their start.
     pub fn vmas(&self) -> &[Vma] {
         &self.vmas

@@ -1,6 +1,42 @@
-//! The page cache.
+//! The page cache: which pages of which files are in memory.
+//!
+//! Rule: a file has a tree of its pages ([`tree`]); where an evicted page was, a shadow remembers when. The nodes of
+//! the tree are slab objects and take memory like any other.
+//! Source: mm/filemap.c, lib/xarray.c, mm/workingset.c (4.20, and 6.12 where a rule says so).
+//! Abstracted: a page holds exactly 4 KiB (no large folios). The page lock is only seen during reads.
+//! Omitted: mapped files, direct I/O, cleancache, DAX.
 
-use units::Pfn;
+mod insert;
+mod io;
+#[cfg(test)]
+mod model;
+mod read;
+mod readahead;
+#[cfg(test)]
+pub(crate) mod rig;
+mod shadow;
+mod slots;
+mod tree;
+mod truncate;
+mod validate;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use read::ReadStop;
+pub use readahead::Readahead;
+pub use write::WriteStop;
+
+use std::collections::BTreeMap;
+
+use units::{FileId, Pfn};
+
+use crate::Mm;
+
+
+pub(crate) use io::BIO_PAGES;
+pub(crate) use tree::{NO_RECORD, Trees};
 
 /// What the page cache knows of a page of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,4 +51,34 @@ pub enum Slot {
 
 /// Page cache of all files.
 #[derive(Debug, Default)]
-pub struct PageCache {}
+pub struct PageCache {
+    /// A tree for each file.
+    pub(crate) trees: Trees,
+    /// Pages truncated while I/O on them was in flight, by file and index; freed as it ends.
+    orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
+
+
+}
+
+impl Mm {
+    /// What the page cache knows of page `index` of a file.
+    #[inline]
+    pub fn pagecache_get(&self, file: FileId, index: u32) -> Slot {
+        slots::unpack(self.pagecache.trees.get(file.0, index))
+    }
+
+    /// Pages cached of a file.
+    pub fn nr_cached(&self, file: FileId) -> u32 {
+        self.pagecache.trees.nr_pages(file.0)
+    }
+
+    /// Nodes of all trees: objects of the cache `radix_tree_node` in use by the page cache.
+    pub fn nr_tree_nodes(&self) -> u64 {
+        self.pagecache.trees.nodes()
+    }
+
+    /// Host bytes that the page cache's own structures take.
+    pub fn pagecache_host_bytes(&self) -> usize {
+        self.pagecache.trees.host_bytes()
+    }
+}

@@ -48,3 +48,38 @@ impl Mm {
         ages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::Order;
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::*;
+    use crate::{Kind, ZoneKind};
+
+    #[test]
+    fn the_oldest_active_pages_become_the_newest_inactive_ones() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b", Kind::File, 0);
+        m.add("J K L", Kind::File, Frame::ACTIVE);
+        let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        m.mm.shrink_active_list(NODE, LruList::ActiveFile, 2, &sc);
+        assert_eq!(m.draw(), "inactive: K J b a | active: L");
+        assert!(m.frame('J').has(Frame::WORKINGSET) && !m.frame('L').has(Frame::WORKINGSET));
+        assert_eq!((m.mm.stat.event(VmEvent::Pgrefill), m.mm.stat.event(VmEvent::Pgdeactivate)), (2, 2));
+        m.check();
+    }
+
+    #[test]
+    fn without_swap_the_anonymous_lists_are_left_alone() {
+        for rules in [rules_4_20(), Rules::newest()] {
+            let mut m = Machine::new(rules);
+            m.add("x y z", Kind::Anon, Frame::ACTIVE);
+            let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+            let env = m.env;
+            assert!(!m.mm.age_active_anon(&env, NODE, &sc));
+            assert_eq!(m.draw_anon(), "inactive: | active: z y x");
+        }
+    }
+}

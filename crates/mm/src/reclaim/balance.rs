@@ -186,7 +186,7 @@ impl Mm {
     /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
     /// file list is never large enough.
     fn inactive_list_is_low(&self, node: NodeId, file: bool, sc: &ScanControl, reclaiming: bool) -> bool {
-        if !file && self.swap_total_pages() == 0 {
+        if !file && self.swap.total_pages() == 0 {
             return false;
         }
         let lruvec = &self.nodes[node.index()].lruvec;
@@ -213,7 +213,7 @@ impl Mm {
     pub(super) fn anon_wants_aging(&self, node: NodeId, sc: &ScanControl) -> bool {
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => self.inactive_list_is_low(node, false, sc, true),
-            ScanBalance::RefaultCost => self.swap_total_pages() > 0 && self.node_inactive_is_low(node, false),
+            ScanBalance::RefaultCost => self.swap.total_pages() > 0 && self.node_inactive_is_low(node, false),
         }
     }
 

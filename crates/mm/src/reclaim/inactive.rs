@@ -40,7 +40,7 @@ impl Mm {
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
-        let stat = self.shrink_page_list(env, node, &isolated.pages, sc);
+        let stat = self.shrink_page_list(env, node, file, &isolated.pages, sc);
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_cost(node, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
@@ -57,5 +57,127 @@ impl Mm {
             sc.nr.file_taken += taken;
         }
         InactiveBatch { reclaimed: stat.reclaimed, split: stat.split }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::{Gfp, Order};
+
+    use super::super::fixture::{Machine, NODE, env, rules_4_20};
+    use super::*;
+    use crate::stat::NodeStat;
+    use crate::{Frame, Kind, ZoneKind};
+
+    fn shrink(m: &mut Machine, nr: u32) -> (InactiveBatch, ScanControl) {
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        let env = m.env;
+        let batch = m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveFile, nr, false, &mut sc);
+        m.check();
+        (batch, sc)
+    }
+
+    fn flushers_woken(m: &mut Machine) -> bool {
+        m.effects().contains(&Effect::WakeFlushers(WakeFlusher::Vmscan))
+    }
+
+    #[test]
+    fn clean_pages_are_freed_from_the_tail() {
+        for rules in [rules_4_20(), Rules::newest()] {
+            let mut m = Machine::new(rules);
+            m.add("a b c d", Kind::File, 0);
+            let freed_before = m.mm.stat.event(VmEvent::Pgfree);
+            let (batch, sc) = shrink(&mut m, 3);
+            assert_eq!(m.draw(), "inactive: d | active:");
+            assert_eq!((batch.reclaimed, sc.nr_scanned, sc.nr.taken), (3, 3, 3));
+            assert_eq!(m.mm.stat.event(VmEvent::PgscanKswapd), 3);
+            assert_eq!(m.mm.stat.event(VmEvent::PgstealKswapd), 3);
+            assert_eq!(m.mm.stat.event(VmEvent::PgstealFile), 3);
+            assert_eq!(m.mm.stat.event(VmEvent::Pgfree) - freed_before, 3);
+            assert_eq!(m.mm.nodes[0].lruvec.nonresident_age, 3, "three evictions");
+            assert!(!flushers_woken(&mut m));
+        }
+    }
+
+    #[test]
+    fn direct_reclaim_counts_for_itself() {
+        let mut m = Machine::new(rules_4_20());
+        m.env = env(false);
+        m.add("a b", Kind::File, 0);
+        shrink(&mut m, 2);
+        assert_eq!((m.mm.stat.event(VmEvent::PgscanDirect), m.mm.stat.event(VmEvent::PgstealDirect)), (2, 2));
+        assert_eq!(m.mm.stat.event(VmEvent::PgscanKswapd), 0);
+    }
+
+    #[test]
+    fn dirty_pages_get_out_of_the_way_and_wake_the_flushers_if_there_is_nothing_else() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b", Kind::File, Frame::DIRTY);
+        m.add("c", Kind::File, 0);
+        let (batch, sc) = shrink(&mut m, 3);
+        assert_eq!(m.draw(), "inactive: | active: b a");
+        assert_eq!((batch.reclaimed, sc.nr.dirty, sc.nr.unqueued_dirty), (1, 2, 2));
+        assert!(m.frame('a').has(Frame::RECLAIM));
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanImmediate), 2);
+        assert_eq!(m.mm.stat.event(VmEvent::Pgactivate), 2);
+        assert!(!flushers_woken(&mut m), "one of three was clean");
+
+        m.add("d e", Kind::File, Frame::DIRTY);
+        shrink(&mut m, 2);
+        assert!(flushers_woken(&mut m), "both were dirty and not queued");
+    }
+
+    #[test]
+    fn a_dirty_page_is_not_written_by_direct_reclaim() {
+        let mut m = Machine::new(rules_4_20());
+        m.env = env(false);
+        m.mm.nodes[0].dirty_seen = true;
+        m.add("a", Kind::File, Frame::DIRTY | Frame::RECLAIM);
+        shrink(&mut m, 1);
+        assert_eq!(m.draw(), "inactive: | active: a");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 0);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanImmediate), 1);
+    }
+
+    #[test]
+    fn pages_under_writeback_count_first_as_writeback_and_then_as_immediate() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a", Kind::File, Frame::WRITEBACK);
+        m.add("b", Kind::File, Frame::WRITEBACK | Frame::RECLAIM);
+        let (_, sc) = shrink(&mut m, 2);
+        assert_eq!(m.draw(), "inactive: | active: b a");
+        assert_eq!((sc.nr.writeback, sc.nr.immediate, sc.nr.congested), (2, 0, 1));
+        assert!(m.frame('a').has(Frame::RECLAIM));
+
+        m.mm.nodes[0].writeback_seen = true;
+        m.add("c", Kind::File, Frame::WRITEBACK);
+        m.add("d", Kind::File, Frame::WRITEBACK | Frame::RECLAIM);
+        let (_, sc) = shrink(&mut m, 2);
+        assert_eq!((sc.nr.writeback, sc.nr.immediate), (1, 1), "the node is flagged and d was marked");
+    }
+
+    #[test]
+    fn what_is_locked_or_pinned_stays_on_the_inactive_list() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a", Kind::File, Frame::LOCKED);
+        m.add("b", Kind::File, Frame::PINNED);
+        m.add("c", Kind::File, 0);
+        let (batch, sc) = shrink(&mut m, 3);
+        assert_eq!(m.draw(), "inactive: b a | active:");
+        assert_eq!(batch.reclaimed, 1);
+        assert_eq!(sc.nr_scanned, 2, "a locked page is not looked at");
+    }
+
+    #[test]
+    fn without_swap_or_io_anonymous_pages_are_not_given_slots() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("x", Kind::Anon, 0);
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        sc.gfp = Gfp::NOIO;
+        let env = m.env;
+        m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveAnon, 1, false, &mut sc);
+        assert_eq!(m.draw_anon(), "inactive: x | active:");
+        m.check();
     }
 }

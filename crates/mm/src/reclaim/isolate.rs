@@ -47,10 +47,14 @@ impl Mm {
         let mut taken_by_kind = [0; ZoneKind::COUNT];
         let mut skipped_by_kind = [0; ZoneKind::COUNT];
         let mut pages = Batch::new();
+        let (mut last_zone, mut kind) = (None, ZoneKind::Dma);
         while scan < u64::from(nr_to_scan) && taken < u64::from(nr_to_scan) && left_on_list > 0 {
             left_on_list -= 1;
             let pfn = lru.back();
-            let kind = self.zones[self.blocks.zone_of(pfn).index()].kind;
+            let zone = self.blocks.zone_of(pfn);
+            if last_zone != Some(zone) {
+                (last_zone, kind) = (Some(zone), self.zones[zone.index()].kind);
+            }
             lru.remove(&mut self.frames, pfn);
             let frame = &mut self.frames[pfn];
             let nr_pages = u64::from(frame.nr_pages());
@@ -96,5 +100,71 @@ impl Mm {
             ids[self.zones[zone.index()].kind as usize] = Some(zone);
         }
         ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{Gfp, Order};
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::*;
+    use crate::Kind;
+
+    fn names(m: &Machine, isolated: &Isolated, among: &str) -> String {
+        isolated.pages.iter().map(|p| among.chars().find(|c| m.page(*c) == *p).expect("a named page")).collect()
+    }
+
+    #[test]
+    fn a_batch_takes_the_oldest_first() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c d", Kind::File, 0);
+        let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 3, &sc);
+        assert_eq!(names(&m, &isolated, "abcd"), "abc");
+        assert_eq!((isolated.taken, isolated.scanned), (3, 3));
+        assert_eq!(m.draw(), "inactive: d | active:");
+        m.check();
+    }
+
+    #[test]
+    fn pages_of_higher_zones_are_skipped_to_the_front_and_do_not_count() {
+        let mut m = Machine::new(rules_4_20());
+        for (name, gfp) in
+            [('a', Gfp::HIGHUSER_MOVABLE), ('b', Gfp::DMA32), ('c', Gfp::HIGHUSER_MOVABLE), ('d', Gfp::DMA32)]
+        {
+            m.add_from(name, Kind::File, 0, gfp);
+        }
+        let sc = ScanControl::kswapd(Order(0), ZoneKind::Dma32);
+        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 2, &sc);
+        assert_eq!(names(&m, &isolated, "abcd"), "bd");
+        assert_eq!(m.draw(), "inactive: c a | active:", "the last one skipped is in front");
+        assert_eq!((isolated.taken, isolated.scanned), (2, 4), "skipped pages are scanned all the same");
+        assert_eq!(m.mm.stat.zone_event(ZoneEvent::Pgskip, ZoneKind::Normal), 2);
+        m.check();
+    }
+
+    #[test]
+    fn a_list_of_skipped_pages_is_walked_once() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c", Kind::File, 0);
+        let sc = ScanControl::kswapd(Order(0), ZoneKind::Dma32);
+        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 32, &sc);
+        assert_eq!((isolated.pages.len(), isolated.scanned), (0, 3));
+        assert_eq!(m.draw(), "inactive: c b a | active:");
+        m.check();
+    }
+
+    #[test]
+    fn mapped_pages_stay_where_unmapping_is_not_allowed() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c", Kind::File, 0);
+        m.frame('a').set(Frame::MAPPED);
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        sc.may_unmap = false;
+        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 2, &sc);
+        assert_eq!(names(&m, &isolated, "abc"), "b");
+        assert_eq!(m.draw(), "inactive: a c | active:");
+        m.check();
     }
 }

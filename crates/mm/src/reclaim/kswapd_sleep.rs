@@ -93,3 +93,55 @@ impl Mm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn kswapd_sleeps_when_balanced_or_hopeless() {
+        let mut m = Machine::new(rules_4_20());
+        m.mm.nodes[0].dirty_seen = true;
+        assert!(m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        assert!(!m.mm.nodes[0].dirty_seen, "a balanced node forgets its flags");
+        m.fill(Kind::File, 0);
+        assert!(!m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES - 1;
+        assert!(!m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES;
+        assert!(m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+    }
+
+    #[test]
+    fn a_request_is_taken_once() {
+        let mut m = Machine::new(Rules::newest());
+        m.mm.nodes[0].kswapd.order = Order(9);
+        m.mm.nodes[0].kswapd.highest_zone = Some(ZoneKind::Dma32);
+        let asked = KswapdRequest { order: Order(9), highest: ZoneKind::Dma32 };
+        assert_eq!(m.mm.kswapd_take(NODE, ZoneKind::Normal), asked);
+        let unasked = KswapdRequest { order: Order(0), highest: ZoneKind::Dma32 };
+        assert_eq!(m.mm.kswapd_take(NODE, ZoneKind::Dma32), unasked);
+    }
+
+    #[test]
+    fn until_5_1_an_unasked_kswapd_balances_the_lowest_zone_only() {
+        let mut m = Machine::new(rules_4_20());
+        assert_eq!(m.mm.kswapd_take(NODE, ZoneKind::Normal).highest, ZoneKind::Dma);
+        m.mm.nodes[0].kswapd.highest_zone = Some(ZoneKind::Dma32);
+        assert_eq!(m.mm.kswapd_peek(NODE, ZoneKind::Normal).highest, ZoneKind::Normal);
+    }
+
+    #[test]
+    fn what_kept_kswapd_awake_is_counted() {
+        let mut m = Machine::new(Rules::newest());
+        m.mm.kswapd_sleep_ends(NODE, false, true);
+        m.mm.kswapd_sleep_ends(NODE, false, false);
+        m.mm.kswapd_sleep_ends(NODE, true, false);
+        assert_eq!(m.mm.stat.event(VmEvent::KswapdLowWmarkHitQuickly), 1);
+        assert_eq!(m.mm.stat.event(VmEvent::KswapdHighWmarkHitQuickly), 1);
+    }
+}

@@ -236,3 +236,152 @@ impl Mm {
         self.stat.zone(zone, ZONE_GAUGES[list as usize])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rules::Rules;
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn new_pages_go_to_the_front_of_the_list_that_their_flags_name() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c", Kind::File, 0);
+        m.add("J K", Kind::File, Frame::ACTIVE);
+        m.add("x", Kind::Anon, Frame::ACTIVE);
+        assert_eq!(m.draw(), "inactive: c b a | active: K J");
+        assert_eq!(m.draw_anon(), "inactive: | active: x");
+        assert_eq!(m.mm.lru_size(NODE, LruList::InactiveFile), 3);
+        assert_eq!(m.mm.stat.zone_sum(ZoneStat::ActiveAnon), 1);
+        m.check();
+    }
+
+    #[test]
+    fn a_page_whose_writeback_ended_goes_next_unless_it_was_dirtied_again() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c", Kind::File, 0);
+        m.add("J K", Kind::File, Frame::ACTIVE);
+        m.mm.rotate_reclaimable(m.page('K'));
+        assert_eq!(m.draw(), "inactive: c b a K | active: J");
+        m.frame('c').set(Frame::DIRTY);
+        m.mm.rotate_reclaimable(m.page('c'));
+        assert_eq!(m.draw(), "inactive: c b a K | active: J");
+        assert_eq!(m.mm.stat.event(VmEvent::Pgrotated), 1);
+        m.check();
+    }
+
+    #[test]
+    fn a_deactivated_page_goes_last_if_clean_and_first_if_it_must_be_written() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b", Kind::File, 0);
+        m.add("J K", Kind::File, Frame::ACTIVE);
+        m.frame('J').set(Frame::DIRTY);
+        m.mm.deactivate_file_page(m.page('J'));
+        m.mm.deactivate_file_page(m.page('K'));
+        assert_eq!(m.draw(), "inactive: J b a K | active:");
+        assert!(m.frame('J').has(Frame::RECLAIM) && !m.frame('K').has(Frame::RECLAIM));
+        assert_eq!(m.mm.stat.event(VmEvent::Pgdeactivate), 2);
+        m.frame('a').set(Frame::MAPPED);
+        m.mm.deactivate_file_page(m.page('a'));
+        assert_eq!(m.draw(), "inactive: J b a K | active:", "mapped pages are in use");
+        m.check();
+    }
+
+    #[test]
+    fn an_isolated_page_is_counted_until_it_comes_back() {
+        let mut m = Machine::new(Rules::newest());
+        m.add("a b c", Kind::File, 0);
+        let b = m.page('b');
+        assert!(m.mm.lru_isolate(b));
+        assert!(!m.mm.lru_isolate(b), "it is on no list");
+        assert_eq!(m.draw(), "inactive: c a | active:");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::IsolatedFile), 1);
+        m.check();
+        let env = m.env;
+        m.mm.lru_putback(&env, b);
+        assert_eq!(m.draw(), "inactive: b c a | active:");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::IsolatedFile), 0);
+        m.check();
+    }
+
+    #[test]
+    fn accesses_make_a_page_referenced_then_active_then_referenced_again() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a b c", Kind::File, 0);
+        m.access('b');
+        assert_eq!(m.draw(), "inactive: c b' a | active:");
+        m.access('b');
+        assert_eq!(m.draw(), "inactive: c a | active: b");
+        m.access('b');
+        assert_eq!(m.draw(), "inactive: c a | active: b'");
+        assert_eq!(m.mm.nodes[0].lruvec.nonresident_age, 1, "one activation");
+        assert_eq!(m.mm.stat.event(VmEvent::Pgactivate), 1);
+        // Three pages were added and one activated: of four looked at, one was rotated.
+        assert_eq!((m.mm.nodes[0].lruvec.scanned[1], m.mm.nodes[0].lruvec.cost[1]), (4, 1));
+        m.check();
+    }
+
+    /// The lists as plain vectors, front first.
+    #[derive(Default)]
+    struct Model([Vec<char>; 2], Vec<char>);
+
+    impl Model {
+        fn leave(&mut self, name: char) -> bool {
+            let active = self.0[1].contains(&name);
+            self.0.iter_mut().for_each(|list| list.retain(|n| *n != name));
+            active
+        }
+
+        fn touch(&mut self, name: char, operation: u8) {
+            let listed = self.0.iter().any(|list| list.contains(&name));
+            match operation {
+                0 if listed && !self.0[1].contains(&name) => {
+                    self.leave(name);
+                    self.0[1].insert(0, name);
+                }
+                1 if listed => {
+                    self.leave(name);
+                    self.0[0].push(name);
+                }
+                2 if listed => {
+                    if self.leave(name) {
+                        self.1.push(name);
+                    }
+                    self.0[0].push(name);
+                }
+                _ => {}
+            }
+        }
+
+        fn draw(&self) -> String {
+            let list = |at: usize| self.0[at].iter().map(|n| format!(" {n}")).collect::<String>();
+            format!("inactive:{} | active:{}", list(0), list(1))
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lists_equal_those_of_a_model(operations in prop::collection::vec((0_u8..3, 0_usize..8), 0..200)) {
+            let mut m = Machine::new(Rules::newest());
+            m.add("abcdefgh", Kind::File, 0);
+            let mut model = Model::default();
+            model.0[0] = "hgfedcba".chars().collect();
+            for (operation, at) in operations {
+                let name = "abcdefgh".as_bytes()[at] as char;
+                let pfn = m.page(name);
+                match operation {
+                    0 => m.mm.activate_page(pfn),
+                    1 => m.mm.rotate_reclaimable(pfn),
+                    _ => m.mm.deactivate_file_page(pfn),
+                }
+                model.touch(name, operation);
+                prop_assert_eq!(m.draw(), model.draw());
+            }
+            prop_assert_eq!(m.mm.stat.event(VmEvent::Pgdeactivate), model.1.len() as u64);
+            m.check();
+        }
+    }
+}

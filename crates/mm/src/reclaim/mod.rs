@@ -30,6 +30,8 @@ mod workingset;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod tests;
 
 pub use direct::DirectReclaim;
 pub use kswapd::{BalancePgdat, BoostSnapshot};
@@ -39,6 +41,7 @@ pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
 use throttle::NodeThrottle;
+use workingset::ShadowLayout;
 
 /// Priority of the first pass: `size >> 12` of each list is scanned (`DEF_PRIORITY`, include/linux/mmzone.h).
 pub const DEF_PRIORITY: i8 = 12;
@@ -54,15 +57,18 @@ pub struct Reclaim {
     throttle: Vec<NodeThrottle>,
     /// Devices whose write queue is congested (`bdi_write_congested()`), by device number.
     congested: Vec<bool>,
+    /// How shadow entries are packed.
+    shadows: ShadowLayout,
 }
 
 impl Reclaim {
-    /// Nothing put off, nobody waiting.
-    pub fn new(nr_nodes: usize) -> Reclaim {
+    /// Nothing put off, nobody waiting; on a machine with that many nodes and frames.
+    pub fn new(nr_nodes: usize, nr_frames: usize) -> Reclaim {
         Reclaim {
             deferred: vec![shrinker::Deferred::default(); nr_nodes],
             throttle: vec![NodeThrottle::default(); nr_nodes],
             congested: Vec::new(),
+            shadows: ShadowLayout::new(nr_nodes, nr_frames),
         }
     }
 }

@@ -14,16 +14,17 @@
 //! Since/until: referenced anonymous pages become active at once until 5.8, at the second look since 5.9
 //! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]).
 //! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
-//! Omitted: waiting for writeback (case 3: legacy cgroups), giving up swap slots while swap is nearly full, buffer
-//! heads that cannot be released, `VM_EXEC`, `VM_LOCKED`.
+//! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
+//! `VM_LOCKED`.
 
-use rules::{AnonStart, ReclaimThrottle, ScanCounting};
+use rules::{AnonStart, ReclaimThrottle, ScanCounting, XfsWritepage};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::ScanControl;
 use super::isolate::Batch;
 use super::lru::{End, is_file_lru};
 use crate::stat::{NodeStat, VmEvent};
+use crate::vfs::FsKind;
 use crate::{Env, Frame, Kind, Mm};
 
 /// What a batch met, and what came of it.
@@ -86,25 +87,53 @@ fn check_references(frame: &mut Frame, ptes: u32, anon_start: AnonStart) -> Refe
     if marked && is_file_lru(frame) { References::ReclaimClean } else { References::Reclaim }
 }
 
+/// Whether a page is page cache that nothing keeps from being freed: clean, unmapped and unused. Whether it was read is
+/// no matter then.
+#[inline]
+fn is_plain(frame: &Frame) -> bool {
+    const SPECIAL: u32 = Frame::LOCKED
+        | Frame::UNEVICTABLE
+        | Frame::MAPPED
+        | Frame::DIRTY
+        | Frame::WRITEBACK
+        | Frame::SWAPBACKED
+        | Frame::SWAPCACHE
+        | Frame::PINNED;
+    frame.kind() == Kind::File && !frame.has_any(SPECIAL)
+}
+
 impl Mm {
-    /// Handles a batch of isolated pages: frees what can be freed and puts the others back.
+    /// Handles a batch of isolated pages of the file or of the anonymous lists: frees what can be freed and puts the others back.
     pub(super) fn shrink_page_list(
         &mut self,
         env: &Env,
         node: NodeId,
+        file: bool,
         pages: &[Pfn],
         sc: &mut ScanControl,
     ) -> BatchStat {
         let mut stat = BatchStat::default();
+        let mut taken = 0;
         let mut freed = Batch::new();
         let mut kept = Batch::new();
         for &pfn in pages {
-            match self.shrink_page(env, node, pfn, sc, &mut stat) {
+            let frame = &self.frames[pfn];
+            taken += i64::from(frame.nr_pages());
+            let fate = if is_plain(frame) {
+                sc.nr_scanned += 1;
+                self.remove_mapping(env, pfn)
+            } else {
+                self.shrink_page(env, node, pfn, sc, &mut stat)
+            };
+            match fate {
                 Fate::Free => {
                     freed.push(pfn);
                     continue;
                 }
                 Fate::Activate => {
+                    if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
+                        self.try_to_free_swap(pfn);
+                    }
                     stat.activated += self.counted(pfn);
                     self.frames[pfn].set(Frame::ACTIVE);
                 }
@@ -119,6 +148,7 @@ impl Mm {
                 + freed.len() as u64 * self.costs.reclaim_page
                 + kept.len() as u64 * self.costs.lru_move,
         );
+        self.note_isolated(node, file, -taken);
         // The kernel's list of pages to free is a stack.
         for &pfn in freed.iter().rev() {
             self.free_pages(env, pfn, Order(0));
@@ -130,7 +160,7 @@ impl Mm {
     /// Puts pages back on the lists that their flags name, in order, each to the front.
     fn putback_inactive_pages(&mut self, node: NodeId, pages: &[Pfn]) {
         for &pfn in pages {
-            self.lru_forget_isolated(pfn);
+            self.frames[pfn].clear(Frame::ISOLATED);
             let list = self.lru_link(pfn, End::Front);
             if list.is_active() {
                 let nr_pages = u64::from(self.frames[pfn].nr_pages());
@@ -164,7 +194,7 @@ impl Mm {
             References::Keep => return Fate::Keep,
             References::Reclaim | References::ReclaimClean => {}
         }
-        if let Some(fate) = self.give_swap(env, node, pfn, sc, stat) {
+        if let Some(fate) = self.give_swap(env, pfn, sc, stat) {
             return fate;
         }
         if self.frames[pfn].has(Frame::MAPPED) && !self.try_to_unmap(env, pfn) {
@@ -220,18 +250,11 @@ impl Mm {
     }
 
     /// Gives an anonymous page a swap slot, so that it can be unmapped. `Some` if it cannot go on.
-    fn give_swap(
-        &mut self,
-        env: &Env,
-        node: NodeId,
-        pfn: Pfn,
-        sc: &mut ScanControl,
-        stat: &mut BatchStat,
-    ) -> Option<Fate> {
+    fn give_swap(&mut self, env: &Env, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Option<Fate> {
         let frame = &self.frames[pfn];
         let huge = frame.order() > Order(0);
         if frame.kind() != Kind::Anon || !frame.has(Frame::SWAPBACKED) {
-            return (huge && !self.split_isolated(env, node, pfn, sc, stat)).then_some(Fate::Keep);
+            return (huge && !self.split_isolated(env, pfn, sc, stat)).then_some(Fate::Keep);
         }
         if frame.has(Frame::SWAPCACHE) {
             return None;
@@ -240,7 +263,7 @@ impl Mm {
             return Some(Fate::Keep);
         }
         if huge {
-            if self.swap_free_pages() == 0 || !self.split_isolated(env, node, pfn, sc, stat) {
+            if self.swap_free_pages() == 0 || !self.split_isolated(env, pfn, sc, stat) {
                 return Some(Fate::Activate);
             }
             self.stat.count(VmEvent::ThpSwpoutFallback, 1);
@@ -250,16 +273,8 @@ impl Mm {
 
     /// Splits an isolated huge page. Its first page stays in the batch; the others go to the tail of the list, the next
     /// in order last, so that the following batches take them where the kernel goes on with them at once.
-    fn split_isolated(
-        &mut self,
-        env: &Env,
-        node: NodeId,
-        pfn: Pfn,
-        sc: &mut ScanControl,
-        stat: &mut BatchStat,
-    ) -> bool {
+    fn split_isolated(&mut self, env: &Env, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> bool {
         let nr_pages = self.frames[pfn].nr_pages();
-        let file = is_file_lru(&self.frames[pfn]);
         if !self.split_huge_page(env, pfn) {
             return false;
         }
@@ -271,7 +286,6 @@ impl Mm {
             self.frames[tail].clear(Frame::ISOLATED | Frame::ACTIVE);
             self.lru_link(tail, End::Back);
         }
-        self.note_isolated(node, file, -i64::from(nr_pages - 1));
         if self.rules.scan_counting == ScanCounting::BasePages {
             sc.nr_scanned -= u64::from(nr_pages - 1);
         }
@@ -305,7 +319,7 @@ impl Mm {
             if frame.kind() == Kind::File { self.pageout_file(env, pfn) } else { self.pageout_anon(env, pfn) };
         if !started {
             self.frames[pfn].clear(Frame::RECLAIM);
-            return Some(Fate::Activate);
+            return Some(self.writepage_refused(node, pfn));
         }
         stat.pageout += 1;
         self.stat.node_add(node, NodeStat::VmscanWrite, 1);
@@ -317,6 +331,18 @@ impl Mm {
         None
     }
 
+    /// A page that its owner did not write: it stays, dirty as it was; where there is no `->writepage` at all, it is
+    /// active.
+    fn writepage_refused(&mut self, node: NodeId, pfn: Pfn) -> Fate {
+        let frame = &self.frames[pfn];
+        let file = frame.kind() == Kind::File;
+        if file && self.rules.xfs_writepage == XfsWritepage::Never && self.fs_kind(FileId(frame.owner)) == FsKind::Xfs {
+            return Fate::Activate;
+        }
+        self.stat.node_add(node, NodeStat::VmscanWrite, i64::from(file));
+        Fate::Keep
+    }
+
     /// Takes a clean, unmapped page from its owner.
     fn remove_mapping(&mut self, env: &Env, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
@@ -326,18 +352,13 @@ impl Mm {
         match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
             (Kind::File, false) => {
                 let shadow = self.workingset_eviction(pfn);
-                self.lru_forget_isolated(pfn);
                 self.pagecache_remove(env, pfn, Some(shadow));
             }
             (Kind::Anon, true) => {
                 let shadow = if self.swap_has_shadows() { self.workingset_eviction(pfn) } else { 0 };
-                self.lru_forget_isolated(pfn);
                 self.swapcache_remove(pfn, shadow);
             }
-            (Kind::Anon, false) => {
-                self.lru_forget_isolated(pfn);
-                self.stat.count(VmEvent::Pglazyfreed, 1);
-            }
+            (Kind::Anon, false) => self.stat.count(VmEvent::Pglazyfreed, 1),
             _ => return Fate::Keep,
         }
         Fate::Free

@@ -229,3 +229,87 @@ impl Mm {
         allowed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::Order;
+
+    use super::super::fixture::{Machine, NODE, env, rules_4_20};
+    use super::*;
+    use crate::{Frame, Kind};
+
+    #[test]
+    fn a_waiter_for_writeback_is_woken_by_the_33rd_page() {
+        let mut m = Machine::new(Rules::newest());
+        m.add("a", Kind::File, 0);
+        let pfn = m.page('a');
+        m.mm.acct_reclaim_writeback(pfn);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::ThrottledWritten), 0, "nobody waits");
+        m.mm.throttle_begin(NODE, ThrottleReason::Writeback);
+        for _ in 0..32 {
+            m.mm.acct_reclaim_writeback(pfn);
+        }
+        assert_eq!(m.effects(), []);
+        m.mm.acct_reclaim_writeback(pfn);
+        assert_eq!(m.effects(), [Effect::WakeThrottled(NODE, ThrottleReason::Writeback)]);
+        m.mm.throttle_end(NODE, ThrottleReason::Writeback);
+        m.mm.acct_reclaim_writeback(pfn);
+        assert_eq!(m.effects(), []);
+    }
+
+    #[test]
+    fn an_ordinary_reclaimer_waits_once_more_than_an_eighth_is_isolated() {
+        let mut m = Machine::new(Rules::newest());
+        let pages = "abcdefghijklmnop";
+        m.add(pages, Kind::File, 0);
+        m.add("qr", Kind::File, 0);
+        let sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+        let (direct, list) = (env(false), LruList::InactiveFile);
+        let (q, r) = (m.page('q'), m.page('r'));
+        m.mm.lru_isolate(q);
+        m.mm.lru_isolate(r);
+        // 16 left, 2 isolated: 16 / 8 = 2, not more.
+        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &sc), None);
+        let p = m.page('p');
+        m.mm.lru_isolate(p);
+        let wait = Some((ThrottleReason::Isolated, Nanos::millis(20)));
+        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &sc), wait);
+        assert_eq!(m.mm.too_many_isolated(&env(true), NODE, list, &sc), None, "kswapd never waits for that");
+        let noio = ScanControl::direct(Gfp::NOIO, Order(0), ZoneKind::Normal);
+        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &noio), None, "15 >= 3");
+    }
+
+    #[test]
+    fn direct_reclaim_is_allowed_while_half_of_the_reserve_is_free() {
+        let mut m = Machine::new(rules_4_20());
+        m.fill(Kind::File, 0);
+        assert!(m.mm.allow_direct_reclaim(NODE));
+        let zones = m.mm.nodes[0].zones.clone();
+        let reserve: u64 = zones.iter().map(|&z| m.mm.wmark(z, Wmark::Min)).sum();
+        let first = zones[0].index();
+        for &z in &zones {
+            m.mm.zones[z.index()].free_pages = 0;
+        }
+        m.mm.zones[first].free_pages = reserve / 2 + 1;
+        assert!(m.mm.allow_direct_reclaim(NODE));
+        m.mm.zones[first].free_pages = reserve / 2;
+        m.mm.nodes[0].kswapd.asleep = true;
+        m.effects();
+        assert!(!m.mm.allow_direct_reclaim(NODE));
+        assert_eq!(m.effects(), [Effect::WakeKswapd(NODE)]);
+        m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES;
+        assert!(m.mm.allow_direct_reclaim(NODE), "kswapd has given up");
+    }
+
+    #[test]
+    fn until_5_15_only_a_congested_device_makes_direct_reclaim_wait() {
+        let mut m = Machine::new(rules_4_20());
+        m.add("a", Kind::File, Frame::WRITEBACK);
+        assert_eq!(m.mm.throttle_congested(NODE), None);
+        m.mm.set_device_congested(3, true);
+        assert_eq!(m.mm.throttle_congested(NODE), Some((ThrottleReason::Device, Nanos::millis(100))));
+        m.mm.set_device_congested(3, false);
+        assert_eq!(m.mm.throttle_congested(NODE), None);
+    }
+}

@@ -24,7 +24,7 @@ const SHADOW_BITS: u32 = 31;
 
 /// How the bits of a shadow are divided on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct ShadowLayout {
+pub(super) struct ShadowLayout {
     /// Bits that hold the node.
     node_bits: u32,
     /// Low bits of the clock that are dropped (`bucket_order`).
@@ -32,7 +32,7 @@ struct ShadowLayout {
 }
 
 impl ShadowLayout {
-    fn new(nr_nodes: usize, nr_frames: usize) -> ShadowLayout {
+    pub(super) fn new(nr_nodes: usize, nr_frames: usize) -> ShadowLayout {
         let node_bits = nr_nodes.next_power_of_two().trailing_zeros();
         let clock_bits = SHADOW_BITS - 1 - node_bits;
         let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros();
@@ -73,10 +73,6 @@ struct Shadow {
 }
 
 impl Mm {
-    fn shadow_layout(&self) -> ShadowLayout {
-        ShadowLayout::new(self.nodes.len(), self.frames.len())
-    }
-
     /// Moves the clock of refault distances.
     #[inline]
     pub(super) fn age_nonresident(&mut self, node: NodeId, ticks: u64) {
@@ -86,7 +82,7 @@ impl Mm {
     /// Notes the eviction of a page; what is returned belongs in its slot.
     #[inline]
     pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        let layout = self.shadow_layout();
+        let layout = self.reclaim.shadows;
         let (node, workingset) = (self.node_of(pfn), self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
         let age = &mut self.nodes[node.index()].lruvec.nonresident_age;
@@ -108,7 +104,7 @@ impl Mm {
     /// Judges the return of an evicted page: `pfn` is its new frame, not yet on a list. A page that belongs to the
     /// working set gets `ACTIVE`. Not to be called for a page that will be overwritten (`__GFP_WRITE`).
     pub fn workingset_refault(&mut self, _env: &Env, pfn: Pfn, shadow: u32) {
-        let layout = self.shadow_layout();
+        let layout = self.reclaim.shadows;
         let shadow = layout.unpack(shadow);
         debug_assert!(shadow.node.index() < self.nodes.len());
         let file = is_file_lru(&self.frames[pfn]);

@@ -18,7 +18,8 @@ impl Mm {
         }
         for (node, counted) in pages.iter().enumerate() {
             let id = NodeId(node as u8);
-            let gauges = [self.stat.node(id, NodeStat::SlabReclaimable), self.stat.node(id, NodeStat::SlabUnreclaimable)];
+            let gauges =
+                [self.stat.node(id, NodeStat::SlabReclaimable), self.stat.node(id, NodeStat::SlabUnreclaimable)];
             if gauges != *counted {
                 let what = format!("node {node}: reclaimable, unreclaimable pages {gauges:?}, recounted {counted:?}");
                 violations.push(Violation { place: "slab", pfn: None, what });

@@ -119,7 +119,6 @@ impl Mm {
         let stat = slab_stat(owner.spec.reclaimable);
         let order = self.frames[pfn].order();
         self.stat.node_add(node, stat, -i64::from(order.pages()));
-        self.slabs.reclaimed_pages += u64::from(order.pages());
         self.frames[pfn].set_kind(Kind::Held, order);
         self.free_pages(env, pfn, order);
     }

@@ -17,6 +17,8 @@ mod caches;
 mod check;
 mod free;
 mod order;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use units::{NodeId, Order};
 
@@ -163,14 +165,12 @@ pub struct Slabs {
     nr_cpus: usize,
     nr_nodes: usize,
     caches: Vec<Cache>,
-    /// Pages given back so far, inodes' page cache dropped by shrinkers included (`reclaim_state->reclaimed_slab`).
-    pub reclaimed_pages: u64,
 }
 
 impl Slabs {
     /// No cache yet.
     pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
-        Slabs { nr_cpus, nr_nodes, caches: Vec::new(), reclaimed_pages: 0 }
+        Slabs { nr_cpus, nr_nodes, caches: Vec::new() }
     }
 
     /// The lines of `/proc/slabinfo`.

@@ -5,7 +5,7 @@
 //! are only in the log is kept until they are written.
 //! Source: `xfs_buf_allocate_memory()`, `xfs_buftarg_isolate()`, `XFS_INO_REF`, `XFS_DIR_BTREE_REF`, fs/xfs, 4.20.
 //! Abstracted: the pages of a read buffer are valid at once for everyone but the reader. Pages come one by one (in
-//! bulk since 5.14). Pages freed by this shrinker count as reclaimed slab pages (in the kernel since 6.5).
+//! bulk since 5.14).
 //! Omitted: btree blocks, group headers, buffers smaller than a page, readahead, log item of the buffer.
 
 use units::{Gfp, Order, Pfn};
@@ -179,7 +179,6 @@ impl Mm {
         for pfn in pages.into_iter().filter(|p| p.is_some()) {
             self.frames[pfn].set_kind(Kind::Held, Order(0));
             self.free_pages(env, pfn, Order(0));
-            self.slabs.reclaimed_pages += 1;
         }
         self.slab_free(env, cache, head);
     }
@@ -198,6 +197,7 @@ impl Mm {
         let mut freed = 0;
         for _ in 0..nr.min(u64::from(self.vfs.buffer_lru[node.index()].len()) * 3) {
             let Some(number) = self.vfs.buffer_lru[node.index()].front() else { break };
+            self.charge(self.costs.shrink_object);
             let Buffer { fs, of, references, .. } = self.vfs.buffers[number as usize];
             if references > 0 || self.vfs.is_logged(fs, of) {
                 self.vfs.buffers[number as usize].references = references.saturating_sub(1);

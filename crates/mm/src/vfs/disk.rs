@@ -372,6 +372,11 @@ impl Mm {
         }
     }
 
+    /// Which file system the file lies on.
+    pub(crate) fn fs_kind(&self, file: FileId) -> super::FsKind {
+        self.vfs.spec_of(file).kind
+    }
+
     /// Device that the file lies on.
     pub fn device_of(&self, file: FileId) -> u16 {
         self.vfs.spec_of(file).device

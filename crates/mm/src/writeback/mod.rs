@@ -1,5 +1,210 @@
 //! Dirty memory: limits, throttling of writers, and the flushers' work.
+//!
+//! Each device has a `bdi_writeback`: what of it is dirty or being written, how fast it writes, the rate at which its
+//! writers may dirty pages, and the dirty inodes. Times of the control loop are in jiffies, as in the kernel, because
+//! its rounding is part of the rules.
+//!
+//! Abstracted: `HZ` is 250 (Debian, SUSE and Fedora's is 1000 or 250). The counters by CPU are exact.
+//! Omitted: writeback by cgroup, strict limits, laptop mode, `dirtytime`.
+
+mod balance;
+mod bandwidth;
+mod complete;
+mod dirty;
+mod flusher;
+mod inodes;
+mod journal;
+mod limits;
+mod pageout;
+mod pause;
+mod position;
+mod proportion;
+mod submit;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::collections::VecDeque;
+
+use units::{Nanos, PAGE_SHIFT};
+
+pub use balance::{Pause, TaskDirty};
+pub use flusher::{FlushStep, FlushWork};
+pub use limits::DirtyLimits;
+pub use sync::{Fsync, FsyncStep};
+
+use inodes::{InodeList, Records};
+use journal::Journal;
+use proportion::{Share, Total};
+
+/// Ticks a second.
+pub(super) const HZ: u64 = 250;
+/// Bandwidth that a device is thought to have at first: 100 MB/s, in pages (`INIT_BW`).
+const INITIAL_BANDWIDTH: u64 = 100 << (20 - PAGE_SHIFT);
+
+/// An instant in jiffies.
+fn jiffies(at: Nanos) -> u64 {
+    (u128::from(at.0) * u128::from(HZ) / 1_000_000_000) as u64
+}
+
+/// So many jiffies as a duration.
+fn from_jiffies(ticks: u64) -> Nanos {
+    Nanos(ticks * (1_000_000_000 / HZ))
+}
+
+/// Work that somebody asked a flusher for and waits for (`struct wb_writeback_work`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Request {
+    /// Counts requests of the device.
+    ticket: u64,
+}
+
+/// What is known of a device (`struct bdi_writeback`).
+#[derive(Debug)]
+pub(super) struct Device {
+    /// Dirty pages (`WB_RECLAIMABLE`).
+    reclaimable: u64,
+    /// Pages under writeback (`WB_WRITEBACK`).
+    writeback: u64,
+    /// Pages dirtied so far (`WB_DIRTIED`).
+    dirtied: u64,
+    /// Pages written so far (`WB_WRITTEN`).
+    written: u64,
+    /// When the bandwidths were last updated, in jiffies.
+    bw_time_stamp: u64,
+    dirtied_stamp: u64,
+    written_stamp: u64,
+    /// Pages a second, smoothed over some 3 s.
+    write_bandwidth: u64,
+    /// The same, smoothed once more.
+    avg_write_bandwidth: u64,
+    /// Pages a second that each writer may dirty at the set point.
+    dirty_ratelimit: u64,
+    balanced_dirty_ratelimit: u64,
+    share: Share,
+    /// Its dirty pages exceed its share, and those of the machine the limit.
+    dirty_exceeded: bool,
+    /// Inodes with dirty pages, newest first.
+    b_dirty: InodeList,
+    /// Inodes that are being written.
+    b_io: InodeList,
+    /// Inodes that used their slice up.
+    b_more_io: InodeList,
+    /// When old data was last flushed, in jiffies.
+    last_old_flush: u64,
+    /// Everything is to be written (`WB_start_all`).
+    start_all: bool,
+    /// The flusher works (`WB_writeback_running`).
+    running: bool,
+    requests: VecDeque<Request>,
+    tickets: u64,
+    tickets_done: u64,
+    journal: Journal,
+}
+
+impl Device {
+    fn new() -> Device {
+        Device {
+            reclaimable: 0,
+            writeback: 0,
+            dirtied: 0,
+            written: 0,
+            bw_time_stamp: 0,
+            dirtied_stamp: 0,
+            written_stamp: 0,
+            write_bandwidth: INITIAL_BANDWIDTH,
+            avg_write_bandwidth: INITIAL_BANDWIDTH,
+            dirty_ratelimit: INITIAL_BANDWIDTH,
+            balanced_dirty_ratelimit: INITIAL_BANDWIDTH,
+            share: Share::default(),
+            dirty_exceeded: false,
+            b_dirty: InodeList::EMPTY,
+            b_io: InodeList::EMPTY,
+            b_more_io: InodeList::EMPTY,
+            last_old_flush: 0,
+            start_all: false,
+            running: false,
+            requests: VecDeque::new(),
+            tickets: 0,
+            tickets_done: 0,
+            journal: Journal::default(),
+        }
+    }
+
+    /// Whether an inode is on any of the lists (`wb_has_dirty_io()`).
+    fn has_dirty_io(&self) -> bool {
+        !(self.b_dirty.is_empty() && self.b_io.is_empty() && self.b_more_io.is_empty())
+    }
+}
 
 /// Dirty state of the machine.
 #[derive(Debug, Default)]
-pub struct Writeback {}
+pub struct Writeback {
+    devices: Vec<Device>,
+    records: Records,
+    /// Everybody's writeback, for the devices' shares.
+    total: Total,
+    /// Limit that follows the computed one down slowly, in pages (`dirty_limit`).
+    dirty_limit: u64,
+    /// When it was last updated, in jiffies.
+    dirty_limit_tstamp: u64,
+    /// Pages that a CPU may dirty before it looks at the limits (`ratelimit_pages`).
+    ratelimit_pages: u64,
+    /// Pages dirtied by each CPU since then (`bdp_ratelimits`).
+    cpu_dirtied: Vec<u64>,
+    /// Pages dirtied by tasks that are gone, by CPU (`dirty_throttle_leaks`).
+    cpu_leaks: Vec<u64>,
+    /// Devices whose writers look more often (`dirty_exceeded`).
+    nr_exceeded: u32,
+    /// How wrong the kernel's counters of a device may be (`wb_stat_error()`).
+    stat_error: u64,
+    /// Pages whose write failed so far.
+    write_errors: u64,
+}
+
+impl Writeback {
+    fn device_mut(&mut self, device: u16) -> &mut Device {
+        let at = usize::from(device);
+        if at >= self.devices.len() {
+            self.devices.resize_with(at + 1, Device::new);
+        }
+        &mut self.devices[at]
+    }
+
+    fn device(&self, device: u16) -> Option<&Device> {
+        self.devices.get(usize::from(device))
+    }
+
+    fn set_exceeded(&mut self, device: u16, exceeded: bool) {
+        let was = std::mem::replace(&mut self.device_mut(device).dirty_exceeded, exceeded);
+        self.nr_exceeded += u32::from(exceeded);
+        self.nr_exceeded -= u32::from(was);
+    }
+
+    /// Devices that have been written to or asked about.
+    pub fn nr_devices(&self) -> u16 {
+        self.devices.len() as u16
+    }
+
+    /// Dirty pages and pages under writeback of a device.
+    pub fn pages_of(&self, device: u16) -> (u64, u64) {
+        self.device(device).map_or((0, 0), |d| (d.reclaimable, d.writeback))
+    }
+
+    /// Bandwidth with which a device writes and rate at which each of its writers may dirty pages, in pages a second.
+    pub fn rates_of(&self, device: u16) -> (u64, u64) {
+        let initial = (INITIAL_BANDWIDTH, INITIAL_BANDWIDTH);
+        self.device(device).map_or(initial, |d| (d.avg_write_bandwidth, d.dirty_ratelimit))
+    }
+
+    /// Pages whose write failed so far.
+    pub fn write_errors(&self) -> u64 {
+        self.write_errors
+    }
+
+    /// Host bytes of the records of dirty inodes.
+    pub fn host_bytes(&self) -> usize {
+        self.records.host_bytes()
+    }
+}

@@ -31,9 +31,7 @@ impl Zone {
     /// Puts a block that is on no list on a free list, without counting it.
     #[inline]
     fn link(&mut self, frames: &mut Frames, pfn: Pfn, order: Order, migratetype: MigrateType, tail: bool) {
-        let frame = &mut frames[pfn];
-        frame.set_kind(Kind::Buddy, order);
-        frame.set_migratetype(migratetype);
+        frames[pfn].set_free(Kind::Buddy, order, migratetype);
         let list = &mut self.free_area[order.index()].lists[migratetype as usize];
         if tail {
             list.push_back(frames, pfn);
@@ -64,8 +62,7 @@ impl Zone {
         if buddy.index() >= frames.len() {
             return None;
         }
-        let frame: &Frame = &frames[buddy];
-        let free = frame.kind() == Kind::Buddy && frame.order() == order;
+        let free = frames[buddy].is_buddy(order);
         // Smaller buddies share a pageblock, which lies in one zone.
         let same_zone = order < PAGEBLOCK_ORDER || blocks.zone_of(buddy) == self.id;
         (free && same_zone).then_some(buddy)
@@ -133,14 +130,47 @@ impl Zone {
         order: Order,
         migratetype: MigrateType,
     ) -> Option<Pfn> {
-        let areas = &mut self.free_area[order.index()..];
-        let found = areas.iter_mut().enumerate().find_map(|(above, area)| {
-            area.lists[migratetype as usize].pop_front(frames).map(|pfn| (pfn, order.0 + above as u8))
-        });
-        let (pfn, from) = found?;
-        debug_assert!(frames[pfn].kind() == Kind::Buddy && frames[pfn].order().0 == from);
-        self.expand(frames, pfn, order, Order(from), migratetype);
+        let (pfn, from) = self.pop_smallest(frames, order, migratetype)?;
+        self.expand(frames, pfn, order, from, migratetype);
         Some(pfn)
+    }
+
+    /// Takes the smallest block of at least `order` off its list, without counting or splitting it.
+    #[inline]
+    fn pop_smallest(&mut self, frames: &mut Frames, order: Order, migratetype: MigrateType) -> Option<(Pfn, Order)> {
+        for (above, area) in self.free_area[order.index()..].iter_mut().enumerate() {
+            if let Some(pfn) = area.lists[migratetype as usize].pop_front(frames) {
+                return Some((pfn, Order(order.0 + above as u8)));
+            }
+        }
+        None
+    }
+
+    /// What up to `most` calls of [`Zone::rmqueue_smallest`] in a row would take from one free block: its lowest
+    /// blocks of `order`, as many as it has. The first of them is given back with their number; they are counted but
+    /// stay to be marked.
+    ///
+    /// All lists between `order` and the block's own order are empty, or the block would not be the smallest. So each
+    /// call would take what the one before split off, and what is left in the end is one block of each order in which
+    /// a bit of the remainder is set.
+    pub(crate) fn rmqueue_run(
+        &mut self,
+        frames: &mut Frames,
+        order: Order,
+        migratetype: MigrateType,
+        most: u32,
+    ) -> Option<(Pfn, u32)> {
+        let (pfn, from) = self.pop_smallest(frames, order, migratetype)?;
+        let taken = most.min(1 << (from.0 - order.0));
+        let (mut at, end) = (pfn.0 + (taken << order.0), pfn.0 + from.pages());
+        while at < end {
+            // Everything below the lowest set bit is taken already.
+            let rest = Order((at - pfn.0).trailing_zeros() as u8);
+            self.link(frames, Pfn(at), rest, migratetype, false);
+            at += rest.pages();
+        }
+        self.free_pages -= u64::from(taken << order.0);
+        Some((pfn, taken))
     }
 
     /// Splits a block that is on no list: lists its upper halves, holds the lowest part and discounts it.

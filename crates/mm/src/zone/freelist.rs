@@ -38,6 +38,46 @@ impl Mm {
     /// The fast path: down to the low watermark, without reclaim. The frame comes back Held with its order.
     #[inline]
     pub fn alloc_pages(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        match self.alloc_quick(env, req) {
+            Some(pfn) => Some(pfn),
+            None => self.alloc_by_walk(env, req),
+        }
+    }
+
+    /// What the walk nearly always finds: the first zone is above its watermark, and the list of the requested type has a
+    /// block. Nothing changes if not.
+    #[inline]
+    fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
+        let (class, order) = (self.blocks.class_of(req.gfp), req.order);
+        let id = self.nodes[req.node.index()].preferred[class.highest as usize]?;
+        let zone = &self.zones[id.index()];
+        let tuned = self.rules.pcp_lists == PcpLists::AutoTuned && !zone.below_high;
+        let mark = if tuned { zone.watermarks.high } else { zone.watermarks.low };
+        let level = mark + zone.boost + zone.lowmem_reserve[class.highest as usize] + u64::from(order.pages() - 1);
+        let no_block = order.0 > 0 && !zone.has_block(order, false);
+        if zone.free_pages <= level || zone.highatomic_reserved != 0 || no_block {
+            return None;
+        }
+        let (kind, node) = (zone.kind, zone.node);
+        if req.gfp.contains(Gfp::WRITE) && !self.node_dirty_ok(node) {
+            return None;
+        }
+        let pfn = if pcp::allows(self.rules.pcp_lists, order) {
+            self.pop_pcp(env.cpu, id, order, class.migratetype)?
+        } else {
+            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, class.migratetype)?;
+            self.account_free(id, -i64::from(order.pages()));
+            self.charge(self.costs.alloc_buddy);
+            pfn
+        };
+        self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
+        self.count_numa(env.node, node, node);
+        Some(pfn)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_by_walk(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
         let walk = self.start_walk(req, req.gfp.contains(Gfp::WRITE))?;
         let flags = self.alloc_flags_nofragment(walk.preferred, req.gfp);
         self.walk_zones(env, walk, flags)
@@ -52,19 +92,19 @@ impl Mm {
     #[inline]
     fn start_walk(&self, req: AllocRequest, spread_dirty: bool) -> Option<Walk> {
         let highest = gfp_zone(req.gfp);
-        let zonelist = &self.nodes[req.node.index()].zonelist;
-        let first = zonelist.iter().position(|z| self.zones[z.index()].kind <= highest)?;
-        let preferred = zonelist[first];
+        let node = &self.nodes[req.node.index()];
+        let preferred = node.preferred[highest as usize]?;
+        let first = node.zonelist.iter().position(|&z| z == preferred)?;
         Some(Walk { req, highest, migratetype: self.gfp_migratetype(req.gfp), preferred, first, spread_dirty })
     }
 
     #[inline]
     fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
         // The first zone serves nearly always.
-        if !walk.spread_dirty || self.node_dirty_ok(env, self.zones[walk.preferred.index()].node) {
-            if let Some(pfn) = self.try_zone(env, walk, walk.preferred, flags) {
-                return Some(pfn);
-            }
+        let clean = !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node);
+        let served = if clean { self.try_zone(env, walk, walk.preferred, flags) } else { None };
+        if served.is_some() {
+            return served;
         }
         self.walk_further(env, walk, flags)
     }
@@ -86,7 +126,7 @@ impl Mm {
                 if walk.req.gfp.contains(Gfp::THISNODE) && node != walk.req.node {
                     break;
                 }
-                if walk.spread_dirty && !self.node_dirty_ok(env, node) {
+                if walk.spread_dirty && !self.node_dirty_ok(node) {
                     continue;
                 }
                 // Locality is worth more than an unfragmented pageblock.
@@ -233,7 +273,7 @@ impl Mm {
     }
 
     /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).
-    pub(crate) fn node_dirty_ok(&self, _env: &Env, node: NodeId) -> bool {
+    pub(crate) fn node_dirty_ok(&self, node: NodeId) -> bool {
         let dirty = self.stat.node(node, NodeStat::FileDirty) + self.stat.node(node, NodeStat::Writeback);
         dirty <= self.node_dirty_limit(node)
     }

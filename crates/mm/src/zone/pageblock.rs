@@ -6,25 +6,26 @@
 //! Abstracted: two zones never share a pageblock (asserted); the kernel tolerates that and then moves nothing.
 //! Omitted: MIGRATE_CMA.
 
-use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use units::{Gfp, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use crate::{MemoryLayout, MigrateType};
 
-/// One pageblock in two bytes.
+use super::flags::{GfpClass, GfpClasses};
+
+/// What a free looks up: two bytes a pageblock.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     zone: ZoneId,
-    bits: u8,
+    migratetype: MigrateType,
 }
-
-const TYPE_MASK: u8 = 0x7;
-const SKIP: u8 = 0x8;
 
 /// What is known of each pageblock.
 #[derive(Clone, Debug)]
 pub struct PageBlocks {
     blocks: Vec<Block>,
+    skip: Vec<bool>,
     grouping_disabled: bool,
+    classes: GfpClasses,
 }
 
 impl PageBlocks {
@@ -32,7 +33,7 @@ impl PageBlocks {
     pub fn new(layout: &MemoryLayout) -> PageBlocks {
         let count = layout.end_pfn().div_ceil(PAGEBLOCK_PAGES) as usize;
         let none = ZoneId(u8::MAX);
-        let mut blocks = vec![Block { zone: none, bits: MigrateType::Movable as u8 }; count];
+        let mut blocks = vec![Block { zone: none, migratetype: MigrateType::Movable }; count];
         let spans = layout.nodes.iter().flat_map(|n| &n.zones);
         for (id, span) in spans.enumerate() {
             let last = span.start.0 + span.spanned.0 as u32 - 1;
@@ -43,7 +44,8 @@ impl PageBlocks {
             }
         }
         let grouping_disabled = layout.managed().0 < u64::from(PAGEBLOCK_PAGES) * MigrateType::COUNT as u64;
-        PageBlocks { blocks, grouping_disabled }
+        let classes = GfpClasses::new(grouping_disabled);
+        PageBlocks { blocks, skip: vec![false; count], grouping_disabled, classes }
     }
 
     /// Number of pageblocks from pfn 0 on.
@@ -61,6 +63,12 @@ impl PageBlocks {
         self.grouping_disabled
     }
 
+    /// Highest zone and migratetype of a request.
+    #[inline]
+    pub(crate) fn class_of(&self, gfp: Gfp) -> GfpClass {
+        self.classes.of(gfp)
+    }
+
     /// Zone of a frame; a number that no zone has if it lies between zones.
     #[inline]
     pub fn zone_of(&self, pfn: Pfn) -> ZoneId {
@@ -70,34 +78,32 @@ impl PageBlocks {
     /// Migratetype of the block that a frame lies in.
     #[inline]
     pub fn migratetype(&self, pfn: Pfn) -> MigrateType {
-        MigrateType::from_index((self.blocks[block_index(pfn)].bits & TYPE_MASK) as usize)
+        self.blocks[block_index(pfn)].migratetype
     }
 
     /// Zone and migratetype in one look.
     #[inline]
     pub(crate) fn zone_and_type(&self, pfn: Pfn) -> (ZoneId, MigrateType) {
         let block = self.blocks[block_index(pfn)];
-        (block.zone, MigrateType::from_index((block.bits & TYPE_MASK) as usize))
+        (block.zone, block.migratetype)
     }
 
     /// Changes the type of the block that a frame lies in; without grouping every movable type becomes Unmovable.
     pub fn set_migratetype(&mut self, pfn: Pfn, migratetype: MigrateType) {
         let grouped = (migratetype as usize) < MigrateType::PCP_COUNT;
         let effective = if self.grouping_disabled && grouped { MigrateType::Unmovable } else { migratetype };
-        let bits = &mut self.blocks[block_index(pfn)].bits;
-        *bits = *bits & !TYPE_MASK | effective as u8;
+        self.blocks[block_index(pfn)].migratetype = effective;
     }
 
     /// Whether compaction should pass over the block (`PB_migrate_skip`).
     #[inline]
     pub fn skip(&self, pfn: Pfn) -> bool {
-        self.blocks[block_index(pfn)].bits & SKIP != 0
+        self.skip[block_index(pfn)]
     }
 
     /// Sets or clears compaction's skip hint.
     pub fn set_skip(&mut self, pfn: Pfn, skip: bool) {
-        let bits = &mut self.blocks[block_index(pfn)].bits;
-        *bits = if skip { *bits | SKIP } else { *bits & !SKIP };
+        self.skip[block_index(pfn)] = skip;
     }
 }
 
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pageblock_takes_two_bytes() {
+    fn what_a_free_looks_up_takes_two_bytes() {
         assert_eq!(size_of::<Block>(), 2);
     }
 

@@ -7,7 +7,7 @@
 //! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only, high = 6 x batch. `HighOrder` (5.13) adds orders 1
 //! to 3 and 9 and takes high from the low watermark. `AutoTuned` (6.7) lets high and batch follow the allocations.
 //! Abstracted: the lists are rings of frame numbers, not links in the frames. Batches under `HighOrder` grow by doubling
-//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would.
+//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would. An allocation that fails does not halve the free count.
 //! Omitted: a failed trylock; draining by the vmstat worker ([`Mm::decay_pcp`] is there for a caller with a timer).
 
 use rules::PcpLists;
@@ -27,69 +27,79 @@ const BATCH_SCALE_MAX: u8 = 5;
 /// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
 const HIGH_FRACTION: u64 = 8;
 
-/// A double-ended ring of frame numbers; a list in the kernel.
+/// A double-ended ring of frame numbers; a list in the kernel. Head and tail run freely and are masked on use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcpList {
     ring: Vec<Pfn>,
     head: u32,
-    len: u32,
+    tail: u32,
 }
 
 impl PcpList {
     #[inline]
-    fn mask(&self) -> u32 {
-        (self.ring.len() as u32).wrapping_sub(1)
+    fn at(&self, position: u32) -> usize {
+        position as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Makes room for `more` blocks.
+    #[inline]
+    fn reserve(&mut self, more: u32) {
+        if (self.len() + more) as usize > self.ring.len() {
+            self.grow(more);
+        }
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let old = self.mask();
-        let pfns: Vec<Pfn> = (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & old) as usize]).collect();
-        self.ring = vec![Pfn::NONE; (self.ring.len() * 2).max(128)];
+    fn grow(&mut self, more: u32) {
+        let pfns: Vec<Pfn> = self.iter().collect();
+        let size = (pfns.len() + more as usize).next_power_of_two().max(128);
+        self.ring = vec![Pfn::NONE; size];
         self.ring[..pfns.len()].copy_from_slice(&pfns);
-        self.head = 0;
+        (self.head, self.tail) = (0, pfns.len() as u32);
     }
 
     #[inline]
     fn push_front(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        self.head = self.head.wrapping_sub(1) & self.mask();
-        self.ring[self.head as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        self.head = self.head.wrapping_sub(1);
+        let at = self.at(self.head);
+        self.ring[at] = pfn;
     }
 
+    #[inline]
     fn push_back(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        let at = self.head.wrapping_add(self.len) & self.mask();
-        self.ring[at as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        let at = self.at(self.tail);
+        self.ring[at] = pfn;
+        self.tail = self.tail.wrapping_add(1);
     }
 
     #[inline]
     fn pop_front(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        let pfn = self.ring[self.head as usize];
-        self.head = self.head.wrapping_add(1) & self.mask();
-        self.len -= 1;
+        let pfn = self.ring[self.at(self.head)];
+        self.head = self.head.wrapping_add(1);
         Some(pfn)
     }
 
+    #[inline]
     fn pop_back(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        self.len -= 1;
-        Some(self.ring[(self.head.wrapping_add(self.len) & self.mask()) as usize])
+        self.tail = self.tail.wrapping_sub(1);
+        Some(self.ring[self.at(self.tail)])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
-        (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & self.mask()) as usize])
+        (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
     }
 }
 
@@ -99,8 +109,10 @@ pub(crate) struct Pcp {
     pub(crate) lists: [PcpList; PCP_LISTS],
     /// Pages on all lists.
     pub(crate) count: u32,
-    /// Pages at which some go back; tuned between the zone's limits.
+    /// Pages at which some go back; tuned between the limits.
     high: u32,
+    /// The zone's limits.
+    limits: PcpLimits,
     /// log2 of the factor on the next refill.
     alloc_factor: u8,
     /// Pages freed in a row, halved by an allocation.
@@ -208,11 +220,26 @@ impl Mm {
                     high_max: share(zone.managed / HIGH_FRACTION),
                 },
             };
+            let first = zone.id.index() * self.pcps.cpu_nodes.len();
+            for pcp in &mut self.pcps.sets[first..first + self.pcps.cpu_nodes.len()] {
+                pcp.limits = zone.pcp_limits;
+            }
         }
     }
 
-    /// Takes a page off the CPU's list, which is refilled if empty (`rmqueue_pcplist()`). The page is Held.
+    /// Takes a page off the CPU's list if there is one. The page is Held.
     #[inline]
+    pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
+        let pcp = self.pcps.of(cpu, zone);
+        let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
+        pcp.count -= order.pages();
+        pcp.free_count >>= 1;
+        self.frames[pfn].set_kind(Kind::Held, order);
+        self.charge(self.costs.alloc_pcp);
+        Some(pfn)
+    }
+
+    /// Takes a page off the CPU's list, which is refilled if empty (`rmqueue_pcplist()`). The page is Held.
     pub(crate) fn rmqueue_pcplist(
         &mut self,
         cpu: CpuId,
@@ -221,35 +248,35 @@ impl Mm {
         migratetype: MigrateType,
         flags: AllocFlags,
     ) -> Option<Pfn> {
-        let index = list_index(order, migratetype);
-        let pcp = self.pcps.of(cpu, zone);
-        pcp.free_count >>= 1;
-        let mut popped = pcp.lists[index].pop_front();
-        if popped.is_none() {
-            self.refill_pcp(cpu, zone, order, migratetype, flags);
-            popped = self.pcps.of(cpu, zone).lists[index].pop_front();
+        if let Some(pfn) = self.pop_pcp(cpu, zone, order, migratetype) {
+            return Some(pfn);
         }
-        let pfn = popped?;
-        self.pcps.of(cpu, zone).count -= order.pages();
-        self.frames[pfn].set_kind(Kind::Held, order);
-        self.charge(self.costs.alloc_pcp);
-        Some(pfn)
+        self.refill_pcp(cpu, zone, order, migratetype, flags);
+        self.pop_pcp(cpu, zone, order, migratetype)
     }
 
     /// Moves a batch from the buddy lists to an empty list (`rmqueue_bulk()`).
-    #[cold]
-    #[inline(never)]
     fn refill_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType, flags: AllocFlags) {
-        let index = list_index(order, migratetype);
         let batch = self.refill_size(cpu, zone, order);
         let mut moved = 0;
         while moved < batch {
-            let Some(pfn) = self.rmqueue_buddy_lists(zone, order, migratetype, flags) else { break };
-            let frame = &mut self.frames[pfn];
-            frame.set_kind(Kind::Pcp, order);
-            frame.set_migratetype(migratetype);
-            self.pcps.of(cpu, zone).lists[index].push_back(pfn);
-            moved += 1;
+            let state = &mut self.zones[zone.index()];
+            let run = state.rmqueue_run(&mut self.frames, order, migratetype, batch - moved);
+            let (first, count) = match run {
+                Some(run) => run,
+                None => match self.rmqueue_buddy_lists(zone, order, migratetype, flags) {
+                    Some(pfn) => (pfn, 1),
+                    None => break,
+                },
+            };
+            let list = &mut self.pcps.of(cpu, zone).lists[list_index(order, migratetype)];
+            list.reserve(count);
+            for n in 0..count {
+                let pfn = first.offset(n << order.0);
+                self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
+                list.push_back(pfn);
+            }
+            moved += count;
         }
         let pages = moved * order.pages();
         self.pcps.of(cpu, zone).count += pages;
@@ -260,18 +287,18 @@ impl Mm {
     /// Blocks to refill with (`nr_pcp_alloc()`).
     fn refill_size(&mut self, cpu: CpuId, zone: ZoneId, order: Order) -> u32 {
         let rule = self.rules.pcp_lists;
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
+        let below_high = self.zones[zone.index()].below_high;
+        let pcp = self.pcps.of(cpu, zone);
+        let limits = pcp.limits;
         if rule == PcpLists::OrderZero {
             return limits.batch;
         }
-        let pcp = self.pcps.of(cpu, zone);
         pcp.high = pcp.high.clamp(limits.high_min, limits.high_max);
         if pcp.high < limits.batch {
             return 1;
         }
         let mut batch = if order.0 > 0 { limits.batch } else { limits.batch << pcp.alloc_factor };
-        if limits.high_min != limits.high_max && !zone_state.below_high {
+        if limits.high_min != limits.high_max && !below_high {
             pcp.high = (pcp.high + batch).min(limits.high_max);
         }
         if order.0 == 0 {
@@ -290,41 +317,41 @@ impl Mm {
     pub(crate) fn free_to_pcp(&mut self, cpu: CpuId, zone: ZoneId, pfn: Pfn, order: Order, block: MigrateType) {
         // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
         let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
-        let frame = &mut self.frames[pfn];
-        frame.set_kind(Kind::Pcp, order);
-        frame.set_migratetype(block);
+        self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
-        let limits = self.zones[zone.index()].pcp_limits;
         let pcp = self.pcps.of(cpu, zone);
         pcp.lists[index].push_front(pfn);
         pcp.count += order.pages();
         if self.rules.pcp_lists == PcpLists::OrderZero {
-            if pcp.count >= limits.high_min {
-                self.free_pcppages_bulk(cpu, zone, limits.batch);
+            if pcp.count >= pcp.limits.high_min {
+                let batch = pcp.limits.batch;
+                self.free_pcppages_bulk(cpu, zone, batch);
             }
-        } else {
-            self.trim_pcp(cpu, zone, order, index);
+            return;
+        }
+        pcp.alloc_factor >>= 1;
+        let costly_free = order.0 > 0 && order <= Order::COSTLY;
+        let previous = std::mem::replace(&mut pcp.previous_free_high_order, costly_free);
+        let free_high = costly_free && previous && pcp.free_count >= pcp.limits.batch;
+        if pcp.free_count < pcp.limits.batch << BATCH_SCALE_MAX {
+            pcp.free_count += order.pages();
+        }
+        let state = &self.zones[zone.index()];
+        if pcp.count >= pcp.high || free_high || state.reclaim_active || state.below_high {
+            self.trim_pcp(cpu, zone, free_high, index);
         }
     }
 
-    /// What a free triggers since 5.13 (`nr_pcp_high()`, `nr_pcp_free()`).
-    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, index: usize) {
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
-        let (below_high, reclaim_active) = (zone_state.below_high, zone_state.reclaim_active);
+    /// What a free triggers since 5.13 once there are many pages, or few in the zone (`nr_pcp_high()`, `nr_pcp_free()`).
+    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, free_high: bool, index: usize) {
+        let state = &self.zones[zone.index()];
+        let (below_high, reclaim_active) = (state.below_high, state.reclaim_active);
         let pcp = self.pcps.of(cpu, zone);
-        pcp.alloc_factor >>= 1;
-        let costly_free = order.0 > 0 && order <= Order::COSTLY;
-        let free_high = costly_free && pcp.free_count >= limits.batch && pcp.previous_free_high_order;
-        pcp.previous_free_high_order = costly_free;
-        if pcp.free_count < limits.batch << BATCH_SCALE_MAX {
-            pcp.free_count += order.pages();
-        }
-        let high = pcp.tuned_high(limits, free_high, reclaim_active, below_high);
+        let high = pcp.tuned_high(free_high, reclaim_active, below_high);
         if pcp.count < high {
             return;
         }
-        let count = pcp.pages_to_free(limits, high, free_high);
+        let count = pcp.pages_to_free(high, free_high);
         self.free_pcp_from(cpu, zone, count, index);
         if below_high && self.high_watermark_met(zone) {
             self.zones[zone.index()].below_high = false;
@@ -333,6 +360,7 @@ impl Mm {
 
     /// Gives `count` pages back under the rule of 4.20: round robin over the three lists, one page more from each the
     /// longer no other list has any.
+    #[cold]
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
@@ -345,7 +373,7 @@ impl Mm {
             loop {
                 in_turn += 1;
                 index = (index + 1) % MigrateType::PCP_COUNT;
-                if pcp.lists[index].len > 0 {
+                if pcp.lists[index].len() > 0 {
                     break;
                 }
             }
@@ -426,8 +454,8 @@ impl Mm {
         }
         for index in 0..self.zones.len() {
             let zone = ZoneId(index as u8);
-            let limits = self.zones[index].pcp_limits;
             let pcp = self.pcps.of(cpu, zone);
+            let limits = pcp.limits;
             if pcp.high > limits.high_min {
                 let by_count = pcp.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
                 pcp.high = by_count.max(pcp.high - (pcp.high >> 3)).max(limits.high_min);
@@ -447,7 +475,8 @@ impl Mm {
 
 impl Pcp {
     /// Pages at which some go back now (`nr_pcp_high()`).
-    fn tuned_high(&mut self, limits: PcpLimits, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+    fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+        let limits = self.limits;
         let (least, most) = (limits.high_min, limits.high_max);
         self.high = self.high.clamp(least, most);
         let high = self.high;
@@ -477,7 +506,8 @@ impl Pcp {
     }
 
     /// Pages to give back once there are too many (`nr_pcp_free()`).
-    fn pages_to_free(&self, limits: PcpLimits, high: u32, free_high: bool) -> u32 {
+    fn pages_to_free(&self, high: u32, free_high: bool) -> u32 {
+        let limits = self.limits;
         if free_high {
             return self.count.min(limits.batch << BATCH_SCALE_MAX);
         }

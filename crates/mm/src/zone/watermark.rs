@@ -256,7 +256,7 @@ impl Zone {
     }
 
     /// Whether a free block of at least `order` is on a list that an ordinary request can use.
-    fn has_block(&self, order: Order, highatomic: bool) -> bool {
+    pub(crate) fn has_block(&self, order: Order, highatomic: bool) -> bool {
         let usable = if highatomic { MigrateType::PCP_COUNT + 1 } else { MigrateType::PCP_COUNT };
         debug_assert!(MigrateType::HighAtomic as usize == MigrateType::PCP_COUNT);
         self.free_area[order.index()..].iter().any(|area| area.lists[..usable].iter().any(|list| !list.is_empty()))

@@ -72,6 +72,9 @@ impl Node {
         Node {
             id: NodeId(local as u8),
             zones: of(local).collect(),
+            preferred: std::array::from_fn(|highest| {
+                zonelist.iter().copied().find(|z: &ZoneId| zones[z.index()].kind as usize <= highest)
+            }),
             zonelist,
             lruvec: Lruvec::default(),
             kswapd: Kswapd { asleep: true, ..Kswapd::default() },

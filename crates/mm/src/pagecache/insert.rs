@@ -1,0 +1,140 @@
+//! Pages and shadows come into a file and leave it.
+//!
+//! Rule: a new page goes on an LRU list at once. If its slot holds a shadow, the refault is judged first, unless the
+//! page will be overwritten (`__GFP_WRITE`). Nodes of the tree that are missing are allocated before the page is put
+//! in; nodes that lose their last entry are freed.
+//! Source: `add_to_page_cache_lru()`, `page_cache_delete()`, `unaccount_page_cache_page()`, mm/filemap.c (4.20; 6.12
+//! the same on order-0 folios); `migrate_page_move_mapping()`, mm/migrate.c.
+//! Abstracted: nodes are allocated before the page is, not after; a page never fails to go in once it is allocated.
+
+use units::{FileId, Gfp, Order, Pfn};
+
+use super::slots;
+use crate::slab::CacheId;
+use crate::stat::{NodeStat, ZoneStat};
+use crate::vfs::Need;
+use crate::{AllocRequest, Env, Frame, Kind, Mm};
+
+/// Flags that say how an allocation may be served (`GFP_RECLAIM_MASK`), which nodes inherit from the page.
+const RECLAIM_MASK: Gfp = Gfp(Gfp::RECLAIM.0
+    | Gfp::HIGH.0
+    | Gfp::IO.0
+    | Gfp::FS.0
+    | Gfp::NOWARN.0
+    | Gfp::RETRY_MAYFAIL.0
+    | Gfp::NOFAIL.0
+    | Gfp::NORETRY.0
+    | Gfp::MEMALLOC.0
+    | Gfp::NOMEMALLOC.0);
+
+impl Mm {
+    /// Has the nodes at hand that an entry at `index` needs.
+    #[inline]
+    pub(super) fn reserve_nodes(&mut self, env: &Env, file: FileId, index: u32, gfp: Gfp) -> Result<(), Need> {
+        let missing = self.pagecache.trees.nodes_missing(file.0, index);
+        if missing <= self.pagecache.trees.spare.len() {
+            return Ok(());
+        }
+        self.allocate_nodes(env, missing, gfp)
+    }
+
+    fn allocate_nodes(&mut self, env: &Env, missing: usize, gfp: Gfp) -> Result<(), Need> {
+        let cache = CacheId::RADIX_TREE_NODE;
+        let gfp = Gfp(gfp.0 & RECLAIM_MASK.0);
+        while self.pagecache.trees.spare.len() < missing {
+            let obj = self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?;
+            let node = self.slabs.node_of(cache, obj);
+            self.pagecache.trees.spare.push((obj, node.0));
+        }
+        Ok(())
+    }
+
+    /// A page for the cache: what the caller holds, or a new one. `Err` is the request for the slow path.
+    #[inline]
+    pub(super) fn cache_page(&mut self, env: &Env, gfp: Gfp, hand: &mut Option<Pfn>) -> Result<Pfn, AllocRequest> {
+        let req = AllocRequest { gfp, order: Order(0), node: env.node };
+        hand.take().or_else(|| self.alloc_pages(env, req)).ok_or(req)
+    }
+
+    /// Puts a fresh page into a file and on an LRU list; the nodes must be reserved.
+    #[inline]
+    pub(super) fn add_to_page_cache(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, gfp: Gfp) {
+        debug_assert!(self.frames[pfn].kind() == Kind::Held && self.frames[pfn].order() == Order(0));
+        let frame = &mut self.frames[pfn];
+        frame.set_kind(Kind::File, Order(0));
+        (frame.owner, frame.index) = (file.0, index);
+        let old = self.pagecache.trees.insert(file.0, index, slots::page(pfn));
+        assert!(!slots::is_page(old), "page {index} of {file:?} is cached already");
+        self.note_shadow_nodes();
+        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
+        self.charge(self.costs.cache_insert);
+        if slots::is_shadow(old) && !gfp.contains(Gfp::WRITE) {
+            if let super::Slot::Shadow(shadow) = slots::unpack(old) {
+                self.workingset_refault(env, pfn, shadow);
+            }
+        }
+        self.lru_add(env, pfn);
+    }
+
+    /// Puts a page that was read or written elsewhere into a file: the frame is `Held`; it becomes clean and
+    /// up to date. `Err` says what is missing; the page stays the caller's then.
+    pub fn pagecache_insert(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32) -> Result<(), Need> {
+        let gfp = self.mapping_gfp(file);
+        self.reserve_nodes(env, file, index, gfp)?;
+        self.add_to_page_cache(env, pfn, file, index, gfp);
+        self.frames[pfn].set(Frame::UPTODATE);
+        Ok(())
+    }
+
+    /// Takes a clean unmapped page that is on no LRU list out of its file and leaves a shadow (reclaim) or nothing
+    /// (truncation). The frame is `Held` afterwards.
+    pub fn pagecache_remove(&mut self, env: &Env, pfn: Pfn, shadow: Option<u32>) {
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::File && !frame.has_any(Frame::DIRTY | Frame::WRITEBACK | Frame::MAPPED));
+        debug_assert!(!frame.has_any(Frame::LRU), "{pfn:?} is on an LRU list");
+        let (file, index) = (frame.owner, frame.index);
+        frame.set_kind(Kind::Held, Order(0));
+        let old = match shadow {
+            Some(shadow) => self.pagecache.trees.replace(file, index, slots::shadow(shadow)),
+            None => self.pagecache.trees.erase(file, index),
+        };
+        assert!(old == slots::page(pfn), "page {index} of file {file} is another frame than {pfn:?}");
+        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, -1);
+        self.charge(self.costs.cache_insert);
+        self.free_nodes(env);
+        self.note_shadow_nodes();
+        if self.pagecache.trees.nr_pages(file) == 0 {
+            self.inode_pages_gone(FileId(file));
+        }
+    }
+
+    /// Migration: `new`, which is `Held`, takes the place of `old`, which becomes `Held`. Both are on no LRU list.
+    pub fn pagecache_replace(&mut self, old: Pfn, new: Pfn) {
+        let from = self.frames[old];
+        debug_assert!(from.kind() == Kind::File && !from.has_any(Frame::LRU | Frame::WRITEBACK));
+        let to = &mut self.frames[new];
+        debug_assert!(to.kind() == Kind::Held && !to.has_any(Frame::LRU));
+        to.set_kind(Kind::File, Order(0));
+        (to.owner, to.index) = (from.owner, from.index);
+        to.copy_flags_from(&from);
+        self.frames[old].set_kind(Kind::Held, Order(0));
+        let was = self.pagecache.trees.replace(from.owner, from.index, slots::page(new));
+        assert!(was == slots::page(old), "page {} of file {} is another frame than {old:?}", from.index, from.owner);
+        for (pfn, sign) in [(old, -1), (new, 1)] {
+            let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
+            self.stat.node_add(node, NodeStat::FilePages, sign);
+            if from.has(Frame::DIRTY) {
+                self.stat.node_add(node, NodeStat::FileDirty, sign);
+                self.stat.zone_add(zone, ZoneStat::WritePending, sign);
+            }
+        }
+    }
+
+    /// Gives nodes that are gone back to their cache.
+    #[inline]
+    pub(super) fn free_nodes(&mut self, env: &Env) {
+        while let Some(obj) = self.pagecache.trees.released.pop() {
+            self.slab_free(env, CacheId::RADIX_TREE_NODE, obj);
+        }
+    }
+}

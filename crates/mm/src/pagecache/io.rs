@@ -1,0 +1,73 @@
+//! Reads of pages into the cache: bios, and what their end does.
+//!
+//! Rule: one bio for each run of pages that lie side by side in the file and on the device, at most
+//! `BIO_MAX_PAGES` (256) long. A page is locked from before the read is submitted until it ends; then it is up to
+//! date. A page without a block on the device is a hole and is zeroed at once.
+//! Source: `iomap_readpages()`, fs/iomap.c (4.20); `iomap_readahead()`, fs/iomap/buffered-io.c (6.12);
+//! `submit_bio()`, block/blk-core.c, for `pgpgin` and `pgpgout`, which count sectors and are printed in KiB.
+//! Abstracted: bios are limited to 256 pages in 6.12, too, where only the queue's limits count.
+
+use units::{FileId, PAGE_SHIFT, Pfn};
+
+use super::Slot;
+use crate::stat::VmEvent;
+use crate::vfs::Extent;
+use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
+
+/// Most pages of a bio (`BIO_MAX_PAGES`).
+pub(crate) const BIO_PAGES: u32 = 256;
+
+impl Mm {
+    /// Hands a bio to the block layer.
+    pub(crate) fn submit(&mut self, bio: Bio) {
+        let event = if bio.write { VmEvent::Pgpgout } else { VmEvent::Pgpgin };
+        self.stat.count(event, u64::from(bio.pages) << (PAGE_SHIFT - 10));
+        self.charge(self.costs.submit_bio);
+        self.effects.push(Effect::Submit(bio));
+    }
+
+    /// Wakes who waits for a page's lock or writeback.
+    #[inline]
+    pub(crate) fn wake_page(&mut self, pfn: Pfn) {
+        if self.frames[pfn].take(Frame::WAITERS) {
+            self.effects.push(Effect::WakePage(pfn));
+        }
+    }
+
+    /// Starts reading the locked pages `from .. to` of a file.
+    pub(super) fn submit_read(&mut self, env: &Env, file: FileId, from: u32, to: u32) {
+        let mut at = from;
+        while at < to {
+            let Some(Extent { device, sector, pages }) = self.map_block(file, at) else {
+                self.charge(self.costs.zero_page);
+                self.end_read(env, file, at, 1, true);
+                at += 1;
+                continue;
+            };
+            debug_assert!(pages > 0);
+            let pages = pages.min(to - at).min(BIO_PAGES);
+            let target = BioTarget::File { file, index: at };
+            self.submit(Bio { device, sector, pages, write: false, sync: true, target });
+            at += pages;
+        }
+    }
+
+    /// A read of `pages` pages from `index` on has ended.
+    pub fn end_read(&mut self, env: &Env, file: FileId, index: u32, pages: u32, ok: bool) {
+        for at in index..index + pages {
+            if let Some(pfn) = self.take_truncated(file, at) {
+                self.free_truncated(env, pfn);
+                continue;
+            }
+            let Slot::Page(pfn) = self.pagecache_get(file, at) else {
+                panic!("page {at} of {file:?} left the cache while it was read");
+            };
+            let frame = &mut self.frames[pfn];
+            assert!(frame.take(Frame::LOCKED), "{pfn:?} is not being read");
+            if ok {
+                frame.set(Frame::UPTODATE);
+            }
+            self.wake_page(pfn);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Buffered reads of whole pages, with readahead.
+//!
+//! Rule: a missing page starts readahead, and if that did not bring it, it is read alone. A page with the readahead
+//! mark starts the next window before it is used. A page that is being read is waited for. A page that was not the
+//! last one read is marked accessed.
+//! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
+//! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
+//! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
+//! Omitted: mapped files, direct I/O, reads of parts of pages (a read of part of a page is one of all).
+
+use units::{FileId, Gfp, Pfn};
+
+use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
+use super::{Readahead, Slot, Trees, slots};
+use crate::vfs::Need;
+use crate::{Env, Frame, Mm};
+
+/// Why a read stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadStop {
+    /// The page was copied to the reader.
+    Done,
+    /// Something is missing; provide it and call again. A page for readahead (`__GFP_NORETRY`) need not be provided:
+    /// calling again without one gives that readahead up.
+    Need(Need),
+    /// The page is being read; wait for it and call again.
+    Wait(Pfn),
+}
+
+/// The pages of one file.
+struct FilePages<'a>(&'a Trees, u32);
+
+impl Cached for FilePages<'_> {
+    fn cached(&self, index: u32) -> bool {
+        slots::is_page(self.0.get(self.1, index))
+    }
+}
+
+impl Mm {
+    /// Reads page `index` of a file, the first of `request` pages that this system call still wants. `hand` is a page
+    /// from the slow path, after `Need::Page`; what is left in it when something else is needed is for the next call,
+    /// and it is empty after `Done`. The page must lie within the file's size.
+    pub fn read_page(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        request: u32,
+        ra: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> ReadStop {
+        debug_assert!(request > 0 && index < self.inode_size_pages(file));
+        loop {
+            if let Err(need) = self.run_batch(env, file, ra, hand) {
+                return ReadStop::Need(need);
+            }
+            self.charge(self.costs.cache_lookup);
+            let Slot::Page(pfn) = self.pagecache_get(file, index) else {
+                if let Err(need) = self.read_miss(env, file, index, request, ra, hand) {
+                    return ReadStop::Need(need);
+                }
+                continue;
+            };
+            if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(file, pfn, request, ra) {
+                continue;
+            }
+            self.free_hand(env, hand);
+            let frame = &mut self.frames[pfn];
+            if !frame.has(Frame::UPTODATE) {
+                if !frame.has(Frame::LOCKED) {
+                    // An earlier read failed: try again.
+                    frame.set(Frame::LOCKED);
+                    self.submit_read(env, file, index, index + 1);
+                }
+                let frame = &mut self.frames[pfn];
+                if frame.has(Frame::LOCKED) {
+                    frame.set(Frame::WAITERS);
+                    return ReadStop::Wait(pfn);
+                }
+            }
+            if index != ra.prev {
+                self.mark_page_accessed(env, pfn);
+            }
+            self.charge(self.costs.copy_page);
+            ra.tried = None;
+            if request == 1 {
+                ra.prev = index;
+            }
+            return ReadStop::Done;
+        }
+    }
+
+    /// Submits what a reader that is killed has allocated and not submitted.
+    pub fn abandon_read(&mut self, env: &Env, file: FileId, ra: &mut Readahead) {
+        if let Some(batch) = ra.batch.take() {
+            self.submit_read(env, file, batch.run, batch.next);
+        }
+    }
+
+    /// `POSIX_FADV_WILLNEED`, or readahead(2), of a range, in pieces: starts reading what is missing of up to 2 MiB
+    /// from `from` on and says where to go on; `Err` as in [`ReadStop::Need`].
+    pub fn force_readahead(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        from: u32,
+        pages: u32,
+        ra: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> Result<u32, Need> {
+        let size = pages.min(FORCED_CHUNK);
+        if ra.batch.is_none() {
+            self.start_batch(file, ra, Window { start: from, size, mark: None });
+        }
+        self.run_batch(env, file, ra, hand)?;
+        self.free_hand(env, hand);
+        Ok(from + size)
+    }
+
+    /// A page is missing: readahead first, and the page alone if that did not bring it.
+    fn read_miss(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        request: u32,
+        ra: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> Result<(), Need> {
+        if ra.tried != Some(index) {
+            ra.tried = Some(index);
+            let pages = FilePages(&self.pagecache.trees, file.0);
+            if let Some(window) = ra.on_miss(self.rules.readahead_window, &pages, index, request) {
+                self.start_batch(file, ra, window);
+            }
+            return Ok(());
+        }
+        let gfp = self.mapping_gfp(file);
+        self.reserve_nodes(env, file, index, gfp)?;
+        let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
+        self.add_to_page_cache(env, pfn, file, index, gfp);
+        self.frames[pfn].set(Frame::LOCKED);
+        self.submit_read(env, file, index, index + 1);
+        Ok(())
+    }
+
+    /// The mark of a window was met: starts the next one, if there is one.
+    fn read_mark(&mut self, file: FileId, pfn: Pfn, request: u32, ra: &mut Readahead) -> bool {
+        let frame = &mut self.frames[pfn];
+        if frame.has(Frame::WRITEBACK) {
+            return false;
+        }
+        frame.clear(Frame::READAHEAD);
+        let index = frame.index;
+        let pages = FilePages(&self.pagecache.trees, file.0);
+        match ra.on_mark(self.rules.readahead_window, &pages, index, request) {
+            Some(window) => {
+                self.start_batch(file, ra, window);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins to allocate the pages of a window, as far as the file goes.
+    fn start_batch(&self, file: FileId, ra: &mut Readahead, window: Window) {
+        debug_assert!(ra.batch.is_none());
+        let end = window.start.saturating_add(window.size).min(self.inode_size_pages(file));
+        if window.start < end {
+            let start = window.start;
+            ra.batch = Some(Batch { next: start, end, mark: window.mark, run: start, asked: false });
+        }
+    }
+
+    /// Allocates the pages of the present batch that are not cached, and submits their reads.
+    fn run_batch(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        ra: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> Result<(), Need> {
+        let Some(mut batch) = ra.batch else { return Ok(()) };
+        let gfp = self.mapping_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
+        while batch.next < batch.end {
+            let index = batch.next;
+            if let Slot::Page(_) = self.pagecache_get(file, index) {
+                self.submit_read(env, file, batch.run, index);
+                batch.run = index + 1;
+            } else {
+                if let Err(need) = self.reserve_nodes(env, file, index, gfp) {
+                    ra.batch = Some(batch);
+                    return Err(need);
+                }
+                match self.cache_page(env, gfp, hand) {
+                    Ok(pfn) => self.add_ahead(env, pfn, file, index, batch.mark == Some(index), gfp),
+                    Err(req) if !batch.asked => {
+                        batch.asked = true;
+                        ra.batch = Some(batch);
+                        return Err(Need::Page(req));
+                    }
+                    Err(_) => break,
+                }
+                batch.asked = false;
+            }
+            batch.next += 1;
+        }
+        ra.batch = None;
+        self.submit_read(env, file, batch.run, batch.next);
+        Ok(())
+    }
+
+    fn add_ahead(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, marked: bool, gfp: Gfp) {
+        self.add_to_page_cache(env, pfn, file, index, gfp);
+        let mark = if marked { Frame::READAHEAD } else { 0 };
+        self.frames[pfn].set(Frame::LOCKED | mark);
+    }
+}

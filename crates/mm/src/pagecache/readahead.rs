@@ -1,0 +1,334 @@
+//! Readahead: which pages are read beside the one that is missing.
+//!
+//! Rule: the start of a file, or a page right behind the last read, opens a window of 4 times the request (small
+//! ones), of which all but the request is read ahead. One page of a window is marked; reading it starts the next
+//! window, 4 or 2 times as large, up to `ra_pages`. A mark met without a fitting window, or a miss behind cached pages,
+//! starts a window as large as what is cached around it. Everything else is a random read: just the request.
+//! With `FADV_RANDOM`, always just the request.
+//! Source: `ondemand_readahead()`, `get_init_ra_size()`, `get_next_ra_size()`, mm/readahead.c (4.20);
+//! `page_cache_sync_ra()`, `page_cache_async_ra()` (6.12).
+//! Since/until: one function for misses and marks until 6.10, two since (`ReadaheadWindow`).
+//! Abstracted: positions are whole pages.
+//! Omitted: a congested device defers readahead (until 5.17); mapped files (`MADV_*`, fault-around).
+
+use rules::ReadaheadWindow;
+
+/// Pages that a read may ask of the device at once (`bdi->io_pages`): `max_sectors_kb` of 1280.
+const IO_PAGES: u32 = 320;
+/// Pages of a forced readahead that are read in one go: 2 MiB.
+pub(super) const FORCED_CHUNK: u32 = 512;
+
+/// A range of pages to be read, of which one is marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Window {
+    /// First page.
+    pub(super) start: u32,
+    /// Pages.
+    pub(super) size: u32,
+    /// Page that starts the next window when it is read.
+    pub(super) mark: Option<u32>,
+}
+
+/// A batch of pages that is being allocated; it may take several calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Batch {
+    pub(super) next: u32,
+    pub(super) end: u32,
+    pub(super) mark: Option<u32>,
+    /// First page that is allocated and not submitted.
+    pub(super) run: u32,
+    /// A page was asked for on the slow path.
+    pub(super) asked: bool,
+}
+
+/// Readahead state of an open file (`struct file_ra_state`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Readahead {
+    start: u32,
+    size: u32,
+    async_size: u32,
+    ra_pages: u32,
+    bdi_pages: u32,
+    random: bool,
+    /// Last page of the previous read (`prev_pos`).
+    pub(super) prev: u32,
+    pub(super) batch: Option<Batch>,
+    /// Page for which readahead was tried before it is read alone.
+    pub(super) tried: Option<u32>,
+}
+
+impl Default for Readahead {
+    /// 128 KiB, the kernel's default (`VM_READAHEAD_PAGES`).
+    fn default() -> Readahead {
+        Readahead::new(32)
+    }
+}
+
+/// What the windows need to know of the cache.
+pub(super) trait Cached {
+    /// Whether a page is cached.
+    fn cached(&self, index: u32) -> bool;
+
+    /// Cached pages right before `index`, up to `max`.
+    fn before(&self, index: u32, max: u32) -> u32 {
+        (1..=max.min(index)).take_while(|back| self.cached(index - back)).count() as u32
+    }
+
+    /// First page from `index` on that is not cached, looking at up to `max`.
+    fn next_miss(&self, index: u32, max: u32) -> u32 {
+        (index..index.saturating_add(max)).find(|&i| !self.cached(i)).unwrap_or(index + max)
+    }
+}
+
+fn initial_size(request: u32, max: u32) -> u32 {
+    let size = request.next_power_of_two();
+    if size <= max / 32 {
+        size * 4
+    } else if size <= max / 4 {
+        size * 2
+    } else {
+        max
+    }
+}
+
+impl Readahead {
+    /// State of a file just opened on a device with `read_ahead_kb` of `ra_pages` times 4 KiB.
+    pub fn new(ra_pages: u32) -> Readahead {
+        Readahead {
+            start: 0,
+            size: 0,
+            async_size: 0,
+            ra_pages,
+            bdi_pages: ra_pages,
+            random: false,
+            prev: u32::MAX,
+            batch: None,
+            tried: None,
+        }
+    }
+
+    /// `POSIX_FADV_RANDOM`.
+    pub fn advise_random(&mut self) {
+        self.random = true;
+    }
+
+    /// `POSIX_FADV_SEQUENTIAL`: windows twice as large.
+    pub fn advise_sequential(&mut self) {
+        (self.random, self.ra_pages) = (false, self.bdi_pages * 2);
+    }
+
+    /// `POSIX_FADV_NORMAL`.
+    pub fn advise_normal(&mut self) {
+        (self.random, self.ra_pages) = (false, self.bdi_pages);
+    }
+
+    fn next_size(&self, max: u32) -> u32 {
+        let grown = if self.size < max / 16 { 4 * self.size } else { 2 * self.size };
+        grown.min(max)
+    }
+
+    fn max_pages(&self, request: u32) -> u32 {
+        if request > self.ra_pages && IO_PAGES > self.ra_pages { request.min(IO_PAGES) } else { self.ra_pages }
+    }
+
+    /// What to read when page `index` is missing and `request` pages are wanted from it on.
+    pub(super) fn on_miss(
+        &mut self,
+        rule: ReadaheadWindow,
+        cache: &impl Cached,
+        index: u32,
+        request: u32,
+    ) -> Option<Window> {
+        if self.ra_pages == 0 {
+            return None;
+        }
+        if self.random {
+            let size = request.min(IO_PAGES.max(self.ra_pages));
+            return Some(Window { start: index, size, mark: None });
+        }
+        let max = self.max_pages(request);
+        if rule == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, true) {
+            return Some(self.advance(rule, index, max));
+        }
+        if index == 0 || request > max || index.wrapping_sub(self.prev) <= 1 {
+            return Some(self.open(rule, index, request, max));
+        }
+        let history = cache.before(index, max);
+        if history <= request {
+            return Some(Window { start: index, size: request, mark: None });
+        }
+        let history = if history >= index { history * 2 } else { history };
+        (self.start, self.size, self.async_size) = (index, (history + request).min(max), 1);
+        Some(self.submit(rule, index, max))
+    }
+
+    /// What to read when the marked page `index` is read.
+    pub(super) fn on_mark(
+        &mut self,
+        rule: ReadaheadWindow,
+        cache: &impl Cached,
+        index: u32,
+        request: u32,
+    ) -> Option<Window> {
+        if self.ra_pages == 0 {
+            return None;
+        }
+        let max = self.max_pages(request);
+        if rule == ReadaheadWindow::OnDemand && index == 0 {
+            return Some(self.open(rule, index, request, max));
+        }
+        if self.expects(index, rule == ReadaheadWindow::OnDemand) {
+            return Some(self.advance(rule, index, max));
+        }
+        let start = cache.next_miss(index + 1, max);
+        if start - index > max {
+            return None;
+        }
+        (self.start, self.size) = (start, start - index + request);
+        self.size = self.next_size(max);
+        self.async_size = self.size;
+        Some(self.submit(rule, index, max))
+    }
+
+    /// Whether `index` is where the present window's mark is, or where it ends.
+    fn expects(&self, index: u32, or_end: bool) -> bool {
+        let end = self.start + self.size;
+        index == end - self.async_size || (or_end && index == end)
+    }
+
+    /// The window behind the present one.
+    fn advance(&mut self, rule: ReadaheadWindow, index: u32, max: u32) -> Window {
+        self.start += self.size;
+        self.size = self.next_size(max);
+        self.async_size = self.size;
+        self.submit(rule, index, max)
+    }
+
+    /// The first window of a stream.
+    fn open(&mut self, rule: ReadaheadWindow, index: u32, request: u32, max: u32) -> Window {
+        self.start = index;
+        self.size = initial_size(request, max);
+        self.async_size = match (self.size > request, rule) {
+            (true, _) => self.size - request,
+            (false, ReadaheadWindow::OnDemand) => self.size,
+            (false, ReadaheadWindow::Split) => self.size >> 1,
+        };
+        self.submit(rule, index, max)
+    }
+
+    fn submit(&mut self, rule: ReadaheadWindow, index: u32, max: u32) -> Window {
+        if rule == ReadaheadWindow::OnDemand && index == self.start && self.size == self.async_size {
+            // The read would meet its own mark at once: the next window joins this one.
+            let more = self.next_size(max);
+            if self.size + more <= max {
+                self.async_size = more;
+                self.size += more;
+            } else {
+                (self.size, self.async_size) = (max, max >> 1);
+            }
+        }
+        Window { start: self.start, size: self.size, mark: Some(self.start + self.size - self.async_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Pages(Vec<u32>);
+
+    impl Cached for Pages {
+        fn cached(&self, index: u32) -> bool {
+            self.0.contains(&index)
+        }
+    }
+
+    /// Reads a file page by page and gives the windows that are submitted.
+    fn sequential(rule: ReadaheadWindow, pages: u32) -> Vec<(u32, u32)> {
+        let mut ra = Readahead::default();
+        let mut cache = Pages(Vec::new());
+        let mut marks = Vec::new();
+        let mut windows = Vec::new();
+        for index in 0..pages {
+            let window = if !cache.cached(index) {
+                ra.on_miss(rule, &cache, index, 1)
+            } else if marks.contains(&index) {
+                ra.on_mark(rule, &cache, index, 1)
+            } else {
+                None
+            };
+            if let Some(w) = window {
+                windows.push((w.start, w.size));
+                cache.0.extend(w.start..w.start + w.size);
+                marks.extend(w.mark);
+            }
+            ra.prev = index;
+        }
+        windows
+    }
+
+    #[test]
+    fn sequential_reads_of_a_page_open_windows_of_4_8_16_32() {
+        // Initial: 1 page is at most 32/32, so 4 pages, marked behind the first. Then twice as many each time.
+        let expected = vec![(0, 4), (4, 8), (12, 16), (28, 32), (60, 32)];
+        assert_eq!(sequential(ReadaheadWindow::OnDemand, 30), expected);
+        assert_eq!(sequential(ReadaheadWindow::Split, 30), expected);
+    }
+
+    #[test]
+    fn a_read_that_fills_the_first_window_is_joined_with_the_next() {
+        // 32 pages are more than max/4: a window of max = 32 pages, none of them ahead. 4.20 marks all of it, which is
+        // the page read now, so that the next window of min(64, 32) would join; it does not fit, so half is marked.
+        // 6.12 marks half at once.
+        for rule in [ReadaheadWindow::OnDemand, ReadaheadWindow::Split] {
+            let mut ra = Readahead::default();
+            let window = ra.on_miss(rule, &Pages(vec![]), 0, 32);
+            assert_eq!(window, Some(Window { start: 0, size: 32, mark: Some(16) }), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn a_random_read_takes_just_the_request_and_leaves_the_window() {
+        let mut ra = Readahead::default();
+        ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        let before = ra;
+        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 1000, 2);
+        assert_eq!(window, Some(Window { start: 1000, size: 2, mark: None }));
+        assert_eq!(ra, before);
+    }
+
+    #[test]
+    fn cached_pages_before_a_miss_give_it_a_window() {
+        // 7 pages of history before page 100, request 1: 7 + 1 pages, the last marked.
+        let mut ra = Readahead { prev: 5, ..Readahead::default() };
+        let window = ra.on_miss(ReadaheadWindow::Split, &Pages((93..100).collect()), 100, 1);
+        assert_eq!(window, Some(Window { start: 100, size: 8, mark: Some(107) }));
+        // As much history as the request is no sign of a stream.
+        let mut ra = Readahead { prev: 5, ..Readahead::default() };
+        let window = ra.on_miss(ReadaheadWindow::Split, &Pages(vec![99]), 100, 1);
+        assert_eq!(window, Some(Window { start: 100, size: 1, mark: None }));
+    }
+
+    #[test]
+    fn a_mark_of_another_stream_starts_behind_what_is_cached() {
+        // Pages 50..54 are cached, 50 is marked: 4 from the mark to the miss, 1 requested, times 2.
+        let mut ra = Readahead { start: 900, size: 8, async_size: 8, prev: 900, ..Readahead::default() };
+        let window = ra.on_mark(ReadaheadWindow::OnDemand, &Pages((50..54).collect()), 50, 1);
+        assert_eq!(window, Some(Window { start: 54, size: 10, mark: Some(54) }));
+    }
+
+    #[test]
+    fn advice_sets_the_window() {
+        let mut ra = Readahead::default();
+        ra.advise_random();
+        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        assert_eq!(window, Some(Window { start: 0, size: 1, mark: None }));
+        ra.advise_sequential();
+        // 64 pages: 1 page is at most 64/32 = 2.
+        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        assert_eq!(window, Some(Window { start: 0, size: 4, mark: Some(1) }));
+        assert_eq!(ra.max_pages(1), 64);
+        ra.advise_normal();
+        assert_eq!(ra.max_pages(1), 32);
+    }
+}

@@ -1,0 +1,82 @@
+//! Nodes that hold only shadows, and the shrinker that frees them.
+//!
+//! Rule: a bottom node without pages but with shadows is on a list of its NUMA node, oldest first. An eighth of
+//! the NUMA node's present pages may be such nodes; what exceeds that is freeable. Scanning frees the oldest with all its shadows, and the nodes above that become empty.
+//! Source: `workingset_update_node()`, `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.20; 6.12).
+//! Abstracted: the lists' lock.
+//! Omitted: lists by cgroup.
+
+use units::NodeId;
+
+use super::slots::{NO_LEAF, NODE_SHIFT};
+use crate::stat::NodeStat;
+use crate::vfs::Scanned;
+use crate::{Env, Mm};
+
+/// Nodes that may hold only shadows, as a right shift of the node's pages (`XA_CHUNK_SHIFT - 3`).
+const LIMIT_SHIFT: u32 = NODE_SHIFT - 3;
+
+/// Shadow nodes above the limit.
+fn freeable(nodes: u64, present_pages: u64) -> u64 {
+    nodes.saturating_sub(present_pages >> LIMIT_SHIFT)
+}
+
+impl Mm {
+    /// Makes the gauge follow the lists.
+    #[inline]
+    pub(super) fn note_shadow_nodes(&mut self) {
+        if self.pagecache.trees.listed_changed {
+            self.count_shadow_nodes();
+        }
+    }
+
+    fn count_shadow_nodes(&mut self) {
+        self.pagecache.trees.listed_changed = false;
+        for node in 0..self.pagecache.trees.listed_delta.len() {
+            let delta = std::mem::take(&mut self.pagecache.trees.listed_delta[node]);
+            self.stat.node_add(NodeId(node as u8), NodeStat::WorkingsetNodes, delta);
+        }
+    }
+
+    /// Shadow nodes of a NUMA node that reclaim may free.
+    pub fn shadow_nodes_count(&self, node: NodeId) -> u64 {
+        let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |l| l.len);
+        let zones = &self.nodes[node.index()].zones;
+        freeable(nodes, zones.iter().map(|z| self.zones[z.index()].present).sum())
+    }
+
+    /// Frees up to `nr` of the oldest shadow nodes of a NUMA node.
+    pub fn shadow_nodes_scan(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
+        let mut done = Scanned::default();
+        while done.scanned < nr {
+            let oldest = self.pagecache.trees.shadow_lists.get(node.index()).map_or(NO_LEAF, |l| l.head);
+            if oldest == NO_LEAF {
+                break;
+            }
+            let trees = &mut self.pagecache.trees;
+            let (file, base) = (trees.leaves[oldest].file, trees.leaves[oldest].base);
+            debug_assert!(trees.leaves[oldest].pages == 0 && trees.leaves[oldest].count > 0);
+            trees.unlist(oldest);
+            trees.drop_leaf(file, base, oldest);
+            self.stat.node_add(node, NodeStat::WorkingsetNodereclaim, 1);
+            self.free_nodes(env);
+            self.charge(self.costs.shrink_object);
+            done.scanned += 1;
+            done.freed += 1;
+        }
+        self.note_shadow_nodes();
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_freeable_up_to_an_eighth_of_the_pages() {
+        // 1 GiB: 262144 pages, so 262144 / 8 = 32768 nodes may stay.
+        assert_eq!(freeable(32_768, 262_144), 0);
+        assert_eq!(freeable(32_769, 262_144), 1);
+    }
+}

@@ -1,0 +1,124 @@
+//! Pages leave the cache because their file shrinks or goes, or because nobody wants them.
+//!
+//! Rule: truncation drops every page and shadow from an index on, dirty or not. Invalidation drops clean pages that
+//! nobody uses, and all shadows; a page that it cannot drop is moved to where reclaim finds it first.
+//! Source: `truncate_inode_pages_range()`, `invalidate_mapping_pages()`, mm/truncate.c (4.20; 6.12).
+//! Abstracted: truncation does not wait for pages under I/O: such a page leaves its file at once, and its frame is
+//! freed when the I/O ends.
+
+use units::{FileId, Order, Pfn};
+
+use super::slots;
+use crate::{Env, Frame, Kind, Mm};
+
+impl Mm {
+    /// Drops all pages and shadows of a file from page `from` on.
+    pub fn truncate_pages(&mut self, env: &Env, file: FileId, from: u32) {
+        let mut at = from;
+        while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
+            if slots::is_page(raw) {
+                self.truncate_page(env, Pfn(raw - 1));
+            } else {
+                self.pagecache.trees.erase(file.0, index);
+            }
+            match index.checked_add(1) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.free_nodes(env);
+        self.note_shadow_nodes();
+        if from == 0 {
+            self.forget_dirty_inode(file);
+        }
+    }
+
+    fn truncate_page(&mut self, env: &Env, pfn: Pfn) {
+        let frame = self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::File && !frame.has_any(Frame::ISOLATED | Frame::MAPPED));
+        self.account_cleaned(pfn);
+        if frame.has(Frame::LRU) {
+            self.lru_del(pfn);
+        }
+        if frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+            self.orphan(env, pfn);
+            return;
+        }
+        self.pagecache_remove(env, pfn, None);
+        self.free_pages(env, pfn, Order(0));
+    }
+
+    /// Takes a page with I/O in flight out of its file.
+    fn orphan(&mut self, env: &Env, pfn: Pfn) {
+        let frame = self.frames[pfn];
+        let at = (frame.owner, frame.index);
+        if frame.has(Frame::WRITEBACK) {
+            self.record_end_writeback(pfn);
+        }
+        self.frames[pfn].clear(Frame::WRITEBACK | Frame::LOCKED | Frame::READAHEAD | Frame::RECLAIM);
+        self.pagecache_remove(env, pfn, None);
+        self.frames[pfn].set(frame_io_flags(&frame));
+        self.pagecache.orphans.entry(at).or_default().push(pfn);
+    }
+
+    /// The orphan that was at a place of a file, if any: the I/O on it has ended.
+    pub(crate) fn take_truncated(&mut self, file: FileId, index: u32) -> Option<Pfn> {
+        if self.pagecache.orphans.is_empty() {
+            return None;
+        }
+        let pfns = self.pagecache.orphans.get_mut(&(file.0, index))?;
+        let pfn = pfns.remove(0);
+        if pfns.is_empty() {
+            self.pagecache.orphans.remove(&(file.0, index));
+        }
+        Some(pfn)
+    }
+
+    /// Frees an orphan whose I/O has ended.
+    pub(crate) fn free_truncated(&mut self, env: &Env, pfn: Pfn) {
+        self.wake_page(pfn);
+        self.frames[pfn].set_kind(Kind::Held, Order(0));
+        self.free_pages(env, pfn, Order(0));
+    }
+
+    /// Drops the clean unused pages of a file, and its shadows; says how many pages.
+    pub fn invalidate_clean_pages(&mut self, env: &Env, file: FileId) -> u64 {
+        let mut at = 0;
+        let mut dropped = 0;
+        while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
+            if slots::is_page(raw) {
+                dropped += u64::from(self.invalidate_page(env, Pfn(raw - 1)));
+            } else {
+                self.pagecache.trees.erase(file.0, index);
+            }
+            match index.checked_add(1) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.free_nodes(env);
+        self.note_shadow_nodes();
+        dropped
+    }
+
+    fn invalidate_page(&mut self, env: &Env, pfn: Pfn) -> bool {
+        let frame = self.frames[pfn];
+        if frame.has_any(Frame::LOCKED | Frame::ISOLATED | Frame::PINNED) {
+            return false;
+        }
+        if frame.has_any(Frame::DIRTY | Frame::WRITEBACK | Frame::MAPPED) {
+            self.deactivate_file_page(pfn);
+            return false;
+        }
+        self.lru_del(pfn);
+        self.pagecache_remove(env, pfn, None);
+        self.free_pages(env, pfn, Order(0));
+        true
+    }
+}
+
+/// Flags of I/O in flight, and of who waits for it.
+fn frame_io_flags(frame: &Frame) -> u32 {
+    let flags = [Frame::WRITEBACK, Frame::LOCKED, Frame::WAITERS];
+    flags.into_iter().filter(|&flag| frame.has(flag)).fold(0, |all, flag| all | flag)
+}

@@ -1,0 +1,59 @@
+//! Recount of the page cache.
+
+use units::{FileId, NodeId, Pfn};
+
+use super::slots;
+use crate::stat::NodeStat;
+use crate::{Frame, Kind, Mm, Violation};
+
+impl Mm {
+    /// Checks that slots and frames name each other, and that counters equal a recount.
+    pub(crate) fn validate_pagecache(&self, violations: &mut Vec<Violation>) {
+        let mut wrong = |pfn: Option<Pfn>, what: String| violations.push(Violation { place: "pagecache", pfn, what });
+        let trees = &self.pagecache.trees;
+        let mut slots_in_use = 0u64;
+        for file in 0..trees.files.len() as u32 {
+            let mut pages = 0;
+            let mut from = Some(0);
+            while let Some((index, raw)) = from.and_then(|at| trees.next_entry(file, at)) {
+                from = index.checked_add(1);
+                if !slots::is_page(raw) {
+                    continue;
+                }
+                pages += 1;
+                let pfn = Pfn(raw - 1);
+                let frame = &self.frames[pfn];
+                if frame.kind() != Kind::File || (frame.owner, frame.index) != (file, index) {
+                    wrong(Some(pfn), format!("is in slot {index} of file {file}, and says {frame:?}"));
+                }
+                if frame.has(Frame::DIRTY) != (trees.next_dirty(file, index) == Some(index)) {
+                    wrong(Some(pfn), format!("its dirty tag in file {file} at {index} differs from its flag"));
+                }
+            }
+            slots_in_use += u64::from(pages);
+            if pages != self.nr_cached(FileId(file)) {
+                wrong(None, format!("file {file}: {pages} pages, {} counted", self.nr_cached(FileId(file))));
+            }
+        }
+        let mut per_node = vec![0u64; self.nodes.len()];
+        for n in 0..self.frames.len() as u32 {
+            if self.frames[Pfn(n)].kind() == Kind::File {
+                per_node[self.node_of(Pfn(n)).index()] += 1;
+            }
+        }
+        if per_node.iter().sum::<u64>() != slots_in_use {
+            wrong(None, format!("{} frames of files, {slots_in_use} slots", per_node.iter().sum::<u64>()));
+        }
+        for (node, &pages) in per_node.iter().enumerate() {
+            let gauge = self.stat.node(NodeId(node as u8), NodeStat::FilePages);
+            if gauge != pages {
+                wrong(None, format!("node {node}: nr_file_pages is {gauge}, {pages} frames are page cache"));
+            }
+            let listed = trees.shadow_lists.get(node).map_or(0, |l| l.len);
+            let gauge = self.stat.node(NodeId(node as u8), NodeStat::WorkingsetNodes);
+            if gauge != listed {
+                wrong(None, format!("node {node}: workingset_nodes is {gauge}, {listed} are listed"));
+            }
+        }
+    }
+}

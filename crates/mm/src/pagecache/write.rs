@@ -1,0 +1,83 @@
+//! Buffered writes of whole pages.
+//!
+//! Rule: the page is looked up, allocated and put in if it is missing, filled, and marked dirty. A missing page is
+//! allocated with `__GFP_WRITE`, which spreads dirty pages over the nodes, and without `__GFP_FS` where the file system
+//! says so. Its data is not read first, since all of it is replaced. A write does not mark the page accessed.
+//! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20; 6.12 the same).
+//! Since/until: writes mark pages accessed until 3.14; omitted.
+//! Abstracted: no wait for writeback of the same page (only devices that need stable pages want that).
+//! Omitted: parts of pages, hence reads before writes.
+
+use units::{FileId, Gfp, Order, Pfn};
+
+use super::Slot;
+use crate::vfs::{FsKind, Need};
+use crate::{Env, Frame, Mm};
+
+/// Why a write stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteStop {
+    /// The page is written; whether it was clean before (counts for `TaskDirty`).
+    Done {
+        /// It was clean or not cached.
+        dirtied: bool,
+    },
+    /// Something is missing; provide it and call again.
+    Need(Need),
+    /// The page is being read; wait for it and call again.
+    Wait(Pfn),
+}
+
+impl Mm {
+    /// Writes page `index` of a file. `hand` is a page from the slow path, after `Need::Page`; what is left in it when
+    /// something else is needed is for the next call, and it is empty after `Done`.
+    pub fn write_page(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> WriteStop {
+        self.charge(self.costs.cache_lookup);
+        let pfn = match self.pagecache_get(file, index) {
+            Slot::Page(pfn) => {
+                self.free_hand(env, hand);
+                let frame = &mut self.frames[pfn];
+                if frame.has(Frame::LOCKED) {
+                    frame.set(Frame::WAITERS);
+                    return WriteStop::Wait(pfn);
+                }
+                pfn
+            }
+            Slot::Empty | Slot::Shadow(_) => {
+                let gfp = self.mapping_gfp(file).with(Gfp::WRITE);
+                if let Err(need) = self.reserve_nodes(env, file, index, gfp) {
+                    return WriteStop::Need(need);
+                }
+                let pfn = match self.cache_page(env, gfp, hand) {
+                    Ok(pfn) => pfn,
+                    Err(req) => return WriteStop::Need(Need::Page(req)),
+                };
+                self.add_to_page_cache(env, pfn, file, index, gfp);
+                pfn
+            }
+        };
+        self.charge(self.costs.copy_page);
+        self.frames[pfn].set(Frame::UPTODATE);
+        if index >= self.inode_size_pages(file) {
+            self.set_inode_size_pages(file, index + 1);
+        }
+        WriteStop::Done { dirtied: self.set_page_dirty(env, pfn) }
+    }
+
+    /// Frees a page from the slow path that is not needed after all.
+    #[inline]
+    pub(super) fn free_hand(&mut self, env: &Env, hand: &mut Option<Pfn>) {
+        if let Some(pfn) = hand.take() {
+            self.free_pages(env, pfn, Order(0));
+        }
+    }
+
+    /// How pages of a file are allocated (`mapping_gfp_mask()`): XFS never lets reclaim back into a file system.
+    #[inline]
+    pub(crate) fn mapping_gfp(&self, file: FileId) -> Gfp {
+        match self.fs_kind(file) {
+            FsKind::Xfs => Gfp::HIGHUSER_MOVABLE.without(Gfp::FS),
+            FsKind::Ext4 => Gfp::HIGHUSER_MOVABLE,
+        }
+    }
+}

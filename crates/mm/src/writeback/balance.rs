@@ -1,0 +1,254 @@
+//! Writers are throttled to what the devices can write.
+//!
+//! Rule: a writer looks at the limits after `nr_dirtied_pause` pages. Below freerun, midway between the background and
+//! the dirty limit, nothing happens but that the flusher is woken above the background limit. Above, it pauses as long
+//! as the pages that it dirtied should have taken at its rate, less the time that it took for them.
+//! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`, `writeback_set_ratelimit()`,
+//! mm/page-writeback.c (4.20; 6.12 the same without cgroups and flags).
+//! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
+//! The wake-up names no device: every flusher looks.
+
+use units::{FileId, Nanos};
+
+use super::pause::{self, POLL_THRESH};
+use super::position::{DirtyControl, RATIO_SHIFT};
+use super::{DirtyLimits, HZ, bandwidth, from_jiffies, jiffies};
+use crate::stat::NodeStat;
+use crate::{Effect, Env, Mm, WakeFlusher};
+
+/// Pages after which a writer looks while its device's dirty pages exceed the limits: 32 KiB.
+const EXCEEDED_THRESH: u64 = 8;
+
+/// Dirty throttling state of a task (`current->nr_dirtied` and so on).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskDirty {
+    /// Pages dirtied since the last pause.
+    pub nr_dirtied: u64,
+    /// Pages that it may dirty before it looks.
+    nr_dirtied_pause: u64,
+    /// When its last pause ended, in jiffies; 0 before the first.
+    paused_when: u64,
+    /// In the midst of throttling: pages dirtied, and since when, in jiffies.
+    again: Option<(u64, u64)>,
+}
+
+impl Default for TaskDirty {
+    fn default() -> TaskDirty {
+        TaskDirty { nr_dirtied: 0, nr_dirtied_pause: POLL_THRESH, paused_when: 0, again: None }
+    }
+}
+
+/// What a writer has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// Go on.
+    None,
+    /// Sleep so long, then ask again.
+    Sleep(Nanos),
+}
+
+impl Mm {
+    /// Counts one page that the task dirtied, and says whether it must pause; to be called after each page that
+    /// `write_page` says was dirtied, and again after each pause until there is none.
+    #[inline]
+    pub fn balance_dirty_pages(&mut self, env: &Env, file: FileId, dirtied: u64, task: &mut TaskDirty) -> Pause {
+        task.nr_dirtied += dirtied;
+        if self.writeback.cpu_dirtied.len() <= env.cpu.index() {
+            self.writeback.cpu_dirtied.resize(env.cpu.index() + 1, 0);
+            self.writeback.cpu_leaks.resize(env.cpu.index() + 1, 0);
+        }
+        let cpu = &mut self.writeback.cpu_dirtied[env.cpu.index()];
+        *cpu += dirtied;
+        let below = task.nr_dirtied < task.nr_dirtied_pause && *cpu < self.writeback.ratelimit_pages;
+        let usual = self.writeback.nr_exceeded == 0 && self.writeback.cpu_leaks[env.cpu.index()] == 0;
+        if below && usual && task.again.is_none() {
+            return Pause::None;
+        }
+        self.balance_ratelimited(env, file, task)
+    }
+
+    /// A task that dirtied pages ends: what it was not throttled for is charged to others on its CPU.
+    pub fn dirty_task_exit(&mut self, env: &Env, task: &TaskDirty) {
+        if let Some(leaks) = self.writeback.cpu_leaks.get_mut(env.cpu.index()) {
+            *leaks += task.nr_dirtied;
+        }
+    }
+
+    fn balance_ratelimited(&mut self, env: &Env, file: FileId, task: &mut TaskDirty) -> Pause {
+        if let Some((pages, since)) = task.again {
+            return self.throttle(env, file, task, pages, since);
+        }
+        let device = self.device_of(file);
+        let exceeded = self.writeback.device_mut(device).dirty_exceeded;
+        let mut limit = task.nr_dirtied_pause;
+        if exceeded {
+            limit = limit.min(EXCEEDED_THRESH);
+        }
+        let cpu = env.cpu.index();
+        if task.nr_dirtied >= limit {
+            self.writeback.cpu_dirtied[cpu] = 0;
+        } else if self.writeback.cpu_dirtied[cpu] >= self.writeback.ratelimit_pages {
+            self.writeback.cpu_dirtied[cpu] = 0;
+            limit = 0;
+        }
+        let leaked = self.writeback.cpu_leaks[cpu].min(limit.saturating_sub(task.nr_dirtied));
+        self.writeback.cpu_leaks[cpu] -= leaked;
+        task.nr_dirtied += leaked;
+        if task.nr_dirtied < limit {
+            return Pause::None;
+        }
+        let pages = task.nr_dirtied;
+        self.throttle(env, file, task, pages, jiffies(env.now))
+    }
+
+    /// Dirty pages and limits as one writer to a device sees them.
+    fn dirty_control(&mut self, device: u16, limits: DirtyLimits, dirty: u64, now: u64) -> DirtyControl {
+        self.writeback.device_mut(device);
+        let state = &mut self.writeback.devices[usize::from(device)];
+        let (num, den) = self.writeback.total.fraction(&mut state.share, now);
+        DirtyControl {
+            limits,
+            dirty,
+            slow_limit: self.writeback.dirty_limit,
+            wb_dirty: state.reclaimable + state.writeback,
+            wb_thresh: limits.dirty * num / den,
+        }
+    }
+
+    /// One round of `balance_dirty_pages()`.
+    fn throttle(&mut self, env: &Env, file: FileId, task: &mut TaskDirty, pages: u64, since: u64) -> Pause {
+        task.again = None;
+        let (now, device) = (jiffies(env.now), self.device_of(file));
+        let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
+        let dirty = reclaimable + self.stat.node_sum(NodeStat::Writeback);
+        let limits = self.global_dirty_limits();
+        if reclaimable > limits.background {
+            self.start_background(device);
+        }
+        if dirty <= limits.freerun() {
+            (task.paused_when, task.nr_dirtied) = (now, 0);
+            task.nr_dirtied_pause = pause::poll_interval(dirty, limits.dirty);
+            self.writeback.set_exceeded(device, false);
+            return Pause::None;
+        }
+        self.start_background(device);
+        let mut control = self.dirty_control(device, limits, dirty, now);
+        let exceeded = control.wb_dirty > control.wb_thresh && control.dirty > limits.dirty;
+        self.writeback.set_exceeded(device, exceeded);
+        let state = &self.writeback.devices[usize::from(device)];
+        let ratio = control.position_ratio(state.avg_write_bandwidth);
+        if now > state.bw_time_stamp + bandwidth::INTERVAL {
+            if state.measures(now, since) {
+                self.writeback.update_dirty_limit(&control, now);
+                control.slow_limit = self.writeback.dirty_limit;
+            }
+            let state = &mut self.writeback.devices[usize::from(device)];
+            state.update_bandwidth(now, since, Some((&control, ratio)));
+        }
+        let state = &self.writeback.devices[usize::from(device)];
+        let task_rate = (state.dirty_ratelimit * ratio) >> RATIO_SHIFT;
+        let max = pause::max_pause(state.avg_write_bandwidth, control.wb_dirty);
+        let (min, next) = pause::min_pause(state.avg_write_bandwidth, max, task_rate, state.dirty_ratelimit);
+        let pause = task.pause_for(pages, now, task_rate, (min, max), next);
+        if task_rate == 0 && control.wb_dirty > self.writeback.stat_error {
+            task.again = Some((pages, since));
+        }
+        pause
+    }
+
+    /// Wakes the flushers for background work unless the device's is at work.
+    fn start_background(&mut self, device: u16) {
+        if !self.writeback.device_mut(device).running {
+            self.effects.push(Effect::WakeFlushers(WakeFlusher::Background));
+        }
+    }
+
+    /// Sets what depends on the dirty limits at once: at boot, and when `dirty_ratio` or `dirty_bytes` is set.
+    pub fn setup_writeback(&mut self) {
+        let limit = self.global_dirty_limits().dirty;
+        self.writeback.dirty_limit = limit;
+        let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
+        self.writeback.ratelimit_pages = (limit / (nr_cpus * 32)).max(16);
+        self.writeback.stat_error = nr_cpus * 8 * (1 + u64::from(nr_cpus.ilog2()));
+    }
+}
+
+impl TaskDirty {
+    /// The pause for `pages` pages at a rate, between the shortest and the longest; `next` pages to the next look.
+    fn pause_for(&mut self, pages: u64, mut now: u64, rate: u64, (min, max): (u64, u64), next: u64) -> Pause {
+        let pause = if rate == 0 {
+            max
+        } else {
+            let period = HZ * pages / rate;
+            let thought = if self.paused_when == 0 { 0 } else { now - self.paused_when.min(now) };
+            let ahead = self.paused_when.saturating_sub(now);
+            let pause = (period + ahead) as i64 - thought as i64;
+            if pause < min as i64 {
+                self.skip_pause(pages, now, period, pause);
+                return Pause::None;
+            }
+            let pause = pause as u64;
+            if pause > max {
+                now += (pause - max).min(max);
+            }
+            pause.min(max)
+        };
+        self.paused_when = now + pause;
+        self.nr_dirtied = 0;
+        self.nr_dirtied_pause = next;
+        Pause::Sleep(from_jiffies(pause))
+    }
+
+    /// The pause would be too short: the pages are charged to the next one.
+    fn skip_pause(&mut self, pages: u64, now: u64, period: u64, pause: i64) {
+        if pause < -(HZ as i64) {
+            (self.paused_when, self.nr_dirtied) = (now, 0);
+        } else if period > 0 {
+            self.paused_when += period;
+            self.nr_dirtied = 0;
+        } else if self.nr_dirtied_pause <= pages {
+            self.nr_dirtied_pause += pages;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_makes_up_for_what_the_pages_should_have_taken() {
+        let mut task = TaskDirty { nr_dirtied: 200, paused_when: 1000, ..TaskDirty::default() };
+        // 200 pages at 2500 a second: 20 jiffies, of which 5 have passed.
+        assert_eq!(task.pause_for(200, 1005, 2500, (2, 50), 100), Pause::Sleep(Nanos::millis(15 * 4)));
+        assert_eq!((task.paused_when, task.nr_dirtied, task.nr_dirtied_pause), (1020, 0, 100));
+    }
+
+    #[test]
+    fn short_pauses_are_saved_up() {
+        let mut task = TaskDirty { nr_dirtied: 20, paused_when: 1000, ..TaskDirty::default() };
+        // 2 jiffies, 1 passed: shorter than 2, so it goes on, and its clock runs ahead.
+        assert_eq!(task.pause_for(20, 1001, 2500, (2, 50), 100), Pause::None);
+        assert_eq!((task.paused_when, task.nr_dirtied), (1002, 0));
+        // The same again at once: 2 more, 1001 behind 1002: 3 jiffies.
+        assert_eq!(task.pause_for(20, 1001, 2500, (2, 50), 100), Pause::Sleep(Nanos::millis(12)));
+    }
+
+    #[test]
+    fn more_than_a_second_of_thinking_is_forgotten() {
+        let mut task = TaskDirty { nr_dirtied: 20, paused_when: 1000, ..TaskDirty::default() };
+        // period 2, pause 2 - 253 = -251 < -250.
+        assert_eq!(task.pause_for(20, 1253, 2500, (2, 50), 100), Pause::None);
+        assert_eq!(task.paused_when, 1253);
+        let mut task = TaskDirty { nr_dirtied: 20, paused_when: 1000, ..TaskDirty::default() };
+        assert_eq!(task.pause_for(20, 1252, 2500, (2, 50), 100), Pause::None);
+        assert_eq!(task.paused_when, 1002, "a second exactly is made up for");
+    }
+
+    #[test]
+    fn beyond_the_limit_a_writer_sleeps_longest() {
+        let mut task = TaskDirty { nr_dirtied: 20, ..TaskDirty::default() };
+        assert_eq!(task.pause_for(20, 1000, 0, (2, 50), 7), Pause::Sleep(Nanos::millis(200)));
+        assert_eq!((task.paused_when, task.nr_dirtied_pause), (1050, 7));
+    }
+}

@@ -1,0 +1,347 @@
+//! The flusher of a device: background, periodic and requested writeback.
+//!
+//! Rule: requests come first, then a flush of everything that reclaim or sync asked for, then, every 5 s, inodes that
+//! have been dirty for 30 s, then background work while more is dirty than the background limit. Each takes inodes from
+//! the tail of `b_io`, in slices of at least 4 MiB, at most what the device writes in half a second and an eighth of the
+//! dirty limit. Background and periodic work give way to requests. The limits are checked again after 100 ms.
+//! Source: `wb_workfn()`, `wb_do_writeback()`, `wb_writeback()`, `writeback_sb_inodes()`, `writeback_chunk_size()`,
+//! `requeue_inode()`, fs/fs-writeback.c, `wb_over_bg_thresh()`, mm/page-writeback.c (4.20; 6.12 the same).
+//! Since/until: cyclic writeback of a file wrapped around at its end until 4.19; not here.
+//! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
+//! request writes as many pages of each file as were dirty when it got there (Linux tags them).
+//! Omitted: waiting for an inode that another task writes (`I_SYNC`).
+
+use units::{FileId, Nanos, Pfn};
+
+use super::inodes::On;
+use super::submit::Written;
+use super::{HZ, Request, jiffies};
+use crate::pagecache::NO_RECORD;
+use crate::stat::NodeStat;
+use crate::{Effect, Env, Mm, WakeFlusher};
+
+/// Smallest slice of an inode in pages (`MIN_WRITEBACK_PAGES`): 4 MiB.
+const SLICE_MIN: u64 = 1024;
+/// Share of the dirty limit that a slice may take (`DIRTY_SCOPE`).
+const DIRTY_SCOPE: u64 = 8;
+/// Jiffies after which the flusher looks at the limits again.
+const BATCH: u64 = HZ / 10;
+
+/// Why the flusher writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reason {
+    /// Somebody waits for everything.
+    Request(Request),
+    /// Reclaim or sync wants as much written as is dirty now.
+    All,
+    /// Old data.
+    Kupdate,
+    /// More is dirty than the background limit.
+    Background,
+}
+
+/// One piece of work (`struct wb_writeback_work`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Work {
+    reason: Reason,
+    /// Pages still to be written.
+    nr_pages: i64,
+    /// When it began.
+    since: Nanos,
+    /// The present batch: when it began, pages and inodes written in it.
+    batch: Option<(u64, u64)>,
+    inode: Option<Slice>,
+}
+
+/// The inode that is being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Slice {
+    file: FileId,
+    record: u32,
+    /// Pages that it may still write.
+    left: u64,
+    next: u32,
+    wrote: u64,
+}
+
+/// What the flusher of a device is at; the task keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlushWork {
+    stage: Stage,
+    work: Option<Work>,
+}
+
+/// What is looked for next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    #[default]
+    Requests,
+    All,
+    Kupdate,
+    Background,
+}
+
+/// What a step of the flusher did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FlushStep {
+    /// Something; call again when the device's queue has room.
+    More,
+    /// Wait for the page's writeback, then call again.
+    Wait(Pfn),
+    /// Nothing is left; sleep until then, or until woken if there is no time.
+    Idle(Option<Nanos>),
+}
+
+impl Mm {
+    /// Interval of the periodic flush.
+    pub(super) fn flush_interval(&self) -> Nanos {
+        Nanos::millis(self.tunables.dirty_writeback_centisecs * 10)
+    }
+
+    /// The flushers were woken ([`Effect::WakeFlushers`]): notes what they are asked for; then wake their tasks.
+    pub fn flushers_woken(&mut self, reason: WakeFlusher) {
+        if matches!(reason, WakeFlusher::Vmscan | WakeFlusher::Sync) {
+            for device in &mut self.writeback.devices {
+                device.start_all |= device.has_dirty_io();
+            }
+        }
+    }
+
+    /// Asks all flushers to write what is dirty now (`wakeup_flusher_threads()`).
+    pub fn wakeup_flusher_threads(&mut self, reason: WakeFlusher) {
+        self.effects.push(Effect::WakeFlushers(reason));
+    }
+
+    /// Whether background writeback of a device should go on (`wb_over_bg_thresh()`).
+    pub fn wb_over_bg_thresh(&mut self, env: &Env, device: u16) -> bool {
+        let background = self.global_dirty_limits().background;
+        if self.stat.node_sum(NodeStat::FileDirty) > background {
+            return true;
+        }
+        self.writeback.device_mut(device);
+        let state = &mut self.writeback.devices[usize::from(device)];
+        let (num, den) = self.writeback.total.fraction(&mut state.share, jiffies(env.now));
+        state.reclaimable > background * num / den
+    }
+
+    /// One step of a device's flusher: writes up to `budget` pages of one inode.
+    pub fn writeback_step(&mut self, env: &Env, device: u16, flush: &mut FlushWork, budget: u32) -> FlushStep {
+        self.writeback.device_mut(device).running = true;
+        let Some(work) = flush.work.as_mut() else {
+            return self.next_work(env, device, flush);
+        };
+        if work.inode.is_none() {
+            if let Some(stop) = self.next_inode(env, device, work) {
+                if stop {
+                    self.finish_work(device, work);
+                    flush.work = None;
+                }
+                return FlushStep::More;
+            }
+        }
+        self.write_slice(env, device, work, budget)
+    }
+
+    /// Looks for work in the order of the stages.
+    fn next_work(&mut self, env: &Env, device: u16, flush: &mut FlushWork) -> FlushStep {
+        let nr_dirty = self.stat.node_sum(NodeStat::FileDirty) as i64;
+        let begin = |reason, nr_pages| {
+            Some(Work { reason, nr_pages, since: env.now, batch: None, inode: None })
+        };
+        let state = &mut self.writeback.devices[usize::from(device)];
+        flush.work = match flush.stage {
+            Stage::Requests => match state.requests.pop_front() {
+                Some(request) => begin(Reason::Request(request), i64::MAX),
+                None => {
+                    flush.stage = Stage::All;
+                    None
+                }
+            },
+            Stage::All => {
+                flush.stage = Stage::Kupdate;
+                if std::mem::take(&mut state.start_all) && nr_dirty > 0 { begin(Reason::All, nr_dirty) } else { None }
+            }
+            Stage::Kupdate => {
+                flush.stage = Stage::Background;
+                if self.old_flush_due(env, device) && nr_dirty > 0 { begin(Reason::Kupdate, nr_dirty) } else { None }
+            }
+            Stage::Background => {
+                flush.stage = Stage::Requests;
+                if self.wb_over_bg_thresh(env, device) && self.writeback.devices[usize::from(device)].has_dirty_io() {
+                    begin(Reason::Background, i64::MAX)
+                } else {
+                    None
+                }
+            }
+        };
+        let state = &mut self.writeback.devices[usize::from(device)];
+        if flush.stage != Stage::Requests || flush.work.is_some() || !state.requests.is_empty() {
+            return FlushStep::More;
+        }
+        state.running = false;
+        let again = state.has_dirty_io() && self.tunables.dirty_writeback_centisecs > 0;
+        FlushStep::Idle(again.then(|| env.now + self.flush_interval()))
+    }
+
+    /// Whether the periodic flush is due; if so, the next is an interval away.
+    fn old_flush_due(&mut self, env: &Env, device: u16) -> bool {
+        let interval = jiffies(self.flush_interval());
+        let state = &mut self.writeback.devices[usize::from(device)];
+        let now = jiffies(env.now);
+        if interval == 0 || now < state.last_old_flush + interval {
+            return false;
+        }
+        state.last_old_flush = now;
+        true
+    }
+
+    fn finish_work(&mut self, device: u16, work: &Work) {
+        if let Reason::Request(request) = work.reason {
+            self.writeback.devices[usize::from(device)].tickets_done = request.ticket;
+        }
+    }
+
+    /// Chooses the next inode. `None`: there is one; otherwise whether the work has ended or only a batch.
+    fn next_inode(&mut self, env: &Env, device: u16, work: &mut Work) -> Option<bool> {
+        let now = jiffies(env.now);
+        match work.batch {
+            None => {
+                if self.work_is_over(env, device, work) {
+                    return Some(true);
+                }
+                let until = self.dirtied_until(env, work);
+                let state = &mut self.writeback.devices[usize::from(device)];
+                if state.b_io.is_empty() {
+                    state.queue_io(&mut self.writeback.records, until);
+                }
+                work.batch = Some((now, 0));
+            }
+            Some((began, wrote)) => {
+                let enough = wrote > 0 && (now > began + BATCH || work.nr_pages <= 0);
+                if enough || self.writeback.devices[usize::from(device)].b_io.is_empty() {
+                    return Some(self.end_batch(device, work, now, wrote));
+                }
+            }
+        }
+        let Some(record) = self.writeback.devices[usize::from(device)].b_io.tail() else {
+            return Some(self.end_batch(device, work, now, 0));
+        };
+        let left = self.slice_pages(device, record, work);
+        let file = FileId(self.writeback.records[record].file);
+        let cyclic = !matches!(work.reason, Reason::Request(_));
+        let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
+        work.inode = Some(Slice { file, record, left, next, wrote: 0 });
+        None
+    }
+
+    fn end_batch(&mut self, device: u16, work: &mut Work, now: u64, wrote: u64) -> bool {
+        work.batch = None;
+        let state = &mut self.writeback.devices[usize::from(device)];
+        state.update_bandwidth(now, jiffies(work.since), None);
+        wrote == 0 && state.b_more_io.is_empty()
+    }
+
+    /// Whether a piece of work has nothing to do any more.
+    fn work_is_over(&mut self, env: &Env, device: u16, work: &Work) -> bool {
+        let yields = matches!(work.reason, Reason::Background | Reason::Kupdate);
+        work.nr_pages <= 0
+            || (yields && !self.writeback.devices[usize::from(device)].requests.is_empty())
+            || (work.reason == Reason::Background && !self.wb_over_bg_thresh(env, device))
+    }
+
+    /// Inodes dirtied after this instant are not taken.
+    fn dirtied_until(&self, env: &Env, work: &Work) -> Nanos {
+        match work.reason {
+            Reason::Kupdate => {
+                Nanos(env.now.0.saturating_sub(Nanos::millis(self.tunables.dirty_expire_centisecs * 10).0))
+            }
+            Reason::Background => env.now,
+            Reason::Request(_) | Reason::All => work.since,
+        }
+    }
+
+    /// Pages that an inode may write at a time (`writeback_chunk_size()`).
+    fn slice_pages(&self, device: u16, record: u32, work: &Work) -> u64 {
+        if let Reason::Request(_) = work.reason {
+            return u64::from(self.writeback.records[record].nr_dirty);
+        }
+        let state = &self.writeback.devices[usize::from(device)];
+        let left = u64::try_from(work.nr_pages).unwrap_or(0);
+        slice(state.avg_write_bandwidth, self.writeback.dirty_limit, left)
+    }
+
+    /// Writes a part of the inode's slice.
+    fn write_slice(&mut self, env: &Env, device: u16, work: &mut Work, budget: u32) -> FlushStep {
+        let Some(mut slice) = work.inode else { return FlushStep::More };
+        if self.pagecache.trees.files[slice.file.index()].record != slice.record {
+            // It was truncated meanwhile.
+            work.inode = None;
+            return FlushStep::More;
+        }
+        let sync = matches!(work.reason, Reason::Request(_));
+        let max = slice.left.min(u64::from(budget.max(1))) as u32;
+        let run = self.write_dirty_pages(env, slice.file, slice.next, max, sync);
+        slice.next = run.next;
+        slice.left -= u64::from(run.pages);
+        slice.wrote += u64::from(run.pages);
+        work.nr_pages -= i64::from(run.pages);
+        work.inode = Some(slice);
+        match run.stop {
+            Written::Wait(pfn) => return FlushStep::Wait(pfn),
+            Written::Enough if slice.left > 0 => return FlushStep::More,
+            Written::Enough | Written::End => {}
+        }
+        let end = run.stop == Written::End;
+        self.pagecache.trees.files[slice.file.index()].writeback_index = if end { 0 } else { run.next };
+        work.inode = None;
+        let clean = self.requeue_inode(env, device, &slice, sync);
+        if let Some((_, wrote)) = &mut work.batch {
+            *wrote += slice.wrote + u64::from(clean);
+        }
+        FlushStep::More
+    }
+
+    /// Puts an inode where it belongs after its slice; says whether it is clean.
+    fn requeue_inode(&mut self, env: &Env, device: u16, slice: &Slice, sync: bool) -> bool {
+        let record = slice.record;
+        if self.pagecache.trees.files[slice.file.index()].record == NO_RECORD {
+            return true;
+        }
+        if self.writeback.records[record].nr_dirty == 0 {
+            if self.writeback.records[record].on != On::Nothing {
+                self.unlist_dirty_inode(record);
+            }
+            return true;
+        }
+        if sync {
+            self.writeback.records[record].dirtied_when = env.now;
+        }
+        let state = &mut self.writeback.devices[usize::from(device)];
+        if slice.left == 0 && !sync {
+            state.move_inode(&mut self.writeback.records, record, On::MoreIo);
+        } else {
+            state.redirty_tail(&mut self.writeback.records, record, env.now);
+        }
+        false
+    }
+}
+
+/// A slice in pages, for a device that writes `bandwidth` pages a second.
+fn slice(bandwidth: u64, dirty_limit: u64, left: u64) -> u64 {
+    let pages = (bandwidth / 2).min(dirty_limit / DIRTY_SCOPE).min(left);
+    (pages + SLICE_MIN) / SLICE_MIN * SLICE_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_half_a_second_rounded_to_the_next_4_mib() {
+        // 25600 pages a second: 12800 + 1024 rounded down to 1024: 13 * 1024.
+        assert_eq!(slice(25_600, 1_000_000, u64::MAX), 13 * 1024);
+        assert_eq!(slice(25_600, 8 * 1023, u64::MAX), 1024);
+        assert_eq!(slice(25_600, 8 * 1024, u64::MAX), 2048);
+        assert_eq!(slice(25_600, 1_000_000, 0), 1024);
+    }
+}

@@ -1,0 +1,110 @@
+//! The log of a file system, in a simple form.
+//!
+//! Rule: every transaction adds some bytes to the log in memory. A full log buffer of 32 KiB is written as one bio to
+//! the next place of the log, which is used round and round. fsync writes what is there and waits for it.
+//! Source: `xlog_state_get_iclog_space()`, fs/xfs/xfs_log.c: `XLOG_BIG_RECORD_BSIZE` 32 KiB, 8 log buffers (4.20).
+//! Abstracted: one log per device; the bytes of a transaction are a guess; the CIL, which merges changes of the same
+//! object, is not modelled; the log lies in the first 64 MiB of the device unless placed elsewhere; nothing waits for
+//! a log buffer, and writing metadata in place (`xfsaild`) is the file system's own affair.
+
+use units::{FileId, PAGE_SIZE};
+
+use crate::{Bio, BioTarget, Env, Mm};
+
+/// Bytes of a log buffer.
+const BUFFER: u64 = 32 << 10;
+/// Bytes that allocating an extent or changing a size adds. Guess: inode core, one leaf of two btrees, headers.
+const TRANSACTION: u64 = 1 << 10;
+/// Sectors of a page.
+const SECTORS: u64 = 8;
+
+/// The log of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Journal {
+    /// Bytes that are only in memory.
+    bytes: u64,
+    /// First sector and pages of the log on the device.
+    sector: u64,
+    pages: u64,
+    /// Next page in it.
+    next: u64,
+}
+
+impl Default for Journal {
+    fn default() -> Journal {
+        Journal { bytes: 0, sector: 0, pages: (64 << 20) / PAGE_SIZE, next: 0 }
+    }
+}
+
+impl Journal {
+    /// The bio that writes what is in memory.
+    fn flush(&mut self, device: u16, sync: bool) -> Bio {
+        let pages = self.bytes.div_ceil(PAGE_SIZE).max(1);
+        if self.next + pages > self.pages {
+            self.next = 0;
+        }
+        let sector = self.sector + self.next * SECTORS;
+        self.next += pages;
+        self.bytes = 0;
+        Bio { device, sector, pages: pages as u32, write: true, sync, target: BioTarget::Metadata }
+    }
+}
+
+impl Mm {
+    /// A transaction of usual size on the file system of a file.
+    pub(super) fn log_transaction(&mut self, env: &Env, file: FileId) {
+        let device = self.device_of(file);
+        self.journal_add(env, device, TRANSACTION);
+    }
+
+    /// Adds the bytes of a transaction to the log of a device; full log buffers are written.
+    pub fn journal_add(&mut self, _env: &Env, device: u16, bytes: u64) {
+        let mut left = bytes;
+        while left > 0 {
+            let journal = &mut self.writeback.device_mut(device).journal;
+            let fits = left.min(BUFFER - journal.bytes);
+            journal.bytes += fits;
+            left -= fits;
+            if journal.bytes == BUFFER {
+                let bio = journal.flush(device, false);
+                self.submit(bio);
+            }
+        }
+    }
+
+    /// The bio that writes the log as far as it is only in memory (`xfs_log_force()`); the caller submits it with
+    /// [`Mm::submit_metadata`] and waits for it.
+    pub fn journal_force(&mut self, device: u16) -> Option<Bio> {
+        let journal = &mut self.writeback.device_mut(device).journal;
+        (journal.bytes > 0).then(|| journal.flush(device, true))
+    }
+
+    /// Puts the log of a device elsewhere: first sector and pages.
+    pub fn journal_place(&mut self, device: u16, sector: u64, pages: u64) {
+        assert!(pages >= BUFFER / PAGE_SIZE, "a log holds at least one buffer");
+        let journal = &mut self.writeback.device_mut(device).journal;
+        (journal.sector, journal.pages, journal.next) = (sector, pages, 0);
+    }
+
+    /// Hands a bio of metadata to the block layer, with its counters and its cost.
+    pub fn submit_metadata(&mut self, bio: Bio) {
+        debug_assert!(bio.target == BioTarget::Metadata);
+        self.submit(bio);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_written_round_and_round() {
+        let mut journal = Journal { bytes: 5000, sector: 800, pages: 9, next: 0 };
+        let bio = journal.flush(3, true);
+        assert_eq!((bio.device, bio.sector, bio.pages, bio.sync), (3, 800, 2, true));
+        journal.bytes = BUFFER;
+        // 8 pages do not fit behind page 2 of 9.
+        let bio = journal.flush(3, false);
+        assert_eq!((bio.sector, bio.pages, journal.next), (800, 8, 8));
+    }
+}

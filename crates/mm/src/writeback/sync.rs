@@ -1,0 +1,115 @@
+//! fsync and sync.
+//!
+//! Rule: fsync starts the writeback of every dirty page, waits for each page under writeback in the order of the file,
+//! and then for the log. Pages dirtied meanwhile behind the place that it has reached are not its concern.
+//! Source: `__filemap_fdatawrite_range()`, `__filemap_fdatawait_range()`, mm/filemap.c, `xfs_file_fsync()`,
+//! fs/xfs/xfs_file.c (4.20; 6.12 the same).
+//! Abstracted: the log is forced whether or not the inode is in it.
+
+use units::{FileId, Pfn};
+
+use super::submit::Written;
+use crate::pagecache::{NO_RECORD, Slot};
+use crate::{Bio, Env, Frame, Mm};
+
+/// Pages that are written or looked at in one step.
+const STEP: u32 = 1024;
+
+/// Where an fsync is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Fsync {
+    phase: Phase,
+    next: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Phase {
+    #[default]
+    Write,
+    Wait,
+    Log,
+}
+
+/// What an fsync has to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FsyncStep {
+    /// Call again.
+    More,
+    /// Wait for the page's writeback, then call again.
+    Wait(Pfn),
+    /// Submit the log's bio with `submit_metadata`, wait for its end, then call again.
+    Log(Bio),
+    /// Everything is on the device.
+    Done,
+}
+
+impl Mm {
+    /// One step of fsync.
+    pub fn fsync_step(&mut self, env: &Env, file: FileId, fsync: &mut Fsync) -> FsyncStep {
+        match fsync.phase {
+            Phase::Write => {
+                let run = self.write_dirty_pages(env, file, fsync.next, STEP, true);
+                fsync.next = run.next;
+                match run.stop {
+                    Written::Enough => {}
+                    Written::Wait(pfn) => return FsyncStep::Wait(pfn),
+                    Written::End => *fsync = Fsync { phase: Phase::Wait, next: 0 },
+                }
+                FsyncStep::More
+            }
+            Phase::Wait => match self.next_under_writeback(file, &mut fsync.next) {
+                Some(pfn) => FsyncStep::Wait(pfn),
+                None => {
+                    fsync.phase = Phase::Log;
+                    FsyncStep::More
+                }
+            },
+            Phase::Log => match self.journal_force(self.device_of(file)) {
+                Some(bio) => FsyncStep::Log(bio),
+                None => FsyncStep::Done,
+            },
+        }
+    }
+
+    /// Pages of a file that are dirty, and that are under writeback.
+    pub fn dirty_pages_of(&self, file: FileId) -> (u32, u32) {
+        let record = self.pagecache.trees.files.get(file.index()).map_or(NO_RECORD, |c| c.record);
+        if record == NO_RECORD {
+            return (0, 0);
+        }
+        let state = &self.writeback.records[record];
+        (state.nr_dirty, state.nr_writeback)
+    }
+
+    /// The first page under writeback from `*from` on, which is marked as waited for; `*from` moves there.
+    pub fn next_under_writeback(&mut self, file: FileId, from: &mut u32) -> Option<Pfn> {
+        while self.dirty_pages_of(file).1 > 0 {
+            let (index, _) = self.pagecache.trees.next_entry(file.0, *from)?;
+            *from = index;
+            if let Slot::Page(pfn) = self.pagecache_get(file, index) {
+                if self.frames[pfn].has(Frame::WRITEBACK) {
+                    self.frames[pfn].set(Frame::WAITERS);
+                    return Some(pfn);
+                }
+            }
+            *from = index.checked_add(1)?;
+        }
+        None
+    }
+
+    /// Asks the flusher of a device to write everything that is dirty now, and wakes it; the ticket tells when it is
+    /// done ([`Mm::sync_done`]).
+    pub fn request_sync(&mut self, device: u16) -> u64 {
+        let state = self.writeback.device_mut(device);
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state.requests.push_back(super::Request { ticket });
+        self.effects.push(crate::Effect::WakeFlushers(crate::WakeFlusher::Sync));
+        ticket
+    }
+
+    /// Whether the flusher has submitted all that a ticket asked for; the pages may still be under writeback.
+    pub fn sync_done(&self, device: u16, ticket: u64) -> bool {
+        self.writeback.device(device).is_some_and(|d| d.tickets_done >= ticket)
+    }
+}

@@ -1,0 +1,85 @@
+//! Recount of dirty pages and inodes.
+
+use units::{NodeId, Pfn, ZoneId};
+
+use super::inodes::On;
+use crate::stat::{NodeStat, ZoneStat};
+use crate::{Frame, Kind, Mm, Violation};
+
+impl Mm {
+    /// Checks that the counters of dirty pages and of pages under writeback equal a recount, by node, zone, device and
+    /// file, and that each dirty inode is on one list. Anonymous pages under writeback count for node and zone.
+    pub(crate) fn validate_writeback(&self, violations: &mut Vec<Violation>) {
+        let mut nodes = vec![(0u64, 0u64); self.nodes.len()];
+        let mut zones = vec![0u64; self.zones.len()];
+        for n in 0..self.frames.len() as u32 {
+            let frame = &self.frames[Pfn(n)];
+            let orphan = frame.kind() == Kind::Held && frame.has(Frame::WRITEBACK);
+            if !orphan && !matches!(frame.kind(), Kind::File | Kind::Anon) {
+                continue;
+            }
+            let pages = u64::from(frame.nr_pages());
+            let dirty = if frame.kind() == Kind::File && frame.has(Frame::DIRTY) { pages } else { 0 };
+            let writeback = if frame.has(Frame::WRITEBACK) { pages } else { 0 };
+            let node = &mut nodes[self.node_of(Pfn(n)).index()];
+            (node.0, node.1) = (node.0 + dirty, node.1 + writeback);
+            zones[self.zone_of(Pfn(n)).index()] += dirty + writeback;
+        }
+        let mut wrong = |what: String| violations.push(Violation { place: "writeback", pfn: None, what });
+        for (n, &(dirty, writeback)) in nodes.iter().enumerate() {
+            let node = NodeId(n as u8);
+            for (item, pages) in [(NodeStat::FileDirty, dirty), (NodeStat::Writeback, writeback)] {
+                if self.stat.node(node, item) != pages {
+                    wrong(format!("node {n}: {} is {}, {pages} counted", item.name(), self.stat.node(node, item)));
+                }
+            }
+        }
+        for (n, &pages) in zones.iter().enumerate() {
+            let gauge = self.stat.zone(ZoneId(n as u8), ZoneStat::WritePending);
+            if gauge != pages {
+                wrong(format!("zone {n}: nr_zone_write_pending is {gauge}, {pages} counted"));
+            }
+        }
+        self.validate_inodes(violations);
+    }
+
+    fn validate_inodes(&self, violations: &mut Vec<Violation>) {
+        let mut wrong = |what: String| violations.push(Violation { place: "dirty inodes", pfn: None, what });
+        let state = &self.writeback;
+        for (device, wb) in state.devices.iter().enumerate() {
+            for (list, on) in [(&wb.b_dirty, On::Dirty), (&wb.b_io, On::Io), (&wb.b_more_io, On::MoreIo)] {
+                for at in list.iter(&state.records) {
+                    if state.records[at].on != on || usize::from(state.records[at].device) != device {
+                        wrong(format!("{:?} is on {on:?} of device {device}", state.records[at]));
+                    }
+                }
+            }
+            let of_device = state.records.iter().filter(|(_, r)| usize::from(r.device) == device);
+            let dirty: u64 = of_device.map(|(_, r)| u64::from(r.nr_dirty)).sum();
+            if dirty != wb.reclaimable {
+                wrong(format!("device {device}: {} dirty pages, {dirty} of its files", wb.reclaimable));
+            }
+            let times: Vec<_> = wb.b_dirty.iter(&state.records).map(|at| state.records[at].dirtied_when).collect();
+            if !times.is_sorted_by(|newer, older| newer >= older) {
+                wrong(format!("device {device}: b_dirty is not in the order of dirtying"));
+            }
+        }
+        for (at, record) in state.records.iter() {
+            if self.pagecache.trees.files[record.file as usize].record != at {
+                wrong(format!("file {} does not name its record {at}", record.file));
+            }
+            if record.nr_dirty > 0 && record.on == On::Nothing {
+                wrong(format!("file {} has {} dirty pages and is on no list", record.file, record.nr_dirty));
+            }
+            let mut tagged = 0;
+            let mut from = Some(0);
+            while let Some(index) = from.and_then(|f| self.pagecache.trees.next_dirty(record.file, f)) {
+                tagged += 1;
+                from = index.checked_add(1);
+            }
+            if tagged != record.nr_dirty {
+                wrong(format!("file {}: {tagged} dirty tags, {} counted", record.file, record.nr_dirty));
+            }
+        }
+    }
+}
