@@ -84,7 +84,7 @@ proptest! {
 fn a_cluster_that_became_free_while_a_cpu_filled_it_is_left_alone() {
     let mut swap = Swap::default();
     swap.add_device(&SwapSpec { device: 0, start_sector: 0, pages: 5 * 256, priority: 0, rotational: false });
-    let mut take = |swap: &mut Swap, cpu| {
+    let take = |swap: &mut Swap, cpu| {
         let entry = swap.alloc(cpu, |_| false).expect("much is free");
         swap.occupy(entry, cpu, 0);
         swap.set_cached(entry, Pfn(0));

@@ -148,7 +148,6 @@ fn apply(m: &mut Machine, base: u32, op: &Op) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn every_structure_equals_its_recount(
         ops in prop::collection::vec(op(), 1..40),
