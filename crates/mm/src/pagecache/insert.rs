@@ -103,6 +103,9 @@ impl Mm {
         self.charge(self.costs.cache_insert);
         self.free_nodes(env);
         self.note_shadow_nodes();
+        if self.pagecache.trees.nr_pages(file) == 0 {
+            self.inode_pages_gone(FileId(file));
+        }
     }
 
     /// Migration: `new`, which is `Held`, takes the place of `old`, which becomes `Held`. Both are on no LRU list.

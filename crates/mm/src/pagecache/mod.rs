@@ -12,6 +12,8 @@ mod io;
 mod model;
 mod read;
 mod readahead;
+#[cfg(test)]
+pub(crate) mod rig;
 mod shadow;
 mod slots;
 mod tree;

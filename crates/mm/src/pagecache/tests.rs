@@ -1,0 +1,405 @@
+//! The page cache on small machines.
+
+use proptest::prelude::*;
+use rules::{Rules, ScanBalance};
+use units::{FileId, Gfp, NodeId, Order, Pfn};
+
+use super::rig::{Rig, old_rules};
+use super::{ReadStop, Readahead, Slot, WriteStop};
+use crate::slab::tests::exhaust;
+use crate::stat::{NodeStat, VmEvent, ZoneStat};
+use crate::vfs::Need;
+use crate::{AllocRequest, BioTarget, Frame};
+
+fn first_pages(rig: &Rig) -> Vec<(u32, u32)> {
+    let place = |bio: &crate::Bio| match bio.target {
+        BioTarget::File { index, .. } => (index, bio.pages),
+        target => panic!("{target:?}"),
+    };
+    rig.bios.iter().map(place).collect()
+}
+
+#[test]
+fn a_written_file_of_64_kib_takes_16_pages_and_a_node() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.create();
+    assert!(rig.write(file, 0));
+    assert_eq!(rig.mm.nr_tree_nodes(), 0, "a lone first page sits in the inode");
+    assert_eq!(rig.objects("radix_tree_node"), 0);
+    for index in 1..16 {
+        assert!(rig.write(file, index));
+    }
+    assert!(!rig.write(file, 3), "it is dirty already");
+    assert_eq!((rig.mm.nr_cached(file), rig.mm.inode_size_pages(file)), (16, 16));
+    assert_eq!(rig.mm.nr_tree_nodes(), 1);
+    assert!(rig.objects("radix_tree_node") > 0, "a CPU's slab counts as in use");
+    for (item, pages) in [(NodeStat::FilePages, 16), (NodeStat::FileDirty, 16), (NodeStat::Dirtied, 16)] {
+        assert_eq!(rig.mm.stat.node_sum(item), pages, "{item:?}");
+    }
+    assert_eq!(rig.mm.stat.zone_sum(ZoneStat::WritePending), 16);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::InactiveFile), 16);
+    rig.check();
+    rig.mm.truncate_pages(&rig.env, file, 0);
+    assert_eq!(rig.mm.nr_tree_nodes(), 0);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::FilePages), 0);
+    rig.check();
+}
+
+#[test]
+fn sequential_reads_submit_growing_bios() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(100);
+    let mut ra = Readahead::default();
+    let mut waits = Vec::new();
+    let mut bios = Vec::new();
+    for index in 0..30 {
+        if rig.read(file, index, 1, &mut ra) {
+            waits.push(index);
+        }
+        bios.extend(first_pages(&rig));
+        rig.complete_all();
+    }
+    // The first window was completed by the wait; the others were submitted at the marks 1, 4, 12 and 28.
+    assert_eq!(bios, [(4, 8), (12, 16), (28, 32), (60, 32)]);
+    assert_eq!(waits, [0]);
+    // 4 + 8 + 16 + 32 + 32 pages of 4 KiB.
+    assert_eq!(rig.mm.stat.event(VmEvent::Pgpgin), 92 * 4);
+    assert_eq!(rig.mm.nr_cached(file), 92);
+    rig.check();
+}
+
+#[test]
+fn a_window_stops_at_the_end_of_the_file() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(3);
+    let mut ra = Readahead::default();
+    assert!(rig.read(file, 0, 1, &mut ra));
+    assert_eq!(rig.mm.nr_cached(file), 3);
+    assert!(!rig.read(file, 2, 1, &mut ra));
+    rig.check();
+}
+
+#[test]
+fn random_reads_with_advice_read_single_pages() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(1000);
+    let mut ra = Readahead::default();
+    ra.advise_random();
+    for (n, index) in [0, 1, 2, 500, 501, 7].into_iter().enumerate() {
+        assert!(rig.read(file, index, 1, &mut ra));
+        assert_eq!(rig.mm.stat.event(VmEvent::Pgpgin), (n as u64 + 1) * 4);
+    }
+    rig.check();
+}
+
+#[test]
+fn a_cached_page_within_a_window_splits_its_bio() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(100);
+    rig.write(file, 5);
+    let mut ra = Readahead::default();
+    let stop = rig.mm.read_page(&rig.env, file, 0, 16, &mut ra, &mut None);
+    rig.collect();
+    // A request of 16 pages is more than a quarter of 32: a window of 32.
+    assert_eq!(first_pages(&rig), [(0, 5), (6, 26)]);
+    assert_eq!(stop, ReadStop::Wait(rig.page(file, 0)));
+    rig.complete_all();
+    assert_eq!(rig.effects.iter().filter(|e| matches!(e, crate::Effect::WakePage(_))).count(), 1);
+    rig.check();
+}
+
+#[test]
+fn evicted_pages_leave_shadows_and_the_shrinker_frees_their_nodes() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(16);
+    let mut ra = Readahead::default();
+    for index in 0..16 {
+        rig.read(file, index, 1, &mut ra);
+        rig.complete_all();
+    }
+    for index in 0..15 {
+        rig.evict(file, index);
+    }
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 0, "a page is left");
+    rig.evict(file, 15);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 1);
+    assert!(matches!(rig.mm.pagecache_get(file, 3), Slot::Shadow(_)));
+    rig.check();
+    let before = rig.mm.stat.node_sum(NodeStat::WorkingsetRefaultFile);
+    rig.read(file, 3, 1, &mut Readahead::default());
+    let refaults = rig.mm.stat.node_sum(NodeStat::WorkingsetRefaultFile) - before;
+    assert_eq!(refaults, 1, "page 3 alone: neither start of file nor history");
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 0);
+    rig.evict(file, 3);
+    // 4096 pages allow 512 shadow nodes, so nothing is freeable; a scan frees what it is told to.
+    assert_eq!(rig.mm.shadow_nodes_count(NodeId(0)), 0);
+    let done = rig.mm.shadow_nodes_scan(&rig.env, NodeId(0), 10);
+    assert_eq!((done.scanned, done.freed), (1, 1));
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodereclaim), 1);
+    assert_eq!((rig.mm.nr_tree_nodes(), rig.mm.pagecache_get(file, 3)), (0, Slot::Empty));
+    rig.check();
+}
+
+#[test]
+fn a_page_that_is_overwritten_is_no_refault() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.create();
+    rig.write(file, 0);
+    rig.write_back(file);
+    rig.complete_all();
+    rig.evict(file, 0);
+    rig.write(file, 0);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetRefaultFile), 0);
+    rig.check();
+}
+
+#[test]
+fn pages_truncated_under_io_are_freed_when_it_ends() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.create();
+    for index in 0..10 {
+        rig.write(file, index);
+    }
+    rig.write_back(file);
+    let free = rig.mm.stat.zone_sum(ZoneStat::FreePages);
+    let file2 = rig.on_disk(4);
+    let mut ra = Readahead::default();
+    let stop = rig.mm.read_page(&rig.env, file2, 0, 4, &mut ra, &mut None);
+    let ReadStop::Wait(waited) = stop else { panic!("{stop:?}") };
+    rig.collect();
+    rig.mm.truncate_pages(&rig.env, file, 2);
+    rig.mm.truncate_pages(&rig.env, file2, 0);
+    assert_eq!((rig.mm.nr_cached(file), rig.mm.nr_cached(file2)), (2, 0));
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), 10, "the device writes on");
+    rig.check();
+    // The file is written again at the same places before the first write ends.
+    for index in 2..5 {
+        rig.write(file, index);
+    }
+    rig.write_back(file);
+    rig.check();
+    rig.complete_all();
+    assert!(rig.effects.contains(&crate::Effect::WakePage(waited)));
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), 0);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::FilePages), 5);
+    rig.mm.truncate_pages(&rig.env, file, 0);
+    rig.mm.drain_pcp_all();
+    assert!(rig.mm.stat.zone_sum(ZoneStat::FreePages) >= free, "no page is lost");
+    rig.check();
+}
+
+#[test]
+fn invalidation_spares_what_is_dirty() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(10);
+    let mut ra = Readahead::default();
+    for index in 0..10 {
+        rig.read(file, index, 10 - index, &mut ra);
+    }
+    rig.complete_all();
+    rig.write(file, 4);
+    assert_eq!(rig.mm.invalidate_clean_pages(&rig.env, file), 9);
+    assert_eq!(rig.mm.nr_cached(file), 1);
+    assert!(rig.mm.frames[rig.page(file, 4)].has(Frame::RECLAIM), "reclaim takes it once it is written");
+    rig.check();
+}
+
+#[test]
+fn migration_carries_a_dirty_page_to_another_node() {
+    let mut rig = Rig::new(2, 4096);
+    let file = rig.create();
+    for index in 0..3 {
+        rig.write(file, index);
+    }
+    let old = rig.page(file, 1);
+    let node = |rig: &Rig, n, item| rig.mm.stat.node(NodeId(n), item);
+    assert_eq!((node(&rig, 0, NodeStat::FileDirty), node(&rig, 1, NodeStat::FileDirty)), (3, 0));
+    let req = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE.with(Gfp::THISNODE), order: Order(0), node: NodeId(1) };
+    let new = rig.mm.alloc_pages(&rig.env, req).expect("memory is plentiful");
+    assert!(rig.mm.lru_isolate(old));
+    rig.mm.pagecache_replace(old, new);
+    rig.mm.stat.node_add(NodeId(0), NodeStat::IsolatedFile, -1);
+    rig.mm.lru_add(&rig.env, new);
+    rig.mm.free_pages(&rig.env, old, Order(0));
+    assert_eq!(rig.page(file, 1), new);
+    assert!(rig.mm.frames[new].has(Frame::DIRTY | Frame::UPTODATE));
+    assert_eq!((node(&rig, 0, NodeStat::FileDirty), node(&rig, 1, NodeStat::FileDirty)), (2, 1));
+    assert_eq!((node(&rig, 0, NodeStat::FilePages), node(&rig, 1, NodeStat::FilePages)), (2, 1));
+    rig.check();
+}
+
+/// Frees one of the pages taken and takes it as the slow path would.
+fn from_reclaim(rig: &mut Rig, taken: &mut Vec<Pfn>) -> Pfn {
+    taken.pop().unwrap_or_else(|| panic!("{:?}: nothing left", rig.env.now))
+}
+
+#[test]
+fn a_write_says_what_it_lacks_and_goes_on_with_it() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.create();
+    rig.write(file, 0);
+    let mut taken = exhaust(&mut rig.mm, None);
+    rig.mm.drain_pcp_all();
+    taken.extend(exhaust(&mut rig.mm, None));
+    let mut hand = None;
+    let mut needs = Vec::new();
+    loop {
+        match rig.mm.write_page(&rig.env, file, 1, &mut hand) {
+            WriteStop::Done { dirtied } => {
+                assert!(dirtied);
+                break;
+            }
+            WriteStop::Need(Need::Slab(cache, req)) => {
+                needs.push("slab");
+                let page = from_reclaim(&mut rig, &mut taken);
+                assert_eq!(req.order, Order(0), "the least that a slab of nodes takes");
+                rig.mm.slab_add_page(&rig.env, cache, page);
+            }
+            WriteStop::Need(Need::Page(req)) => {
+                needs.push("page");
+                assert!(req.gfp.contains(Gfp::WRITE) && !req.gfp.contains(Gfp::FS) && hand.is_none());
+                hand = Some(from_reclaim(&mut rig, &mut taken));
+            }
+            stop => panic!("{stop:?}"),
+        }
+    }
+    assert_eq!((needs, hand), (vec!["slab", "page"], None));
+    assert_eq!(rig.mm.nr_cached(file), 2);
+}
+
+#[test]
+fn readahead_without_memory_is_given_up_and_the_page_read_alone() {
+    let mut rig = Rig::new(1, 4096);
+    let file = rig.on_disk(64);
+    let warm = rig.on_disk(64);
+    rig.read(warm, 0, 1, &mut Readahead::default());
+    rig.complete_all();
+    let mut taken = exhaust(&mut rig.mm, None);
+    rig.mm.drain_pcp_all();
+    taken.extend(exhaust(&mut rig.mm, None));
+    let (mut ra, mut hand) = (Readahead::default(), None);
+    let mut asked = Vec::new();
+    let stop = loop {
+        match rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand) {
+            ReadStop::Need(Need::Slab(cache, _)) => {
+                let page = from_reclaim(&mut rig, &mut taken);
+                rig.mm.slab_add_page(&rig.env, cache, page);
+            }
+            ReadStop::Need(Need::Page(req)) => {
+                asked.push(req.gfp.contains(Gfp::NORETRY));
+                if !req.gfp.contains(Gfp::NORETRY) {
+                    hand = Some(from_reclaim(&mut rig, &mut taken));
+                }
+            }
+            stop => break stop,
+        }
+    };
+    rig.collect();
+    assert_eq!(asked, [true, false]);
+    assert_eq!(stop, ReadStop::Wait(rig.page(file, 0)));
+    assert_eq!(first_pages(&rig), [(0, 1)]);
+    assert_eq!(rig.mm.nr_cached(file), 1);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write(u32, u32),
+    Read(u32, u32),
+    WriteBack(u32),
+    Complete,
+    Truncate(u32, u32),
+    Invalidate(u32),
+    Evict(u32, u32),
+    Shrink,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let place = || (0..3u32, prop_oneof![0..20u32, 60..70u32, Just(5000u32)]);
+    prop_oneof![
+        5 => place().prop_map(|(f, i)| Op::Write(f, i)),
+        3 => place().prop_map(|(f, i)| Op::Read(f, i)),
+        2 => (0..3u32).prop_map(Op::WriteBack),
+        4 => Just(Op::Complete),
+        1 => place().prop_map(|(f, i)| Op::Truncate(f, i)),
+        1 => (0..3u32).prop_map(Op::Invalidate),
+        3 => place().prop_map(|(f, i)| Op::Evict(f, i)),
+        1 => Just(Op::Shrink),
+    ]
+}
+
+fn apply(rig: &mut Rig, files: &[FileId], ras: &mut [Readahead], op: Op) {
+    match op {
+        Op::Write(f, index) => {
+            rig.write(files[f as usize], index);
+        }
+        Op::Read(f, index) => {
+            let file = files[f as usize];
+            if index < rig.mm.inode_size_pages(file) {
+                rig.read(file, index, 1, &mut ras[f as usize]);
+            }
+        }
+        Op::WriteBack(f) => rig.write_back(files[f as usize]),
+        Op::Complete => {
+            rig.complete_one();
+        }
+        Op::Truncate(f, from) => rig.mm.truncate_pages(&rig.env, files[f as usize], from),
+        Op::Invalidate(f) => {
+            rig.mm.invalidate_clean_pages(&rig.env, files[f as usize]);
+        }
+        Op::Evict(f, index) => {
+            let busy = Frame::DIRTY | Frame::WRITEBACK | Frame::LOCKED;
+            if let Slot::Page(pfn) = rig.mm.pagecache_get(files[f as usize], index) {
+                if !rig.mm.frames[pfn].has_any(busy) {
+                    rig.evict(files[f as usize], index);
+                }
+            }
+        }
+        Op::Shrink => {
+            rig.mm.shadow_nodes_scan(&rig.env, NodeId(0), 2);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn counters_equal_a_recount_after_anything(ops in prop::collection::vec(op(), 1..120)) {
+        let rules = Rules { scan_balance: ScanBalance::RotatedRatio, ..old_rules() };
+        let mut rig = Rig::with_rules(1, 2048, rules);
+        let files = [rig.create(), rig.create(), rig.on_disk(80)];
+        let mut ras = [Readahead::default(); 3];
+        for op in ops {
+            apply(&mut rig, &files, &mut ras, op);
+            rig.check();
+            prop_assert!(rig.mm.pagecache.trees.spare.is_empty() && rig.mm.pagecache.trees.released.is_empty());
+        }
+        rig.complete_all();
+        for file in files {
+            rig.mm.truncate_pages(&rig.env, file, 0);
+        }
+        rig.check();
+        prop_assert_eq!(rig.mm.nr_tree_nodes(), 0);
+        prop_assert_eq!(rig.mm.stat.node_sum(NodeStat::FilePages), 0);
+        prop_assert_eq!(rig.mm.stat.zone_sum(ZoneStat::WritePending), 0);
+    }
+}
+
+/// The model of memory per page: 4 B of slot, and little else.
+#[test]
+fn host_memory_stays_near_four_bytes_a_page() {
+    let mut trees = super::tree::Trees::default();
+    let files = 100_000;
+    for file in 0..files {
+        for index in 0..16 {
+            let missing = trees.nodes_missing(file, index);
+            trees.spare.resize(missing, (crate::slab::Obj(0), 0));
+            trees.insert(file, index, super::slots::page(Pfn(index)));
+        }
+    }
+    // 16 slots of 4 B, a leaf of 32 B, 20 B for the file; arenas may be twice as large as what is in them, and files
+    // have passed through the arena of 4 slots.
+    let used = u64::from(files) * (64 + 32 + 20);
+    assert!(trees.host_bytes() as u64 <= 2 * used, "{} for {used}", trees.host_bytes());
+
+}

@@ -46,6 +46,7 @@ impl Mm {
         if self.frames[pfn].take(Frame::RECLAIM) {
             self.rotate_reclaimable(pfn);
         }
+        self.acct_reclaim_writeback(pfn);
         self.wake_page(pfn);
     }
 }

@@ -249,14 +249,15 @@ impl Mm {
             || (work.reason == Reason::Background && !self.wb_over_bg_thresh(env, device))
     }
 
-    /// Inodes dirtied after this instant are not taken.
-    fn dirtied_until(&self, env: &Env, work: &Work) -> Nanos {
+    /// Inodes dirtied after this instant are not taken; none at all before time began.
+    fn dirtied_until(&self, env: &Env, work: &Work) -> Option<Nanos> {
         match work.reason {
             Reason::Kupdate => {
-                Nanos(env.now.0.saturating_sub(Nanos::millis(self.tunables.dirty_expire_centisecs * 10).0))
+                let age = Nanos::millis(self.tunables.dirty_expire_centisecs * 10);
+                env.now.0.checked_sub(age.0).map(Nanos)
             }
-            Reason::Background => env.now,
-            Reason::Request(_) | Reason::All => work.since,
+            Reason::Background => Some(env.now),
+            Reason::Request(_) | Reason::All => Some(work.since),
         }
     }
 

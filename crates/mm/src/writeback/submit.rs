@@ -20,7 +20,7 @@ const DELALLOC_MAX: u32 = 1 << 18;
 
 /// Why the writing of a file's pages stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// As many pages as asked for were written.
     Enough,
     /// No dirty page is left from here to the end.
@@ -31,12 +31,12 @@ pub(super) enum Written {
 
 /// What writing a part of a file's dirty pages did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct WriteRun {
+pub(crate) struct WriteRun {
     /// Pages whose writeback was started.
-    pub(super) pages: u32,
+    pub(crate) pages: u32,
     /// Where to go on.
-    pub(super) next: u32,
-    pub(super) stop: Written,
+    pub(crate) next: u32,
+    pub(crate) stop: Written,
 }
 
 /// A bio that may grow.
@@ -49,7 +49,7 @@ struct Open {
 impl Mm {
     /// Starts the writeback of up to `max` dirty pages of a file from page `from` on. With `sync` somebody waits for
     /// the data, and pages under an earlier writeback are waited for.
-    pub(super) fn write_dirty_pages(&mut self, env: &Env, file: FileId, from: u32, max: u32, sync: bool) -> WriteRun {
+    pub(crate) fn write_dirty_pages(&mut self, env: &Env, file: FileId, from: u32, max: u32, sync: bool) -> WriteRun {
         let mut run = WriteRun { pages: 0, next: from, stop: Written::Enough };
         let mut open: Option<Open> = None;
         while run.pages < max {

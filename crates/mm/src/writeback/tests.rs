@@ -1,0 +1,397 @@
+//! Throttling and the flusher on small machines.
+
+use rules::{Rules, XfsWritepage};
+use units::{Bytes, FileId, Nanos, Pfn};
+
+use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty};
+use crate::pagecache::rig::{Rig, old_rules};
+use crate::stat::{NodeStat, VmEvent, ZoneStat};
+use crate::vfs::FsSpec;
+use crate::{BioTarget, Effect, Frame, LruList, TaskFlags, WakeFlusher};
+
+const DEVICE: u16 = 3;
+
+/// Runs the flusher until it sleeps; what it submitted stays queued. Gives the time until which it sleeps.
+fn flush(rig: &mut Rig, work: &mut FlushWork) -> Option<Nanos> {
+    for _ in 0..100_000 {
+        let step = rig.mm.writeback_step(&rig.env, DEVICE, work, 1024);
+        rig.collect();
+        match step {
+            FlushStep::More => {}
+            FlushStep::Wait(_) => assert!(rig.complete_one()),
+            FlushStep::Idle(until) => return until,
+        }
+    }
+    panic!("the flusher does not end");
+}
+
+/// Files of the queued data bios in the order of their submission, by number.
+fn submitted(rig: &mut Rig, files: &[FileId]) -> Vec<usize> {
+    let number = |file: FileId| files.iter().position(|&f| f == file).expect("one of ours");
+    let bios: Vec<_> = rig.bios.iter().copied().collect();
+    rig.complete_all();
+    bios.iter().filter_map(|b| if let BioTarget::File { file, .. } = b.target { Some(number(file)) } else { None }).collect()
+}
+
+/// A machine whose device has written something, so that it has a share of the limits.
+fn used() -> Rig {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    rig.write(file, 0);
+    rig.write_back(file);
+    rig.complete_all();
+    rig.mm.truncate_pages(&rig.env, file, 0);
+    rig.effects.clear();
+    rig
+}
+
+#[test]
+fn a_device_that_never_wrote_has_no_share_and_flushes_at_the_first_wake_up() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    rig.write(file, 0);
+    rig.at(Nanos::secs(5));
+    // Share 0 of 1: the background limit of the device is 0, and 1 page is more.
+    assert!(rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    assert_eq!(flush(&mut rig, &mut FlushWork::default()), None);
+    assert_eq!(submitted(&mut rig, &[file]), [0]);
+    rig.write(file, 0);
+    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+}
+
+#[test]
+fn the_periodic_flush_takes_what_is_30_s_old_oldest_first() {
+    let mut rig = used();
+    let files: Vec<FileId> = (0..4).map(|_| rig.create()).collect();
+    let mut work = FlushWork::default();
+    // Dirtied at 0, 10, 20 and 30 s; the flusher looks every 5 s.
+    let mut log = Vec::new();
+    for tick in 0..=14u64 {
+        rig.at(Nanos::secs(5 * tick));
+        if tick % 2 == 0 && tick <= 6 {
+            rig.write(files[tick as usize / 2], 0);
+        }
+        flush(&mut rig, &mut work);
+        log.extend(submitted(&mut rig, &files).into_iter().map(|file| (5 * tick, file)));
+    }
+    assert_eq!(log, [(30, 0), (40, 1), (50, 2), (60, 3)]);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::FileDirty), 0);
+    rig.check();
+}
+
+#[test]
+fn the_first_dirty_inode_arms_the_flusher_and_the_last_lets_it_sleep() {
+    let mut rig = used();
+    let files = [rig.create(), rig.create()];
+    rig.at(Nanos::secs(7));
+    rig.write(files[0], 0);
+    rig.write(files[1], 0);
+    let arms: Vec<_> = rig.effects.iter().filter(|e| matches!(e, Effect::ArmFlusher(..))).collect();
+    assert_eq!(arms, [&Effect::ArmFlusher(DEVICE, Nanos::secs(12))]);
+    let mut work = FlushWork::default();
+    rig.at(Nanos::secs(12));
+    assert_eq!(flush(&mut rig, &mut work), Some(Nanos::secs(17)));
+    rig.at(Nanos::secs(37));
+    assert_eq!(flush(&mut rig, &mut work), None, "nothing is dirty");
+    rig.complete_all();
+    rig.check();
+}
+
+#[test]
+fn background_work_stops_below_the_limit() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let limits = rig.mm.global_dirty_limits();
+    let files: Vec<FileId> = (0..40).map(|_| rig.create()).collect();
+    let mut n = 0;
+    // A fifth more than the background limit, in files of 64 pages.
+    while rig.mm.stat.node_sum(NodeStat::FileDirty) < limits.background * 6 / 5 {
+        rig.write(files[n / 64], (n % 64) as u32);
+        n += 1;
+    }
+    assert!(rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    let dirty = rig.mm.stat.node_sum(NodeStat::FileDirty);
+    flush(&mut rig, &mut FlushWork::default());
+    // One batch lasts until 100 ms have passed, and no time passes here: it takes all of b_io.
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::FileDirty), 0);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), dirty);
+    assert_eq!(submitted(&mut rig, &files)[..2], [0, 1], "oldest first");
+    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    rig.check();
+}
+
+#[test]
+fn a_large_file_is_written_in_slices_and_a_small_one_in_between() {
+    let mut rig = Rig::new(1, 1 << 15);
+    let (large, small) = (rig.create(), rig.create());
+    for index in 0..3000 {
+        rig.write(large, index);
+    }
+    rig.write(small, 0);
+    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    // The slice is the least, 1024 pages and what an eighth of the limit of 32768 * 20 % allows, rounded down.
+    let slice = (rig.mm.global_dirty_limits().dirty / 8 + 1024) / 1024 * 1024;
+    assert_eq!(slice, 1024);
+    flush(&mut rig, &mut FlushWork::default());
+    let order = submitted(&mut rig, &[large, small]);
+    // 4 bios of 256 pages are a slice. Then the small file, then the rest of the large one: 2976 - ... in 8 bios.
+    assert_eq!(order, [vec![0; 4], vec![1], vec![0; 8]].concat());
+    rig.check();
+}
+
+#[test]
+fn a_written_bio_is_one_run_of_pages() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    for index in (0..300).chain(400..410) {
+        rig.write(file, index);
+    }
+    rig.write_back(file);
+    let bios: Vec<_> = rig.bios.iter().map(|b| (b.target, b.pages, b.write)).collect();
+    let at = |index| BioTarget::File { file, index };
+    assert_eq!(bios, [(at(0), 256, true), (at(256), 44, true), (at(400), 10, true)]);
+    assert_eq!(rig.bios[1].sector, rig.bios[0].sector + 256 * 8, "the blocks of a run are contiguous");
+    assert_eq!(rig.mm.stat.event(VmEvent::Pgpgout), 310 * 4);
+    assert_eq!(rig.mm.dirty_pages_of(file), (0, 310));
+    // Pages dirtied during their writeback are not written again before it ends.
+    rig.write(file, 5);
+    rig.bios.clear();
+    rig.write_back(file);
+    assert!(rig.bios.is_empty());
+    assert_eq!(rig.mm.stat.zone_sum(ZoneStat::WritePending), 311);
+    rig.check();
+}
+
+#[test]
+fn a_page_that_reclaim_wants_goes_to_the_tail_when_it_is_written() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    for index in 0..3 {
+        rig.write(file, index);
+    }
+    let wanted = rig.page(file, 2);
+    rig.mm.frames[wanted].set(Frame::RECLAIM | Frame::WAITERS);
+    rig.write_back(file);
+    rig.complete_all();
+    let list = rig.mm.nodes[0].lruvec.lists[LruList::InactiveFile as usize];
+    assert_eq!(list.back(), wanted);
+    assert_eq!(rig.mm.stat.event(VmEvent::Pgrotated), 1);
+    assert!(!rig.mm.frames[wanted].has_any(Frame::RECLAIM | Frame::WRITEBACK | Frame::WAITERS));
+    assert!(rig.effects.contains(&Effect::WakePage(wanted)));
+    rig.check();
+}
+
+fn pageout(rules: Rules, task: TaskFlags, index: u32) -> (bool, Vec<(u32, u32)>) {
+    let mut rig = Rig::with_rules(1, 1 << 14, rules);
+    let file = rig.create();
+    for index in [0, 1, 2, 3, 7] {
+        rig.write(file, index);
+    }
+    rig.env.task = task;
+    let pfn: Pfn = rig.page(file, index);
+    let started = rig.mm.pageout_file(&rig.env, pfn);
+    rig.collect();
+    assert_eq!(rig.mm.frames[pfn].has(Frame::WRITEBACK), started);
+    assert_eq!(rig.mm.frames[pfn].has(Frame::DIRTY), !started);
+    rig.check();
+    let place = |b: &crate::Bio| match b.target {
+        BioTarget::File { index, .. } => (index, b.pages),
+        target => panic!("{target:?}"),
+    };
+    (started, rig.bios.iter().map(place).collect())
+}
+
+#[test]
+fn xfs_writes_for_kswapd_and_refuses_direct_reclaim() {
+    let kswapd = TaskFlags { memalloc: true, kswapd: true, ..TaskFlags::default() };
+    let direct = TaskFlags { memalloc: true, ..TaskFlags::default() };
+    let with = |xfs_writepage| Rules { xfs_writepage, ..old_rules() };
+    assert_eq!(pageout(with(XfsWritepage::OnePage), kswapd, 1), (true, vec![(1, 1)]));
+    assert_eq!(pageout(with(XfsWritepage::Cluster), kswapd, 1), (true, vec![(1, 3)]));
+    for rule in [XfsWritepage::OnePage, XfsWritepage::Cluster, XfsWritepage::Never] {
+        assert_eq!(pageout(with(rule), direct, 1), (false, vec![]));
+    }
+    assert_eq!(pageout(with(XfsWritepage::Never), kswapd, 1), (false, vec![]));
+}
+
+#[test]
+fn ext4_refuses_reclaim_until_blocks_are_allocated() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let fs = rig.mm.vfs_mkfs(FsSpec::ext4(4, Bytes::gib(8)));
+    let root = rig.mm.vfs_root(fs);
+    let file = rig.mm.vfs_create(&rig.env, root).expect("memory is plentiful").file;
+    rig.write(file, 0);
+    let pfn = rig.page(file, 0);
+    assert!(!rig.mm.pageout_file(&rig.env, pfn));
+    rig.write_back(file);
+    rig.complete_all();
+    rig.write(file, 0);
+    assert!(rig.mm.pageout_file(&rig.env, pfn));
+    rig.collect();
+    rig.complete_all();
+    rig.check();
+}
+
+#[test]
+fn fsync_writes_waits_and_forces_the_log() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    for index in 0..600 {
+        rig.write(file, index);
+    }
+    // One page is under an earlier writeback, and dirty again.
+    rig.write_back(file);
+    rig.complete_one();
+    rig.write(file, 300);
+    let mut fsync = Fsync::default();
+    let (mut logs, mut waits) = (0, 0);
+    loop {
+        let step = rig.mm.fsync_step(&rig.env, file, &mut fsync);
+        rig.collect();
+        match step {
+            FsyncStep::More => {}
+            FsyncStep::Wait(pfn) => {
+                waits += 1;
+                assert!(rig.mm.frames[pfn].has(Frame::WRITEBACK));
+                while rig.mm.frames[pfn].has(Frame::WRITEBACK) {
+                    assert!(rig.complete_one());
+                }
+            }
+            FsyncStep::Log(bio) => {
+                logs += 1;
+                assert_eq!((bio.device, bio.sync, bio.target), (DEVICE, true, BioTarget::Metadata));
+                rig.mm.submit_metadata(bio);
+                rig.collect();
+            }
+            FsyncStep::Done => break,
+        }
+    }
+    assert_eq!(rig.mm.dirty_pages_of(file), (0, 0));
+    assert_eq!((logs, rig.mm.stat.event(VmEvent::Pgpgout)), (1, 601 * 4 + 4), "one allocation in the log: one page");
+    // The bio of 256..512 must end before 300 is written again; then 300, whose bio comes after that of 512..600.
+    assert_eq!(waits, 2);
+    rig.complete_all();
+    rig.check();
+}
+
+#[test]
+fn a_request_writes_everything_and_is_done_when_it_is_submitted() {
+    let mut rig = Rig::new(1, 1 << 15);
+    let files: Vec<FileId> = (0..3).map(|_| rig.create()).collect();
+    for &file in &files {
+        for index in 0..1500 {
+            rig.write(file, index);
+        }
+    }
+    let ticket = rig.mm.request_sync(DEVICE);
+    rig.collect();
+    assert!(rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Sync)));
+    assert!(!rig.mm.sync_done(DEVICE, ticket));
+    flush(&mut rig, &mut FlushWork::default());
+    assert!(rig.mm.sync_done(DEVICE, ticket));
+    assert_eq!(rig.mm.writeback.pages_of(DEVICE), (0, 4500));
+    assert!(rig.bios.iter().all(|b| b.sync || b.target == BioTarget::Metadata));
+    rig.complete_all();
+    rig.check();
+}
+
+/// A writer without other work, on a device of so many pages a second, for `seconds`. Gives the pages written by the
+/// writer in the second half, and the most that were dirty or under writeback.
+fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
+    let file = rig.create();
+    let (mut task, mut work) = (TaskDirty::default(), FlushWork::default());
+    let step = Nanos::micros(2);
+    let (mut index, mut most, mut done_half) = (0u32, 0, 0);
+    let (mut wake_writer, mut wake_flusher) = (Nanos::ZERO, Nanos::ZERO);
+    let mut device_free = Nanos::ZERO;
+    while rig.env.now < Nanos::secs(seconds) {
+        if rig.env.now >= wake_writer {
+            let dirtied = write_round(rig, file, &mut index);
+            match rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task) {
+                Pause::None => {}
+                Pause::Sleep(pause) => {
+                    wake_writer = rig.env.now + pause;
+                }
+            }
+            rig.collect();
+        }
+        if rig.effects.iter().any(|e| matches!(e, Effect::WakeFlushers(_))) {
+            wake_flusher = rig.env.now;
+        }
+        rig.effects.clear();
+        // A queue of at most 128 bios, as a device has.
+        while rig.env.now >= wake_flusher && rig.bios.len() < 128 {
+            match rig.mm.writeback_step(&rig.env, DEVICE, &mut work, 256) {
+                FlushStep::More => {}
+                FlushStep::Wait(_) => break,
+                FlushStep::Idle(until) => wake_flusher = until.unwrap_or(Nanos::MAX),
+            }
+            rig.collect();
+        }
+        if let Some(bio) = rig.bios.front() {
+            let took = Nanos(u64::from(bio.pages) * 1_000_000_000 / device_rate);
+            if device_free.since(Nanos::ZERO) + took <= rig.env.now {
+                device_free = device_free + took;
+                rig.complete_one();
+            }
+        } else {
+            device_free = rig.env.now;
+        }
+        let dirty = rig.mm.stat.node_sum(NodeStat::FileDirty) + rig.mm.stat.node_sum(NodeStat::Writeback);
+        most = most.max(dirty);
+        if rig.env.now < Nanos::secs(seconds / 2) {
+            done_half = rig.mm.stat.node_sum(NodeStat::Dirtied);
+        }
+        let next = if wake_writer > rig.env.now { Nanos::micros(200) } else { step };
+        rig.at(rig.env.now + next);
+    }
+    (rig.mm.stat.node_sum(NodeStat::Dirtied) - done_half, most)
+}
+
+/// Writes the next page of a file that starts over at 6000 pages.
+fn write_round(rig: &mut Rig, file: FileId, index: &mut u32) -> u64 {
+    let dirtied = rig.write(file, *index);
+    *index = (*index + 1) % 6000;
+    u64::from(dirtied)
+}
+
+#[test]
+fn a_writer_is_held_to_the_speed_of_its_device() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let rate = 5000;
+    let limits = rig.mm.global_dirty_limits();
+    let (pages, most) = writer(&mut rig, rate, 24);
+    // 12 s at 5000 pages a second, give or take what is dirty at its two ends.
+    let (expected, swing) = (rate * 12, limits.dirty - limits.freerun());
+    assert!(pages.abs_diff(expected) <= swing, "{pages} pages in 12 s, {expected} expected");
+    assert!(most <= limits.dirty + 1024, "{most} dirty pages, limit {limits:?}");
+    assert!(most > limits.background, "{most} dirty pages, limit {limits:?}");
+    // The estimate starts at 25600 and nears 5000 with 50/1024 each 0.2 s: (974/1024)^120 * 20600 is 51 after 24 s.
+    let (bandwidth, _) = rig.mm.writeback.rates_of(DEVICE);
+    assert!(bandwidth.abs_diff(rate) <= rate / 10, "{bandwidth} pages a second estimated");
+    rig.complete_all();
+    rig.check();
+}
+
+#[test]
+fn below_freerun_nobody_pauses_and_above_the_background_limit_the_flusher_is_woken() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    let limits = rig.mm.global_dirty_limits();
+    let mut task = TaskDirty::default();
+    let mut index = 0;
+    while u64::from(index) < limits.freerun() - 16 {
+        let dirtied = u64::from(rig.write(file, index));
+        assert_eq!(rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task), Pause::None);
+        rig.collect();
+        let woken = rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Background));
+        assert!(!woken || u64::from(index) >= limits.background - 64, "woken at {index}, limit {}", limits.background);
+        index += 1;
+    }
+    assert!(rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Background)));
+    let paused = (u64::from(index)..limits.dirty).find(|_| {
+        let dirtied = u64::from(rig.write(file, index));
+        index += 1;
+        rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task) != Pause::None
+    });
+    assert!(paused.is_some(), "a writer pauses before the limit");
+}

@@ -1,0 +1,176 @@
+//! A small machine with one XFS on device 3, whose bios are completed by hand.
+
+use std::collections::VecDeque;
+
+use rules::{ReadaheadWindow, Rules};
+use units::{Bytes, FileId, Gfp, Nanos, Order, Pfn};
+
+use super::{ReadStop, Readahead, Slot, WriteStop};
+use crate::slab::tests::{machine, on, rules_4_20};
+use crate::vfs::{DirId, FsSpec, Need};
+use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Frame, Mm};
+
+pub(crate) struct Rig {
+    pub(crate) mm: Mm,
+    pub(crate) env: Env,
+    pub(crate) dir: DirId,
+    /// Bios submitted and not completed, oldest first.
+    pub(crate) bios: VecDeque<Bio>,
+    /// Other effects.
+    pub(crate) effects: Vec<Effect>,
+}
+
+pub(crate) fn old_rules() -> Rules {
+    Rules {
+        readahead_window: ReadaheadWindow::OnDemand,
+        inode_reclaim: rules::InodeReclaim::SkipWithPages,
+        xfs_writepage: rules::XfsWritepage::OnePage,
+        ..rules_4_20()
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(nodes: u32, pages: u32) -> Rig {
+        Rig::with_rules(nodes, pages, old_rules())
+    }
+
+    pub(crate) fn with_rules(nodes: u32, pages: u32, rules: Rules) -> Rig {
+        let mut mm = machine(nodes, pages, rules);
+        let fs = mm.vfs_mkfs(FsSpec::xfs(3, Bytes::gib(64)));
+        let dir = mm.vfs_root(fs);
+        let env = on(0);
+        Rig { mm, env, dir, bios: VecDeque::new(), effects: Vec::new() }
+    }
+
+    pub(crate) fn at(&mut self, now: Nanos) {
+        assert!(now >= self.env.now);
+        self.env.now = now;
+    }
+
+    /// A new open file.
+    pub(crate) fn create(&mut self) -> FileId {
+        let file = self.mm.vfs_create(&self.env, self.dir).expect("memory is plentiful").file;
+        self.collect();
+        file
+    }
+
+    /// An open file of so many pages, on disk and not in memory.
+    pub(crate) fn on_disk(&mut self, pages: u32) -> FileId {
+        let file = self.mm.vfs_populate(self.dir, pages);
+        while let Err(need) = self.mm.vfs_open(&self.env, file) {
+            assert!(matches!(need, Need::Read(_)), "{need:?}");
+        }
+        self.collect();
+        file
+    }
+
+    /// Sorts the effects so far.
+    pub(crate) fn collect(&mut self) {
+        let mut pending = Vec::new();
+        self.mm.effects.take_into(&mut pending);
+        for effect in pending {
+            match effect {
+                Effect::Submit(bio) => self.bios.push_back(bio),
+                other => self.effects.push(other),
+            }
+        }
+    }
+
+    /// Completes the oldest bio.
+    pub(crate) fn complete_one(&mut self) -> bool {
+        let Some(bio) = self.bios.pop_front() else { return false };
+        match bio.target {
+            BioTarget::File { file, index } if !bio.write => {
+                self.mm.end_read(&self.env, file, index, bio.pages, true);
+            }
+            _ => self.mm.end_writeback(&self.env, &bio, true),
+        }
+        self.collect();
+        true
+    }
+
+    pub(crate) fn complete_all(&mut self) {
+        while self.complete_one() {}
+    }
+
+    pub(crate) fn write(&mut self, file: FileId, index: u32) -> bool {
+        let mut hand = None;
+        loop {
+            match self.mm.write_page(&self.env, file, index, &mut hand) {
+                WriteStop::Done { dirtied } => {
+                    self.collect();
+                    return dirtied;
+                }
+                WriteStop::Wait(_) => {
+                    self.collect();
+                    assert!(self.complete_one());
+                }
+                WriteStop::Need(Need::Page(req)) => {
+                    // The slow path does not spread dirty pages.
+                    let req = AllocRequest { gfp: req.gfp.without(Gfp::WRITE), ..req };
+                    hand = self.mm.alloc_pages(&self.env, req);
+                    assert!(hand.is_some(), "memory is plentiful");
+                }
+                WriteStop::Need(need) => panic!("{need:?}"),
+            }
+        }
+    }
+
+    /// Reads a page, of which it wants `request` from here; says whether it had to wait.
+    pub(crate) fn read(&mut self, file: FileId, index: u32, request: u32, ra: &mut Readahead) -> bool {
+        let mut waited = false;
+        loop {
+            match self.mm.read_page(&self.env, file, index, request, ra, &mut None) {
+                ReadStop::Done => {
+                    self.collect();
+                    return waited;
+                }
+                ReadStop::Wait(pfn) => {
+                    self.collect();
+                    while self.mm.frames[pfn].has(Frame::LOCKED) {
+                        assert!(self.complete_one());
+                    }
+                    waited = true;
+                }
+                ReadStop::Need(need) => panic!("{need:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn page(&self, file: FileId, index: u32) -> Pfn {
+        match self.mm.pagecache_get(file, index) {
+            Slot::Page(pfn) => pfn,
+            slot => panic!("page {index} of {file:?} is {slot:?}"),
+        }
+    }
+
+    /// Evicts a clean page as reclaim does.
+    pub(crate) fn evict(&mut self, file: FileId, index: u32) {
+        let pfn = self.page(file, index);
+        self.mm.lru_del(pfn);
+        let shadow = self.mm.workingset_eviction(pfn);
+        self.mm.pagecache_remove(&self.env, pfn, Some(shadow));
+        self.mm.free_pages(&self.env, pfn, Order(0));
+    }
+
+    /// Submits everything that is dirty of a file.
+    pub(crate) fn write_back(&mut self, file: FileId) {
+        self.mm.write_dirty_pages(&self.env, file, 0, u32::MAX, false);
+        self.collect();
+    }
+
+    pub(crate) fn objects(&self, cache: &str) -> u64 {
+        self.mm.slabs.slabinfo().find(|i| i.name == cache).expect("a cache").active_objs
+    }
+
+    pub(crate) fn check(&self) {
+        let mut violations = Vec::new();
+        self.mm.validate_pagecache(&mut violations);
+        self.mm.validate_writeback(&mut violations);
+        self.mm.validate_zone(&mut violations);
+        self.mm.validate_slab(&mut violations);
+        self.mm.validate_vfs(&mut violations);
+        self.mm.validate_reclaim(&mut violations);
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+}
