@@ -14,6 +14,12 @@ macro_rules! costs {
             /// Name, default and source of each cost.
             pub const TABLE: &[(&'static str, u64, &'static str)] =
                 &[$((stringify!($field), $default, concat!($($doc,)*)),)*];
+
+            /// The costs on a machine `speed` times as fast as the reference.
+            #[must_use]
+            pub fn at_speed(&self, speed: f64) -> Costs {
+                Costs { $($field: (self.$field as f64 / speed).round() as u64,)* }
+            }
         }
     };
 }

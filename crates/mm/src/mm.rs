@@ -1,7 +1,7 @@
 //! All memory of a machine, and the calls that need more than one part of it.
 
 use rules::{Rules, Tunables};
-use units::{NodeId, Pfn, ZoneId};
+use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::Spaces;
 use crate::pagecache::PageCache;
@@ -13,7 +13,7 @@ use crate::trace::Trace;
 use crate::vfs::Vfs;
 use crate::writeback::Writeback;
 use crate::zone::{PageBlocks, Pcps, Zone};
-use crate::{Costs, Effects, Frames, MemoryLayout, Node};
+use crate::{Costs, Effects, Frames, MemoryLayout, Node, Violation};
 
 /// All memory of a machine.
 pub struct Mm {
@@ -117,5 +117,44 @@ impl Mm {
     #[inline]
     pub fn node_of(&self, pfn: Pfn) -> NodeId {
         self.zones[self.blocks.zone_of(pfn).index()].node
+    }
+
+    /// Memory given to the allocator (`MemTotal`).
+    pub fn total_pages(&self) -> Pages {
+        Pages(self.zones.iter().map(|z| z.managed).sum())
+    }
+
+    /// Memory of a node given to the allocator (`Node N MemTotal`).
+    pub fn node_pages(&self, node: NodeId) -> Pages {
+        Pages(self.zones.iter().filter(|z| z.node == node).map(|z| z.managed).sum())
+    }
+
+    /// CPUs of the machine.
+    pub fn nr_cpus(&self) -> usize {
+        self.pcps.nr_cpus()
+    }
+
+    /// Host bytes of everything that grows with the machine or with what it holds.
+    pub fn host_bytes(&self) -> usize {
+        self.frames.host_bytes()
+            + self.blocks.len() * 3
+            + self.slabs.host_bytes()
+            + self.vfs.host_bytes()
+            + self.pagecache_host_bytes()
+            + self.spaces.host_bytes()
+            + self.swap.host_bytes()
+    }
+
+    /// Checks every structure against a recount of the frames (`--verify`).
+    pub fn validate(&self) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        self.validate_zone(&mut violations);
+        self.validate_reclaim(&mut violations);
+        self.validate_slab(&mut violations);
+        self.validate_vfs(&mut violations);
+        self.validate_pagecache(&mut violations);
+        self.validate_anon(&mut violations);
+        self.validate_swap(&mut violations);
+        violations
     }
 }

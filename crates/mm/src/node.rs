@@ -82,8 +82,10 @@ pub struct Kswapd {
 pub struct Kcompactd {
     /// Largest order asked for since it last ran.
     pub max_order: Order,
-    /// Highest zone asked for since it last ran.
+    /// Lowest of the highest zones asked for since it last ran; `None` is all of the node.
     pub highest_zone: Option<ZoneKind>,
+    /// Runs, and need not be woken.
+    pub running: bool,
 }
 
 /// One NUMA node.

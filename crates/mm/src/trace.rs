@@ -123,6 +123,12 @@ impl Trace {
         }
     }
 
+    /// Whether anything was recorded.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Takes what was recorded.
     pub fn take(&mut self) -> Vec<TraceEvent> {
         std::mem::take(&mut self.pending)

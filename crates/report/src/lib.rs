@@ -1,1 +1,15 @@
-//! Output formats: tables and JSON.
+//! Output formats, one file each. Everything is returned as a `String`; nothing is printed here.
+//!
+//! Tables are plain UTF-8 without colours, laid out for terminals of 100 to 140 columns.
+
+mod json;
+mod number;
+mod study;
+mod study_table;
+mod table;
+
+pub use json::{RunReport, to_json};
+pub use number::{format_effect, format_number};
+pub use study::{Effect, ReproduceReport, Row, StudyReport, TwinEffect};
+pub use study_table::study_table;
+pub use table::{Column, comparison_table};

@@ -277,6 +277,26 @@ rule!(
         Signed,
     }
 );
+rule!(
+    /// Whether migration remembers that a page was accessed.
+    MigrateYoung {
+        /// The new page counts as not accessed: until 6.0.
+        Forgotten,
+        /// The accessed bit is carried in the migration entry: since 2e3468778dbe (6.1).
+        Kept,
+    }
+);
+rule!(
+    /// What an allocation does when compaction backed off (deferred, contended, scanners met half-way).
+    CompactionWithdrawn {
+        /// Reclaims and tries again at the same priority if some zone might suit; costly `__GFP_NORETRY` requests give
+        /// up if compaction was deferred: 4.8 to 5.3.
+        Reclaim,
+        /// Raises the priority (494330855641); costly `__GFP_NORETRY` requests also give up if compaction was skipped
+        /// (b39d0ee2632d): since 5.4.
+        RaisePriority,
+    }
+);
 
 rule!(
     /// How readahead tells a miss from a mark.
@@ -359,6 +379,10 @@ pub struct Rules {
     pub page_table_stat: PageTableStat,
     /// Badness of who uses little.
     pub oom_score: OomScore,
+    /// Accessed bits of migrated pages.
+    pub migrate_young: MigrateYoung,
+    /// Allocations after compaction backed off.
+    pub compaction_withdrawn: CompactionWithdrawn,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
     /// Dirty pages that reclaim gives to XFS.
@@ -397,6 +421,8 @@ impl Rules {
             xfs_reclaim: XfsReclaim::SkipDirty,
             page_table_stat: PageTableStat::AllButTop,
             oom_score: OomScore::Signed,
+            migrate_young: MigrateYoung::Kept,
+            compaction_withdrawn: CompactionWithdrawn::RaisePriority,
             readahead_window: ReadaheadWindow::Split,
             xfs_writepage: XfsWritepage::Never,
         }

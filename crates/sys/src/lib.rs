@@ -1,1 +1,93 @@
 //! What a workload may do, whichever world runs it.
+//!
+//! A workload is an async function generic over [`Sys`]. The twin implements `Sys` over its model, where an
+//! await may let virtual time pass; on a real kernel each call blocks and the future is ready at once. A workload
+//! must not notice which world it is in.
+
+mod error;
+mod types;
+
+use std::future::Future;
+
+use units::{Bytes, Nanos};
+
+pub use error::SysError;
+pub use types::{
+    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, SpawnOptions, SystemInfo, Thread,
+};
+
+/// Result of a call that the system may refuse.
+pub type Result<T> = std::result::Result<T, SysError>;
+
+/// The system as a thread of a workload sees it. Cloning gives another handle for the same thread.
+#[allow(async_fn_in_trait)] // Workloads are generic over one Sys; nobody needs these futures to be Send.
+pub trait Sys: Clone + 'static {
+    /// Sizes of the machine.
+    fn info(&self) -> SystemInfo;
+    /// Seed of the run, from which a workload derives its own draws: the same in both worlds.
+    fn seed(&self) -> u64;
+    /// Time since the start of the run (`CLOCK_MONOTONIC`).
+    fn clock(&self) -> Nanos;
+    /// Lets time pass.
+    async fn sleep(&self, time: Nanos);
+    /// Uses the CPU for so long.
+    async fn compute(&self, time: Nanos);
+
+    /// Starts a thread. The closure must be `Send` because the real world runs it on a thread of its own; its
+    /// future need not be.
+    fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
+    where
+        F: FnOnce(Self) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static;
+    /// Waits until a thread has ended.
+    async fn join(&self, thread: Thread);
+    /// Asks a thread to stop (`SIGINT`): its [`Sys::stopping`] turns true.
+    fn stop(&self, thread: Thread);
+    /// Whether this thread was asked to stop.
+    fn stopping(&self) -> bool;
+    /// A barrier for `parties` threads.
+    fn barrier(&self, parties: u32) -> Barrier;
+    /// Waits until all parties of the barrier have come.
+    async fn barrier_wait(&self, barrier: Barrier);
+
+    /// Maps private anonymous memory, aligned to `align` bytes.
+    async fn mmap(&self, length: Bytes, align: Bytes) -> Result<Mapping>;
+    /// Unmaps a whole mapping.
+    async fn munmap(&self, mapping: Mapping) -> Result<()>;
+    /// Advises about a whole mapping.
+    async fn madvise(&self, mapping: Mapping, advice: Advice) -> Result<()>;
+    /// Reads or writes every byte of a part of a mapping.
+    async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()>;
+    /// Accesses one byte: what a first store into a region does.
+    async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()>;
+    /// Whether the page at this offset is resident.
+    fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool;
+
+    /// Makes a directory below the test mount.
+    async fn mkdir(&self, name: &str) -> Result<Dir>;
+    /// Opens a file, creating it if the mode says so.
+    async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd>;
+    /// Closes a file.
+    async fn close(&self, fd: Fd) -> Result<()>;
+    /// Reads; at the end of the file it reads less.
+    async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes>;
+    /// Writes.
+    async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()>;
+    /// Says how the file will be read (`posix_fadvise`).
+    async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()>;
+    /// Writes a file's dirty data and waits for it.
+    async fn fsync(&self, fd: Fd) -> Result<()>;
+    /// Cuts or extends a file.
+    async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()>;
+    /// Removes a file.
+    async fn unlink(&self, name: FileName) -> Result<()>;
+    /// Writes all dirty data and waits for it.
+    async fn sync(&self) -> Result<()>;
+
+    /// Records one sample of a metric.
+    fn sample(&self, metric: &'static str, value: f64);
+    /// The workload cannot go on; the run fails with this error.
+    fn fail(&self, error: SysError);
+    /// Says which part of the workload begins; it stands in the run's log and in its time series.
+    fn phase(&self, name: &str);
+}

@@ -1,1 +1,20 @@
 //! Joins the simulation and the mechanisms into a machine that runs workloads.
+//!
+//! The only crate that knows both virtual time and memory: `mm` says what happens, `sim` when, and the tasks here
+//! (kswapd, kcompactd, flushers, the slow path of an allocation) are where the kernel sleeps.
+
+mod boot;
+mod devices;
+mod log;
+mod reason;
+mod run;
+mod snapshot;
+mod sys;
+mod task;
+mod world;
+
+pub use log::{RunLog, Traced};
+pub use mm::trace::{TraceEvent, TraceFilter};
+pub use reason::SleepReason;
+pub use run::{Progress, RunError, RunOutcome, RunSpec, run};
+pub use sys::SysTwin;

@@ -1,1 +1,12 @@
-//! Workload programs, written once against Sys.
+//! Workload programs, written once against [`Sys`](sys::Sys).
+//!
+//! One file a program. A program states its parameters as data ([`WorkloadSpec`]), so that the command line can
+//! list and check them, and is added to the one registry in `registry.rs`.
+
+mod fio;
+mod param;
+mod registry;
+mod thpfioscale;
+
+pub use param::{Param, ParamError, Params};
+pub use registry::{WORKLOADS, Workload, WorkloadSpec};

@@ -15,6 +15,10 @@ mod oom;
 mod pgtable;
 mod split;
 mod swapin;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod validate;
 mod vma;
 mod zap;
@@ -58,6 +62,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// Whether the OOM killer chose it.
+    pub fn is_oom_victim(&self) -> bool {
+        self.oom_victim
+    }
+
     /// Areas in the order of their start.
     pub fn vmas(&self) -> &[Vma] {
         &self.vmas
@@ -121,6 +130,8 @@ impl std::ops::IndexMut<SpaceId> for Spaces {
 pub(crate) struct Tally {
     faults: u64,
     rss: i64,
+    /// Pageblock of the last page: its neighbours are on the same node.
+    block: u32,
     node: units::NodeId,
     mapped: i64,
 }
@@ -129,10 +140,10 @@ impl Tally {
     /// Base pages that became (or ceased to be) mapped on a node.
     #[inline]
     fn map(&mut self, mm: &mut Mm, pfn: Pfn, pages: i64) {
-        let node = mm.node_of(pfn);
-        if node != self.node {
+        if pfn.0 >> REGION_SHIFT != self.block || self.mapped == 0 {
+            let node = mm.node_of(pfn);
             mm.stat.node_add(self.node, NodeStat::AnonMapped, self.mapped);
-            (self.node, self.mapped) = (node, 0);
+            (self.block, self.node, self.mapped) = (pfn.0 >> REGION_SHIFT, node, 0);
         }
         self.mapped += pages;
         self.rss += pages;

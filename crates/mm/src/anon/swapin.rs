@@ -44,7 +44,7 @@ impl Mm {
         }
         if touch.window.is_none() {
             if let Some(pfn) = self.swap.cached(entry) {
-                return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
+                return self.map_from_cache(touch, leaf, (entry, pfn), tally);
             }
             let (next, last) = self.swap_readahead_window(entry);
             touch.window = Some(Window { wanted: entry, next, last });
@@ -58,7 +58,7 @@ impl Mm {
         }
         touch.window = None;
         let pfn = self.swap.cached(entry).expect("the window holds the wanted slot");
-        self.map_from_cache(env, touch, leaf, (entry, pfn), tally)
+        self.map_from_cache(touch, leaf, (entry, pfn), tally)
     }
 
     /// Reads every slot of the window that holds a page and is not cached; `None` when the window is done.
@@ -105,7 +105,6 @@ impl Mm {
     /// Maps a page of the swap cache at `touch.vpn`, or waits for it.
     fn map_from_cache(
         &mut self,
-        env: &Env,
         touch: &mut Touch,
         leaf: u32,
         (entry, pfn): (SwapEntry, Pfn),

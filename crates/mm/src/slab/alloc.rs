@@ -31,11 +31,13 @@ impl Cache {
             return None;
         }
         slab.inuse += 1;
-        let first = number as usize * self.words;
-        let free = &mut self.free[first..first + self.words];
-        let word = free.iter().position(|w| *w != 0)?;
-        let slot = word as u32 * 64 + free[word].trailing_zeros();
-        free[word] &= free[word] - 1;
+        let slot = if self.words == 1 {
+            take_lowest(&mut self.free[number as usize])
+        } else {
+            let free = &mut self.free[number as usize * self.words..][..self.words];
+            let word = free.iter().position(|w| *w != 0)?;
+            word as u32 * 64 + take_lowest(&mut free[word])
+        };
         Some(Obj(number << self.shift | slot))
     }
 
@@ -193,6 +195,15 @@ impl Mm {
         (frame.owner, frame.index) = (u32::from(cache.0), number);
         self.stat.node_add(node, stat, i64::from(order.pages()));
     }
+}
+
+/// Clears the lowest set bit, and says which.
+#[inline]
+fn take_lowest(word: &mut u64) -> u32 {
+    debug_assert!(*word != 0);
+    let bit = word.trailing_zeros();
+    *word &= *word - 1;
+    bit
 }
 
 /// The flags of the attempt for more than the least order.

@@ -51,6 +51,7 @@ pub(crate) fn assert_valid(mm: &Mm) {
     mm.validate_slab(&mut violations);
     mm.validate_vfs(&mut violations);
     mm.validate_zone(&mut violations);
+    mm.validate_pagecache(&mut violations);
     assert!(violations.is_empty(), "{violations:?}");
 }
 

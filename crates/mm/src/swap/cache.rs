@@ -21,6 +21,11 @@ impl Mm {
         self.swap.free_pages()
     }
 
+    /// Slots of all swap devices, free or not, in pages.
+    pub fn swap_total_pages(&self) -> u64 {
+        self.swap.total_pages()
+    }
+
     /// The slot of a page in the swap cache.
     pub fn swap_entry_of(&self, pfn: Pfn) -> Option<SwapEntry> {
         self.frames[pfn].has(Frame::SWAPCACHE).then(|| self.swap_entry(pfn))

@@ -226,7 +226,7 @@ impl SwapDevice {
                 && *place / CLUSTER == cluster
             {
                 let following = offset + 1;
-                current[cpu] = (following % CLUSTER != 0).then_some(following);
+                current[cpu] = (!following.is_multiple_of(CLUSTER)).then_some(following);
             }
         }
     }

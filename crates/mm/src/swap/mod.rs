@@ -13,6 +13,8 @@ mod cache;
 mod device;
 mod io;
 mod readahead;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use device::{SwapDevice, SwapSpec};

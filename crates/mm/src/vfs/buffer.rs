@@ -197,6 +197,7 @@ impl Mm {
         let mut freed = 0;
         for _ in 0..nr.min(u64::from(self.vfs.buffer_lru[node.index()].len()) * 3) {
             let Some(number) = self.vfs.buffer_lru[node.index()].front() else { break };
+            self.charge(self.costs.shrink_object);
             let Buffer { fs, of, references, .. } = self.vfs.buffers[number as usize];
             if references > 0 || self.vfs.is_logged(fs, of) {
                 self.vfs.buffers[number as usize].references = references.saturating_sub(1);

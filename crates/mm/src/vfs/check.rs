@@ -1,8 +1,8 @@
 //! Whole-structure check of files, dentries, inodes and buffers.
 
-use units::{NodeId, Order};
+use units::{FileId, NodeId, Order};
 
-use super::{FileRec, NONE};
+use super::FileRec;
 use crate::slab::CacheId;
 use crate::{Kind, Mm, Violation};
 
@@ -55,12 +55,9 @@ impl Mm {
         if !rec.inode.is_some() && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some()) {
             wrong("parts of an inode without it");
         }
-        let forgotten = live && rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU | FileRec::ROOT);
-        if forgotten && !self.dentry_in_use(units::FileId(n as u32)) && rec.size != NONE {
-            let dir = rec.has(FileRec::DIR);
-            if !dir {
-                wrong("an unused dentry is on no list");
-            }
+        let listed = rec.has(FileRec::DENTRY_LRU);
+        if rec.dentry.is_some() && !listed && !self.dentry_in_use(FileId(n as u32)) {
+            wrong("an unused dentry is on no list");
         }
     }
 

@@ -23,8 +23,19 @@ impl Mm {
         if rec.dentry.is_some() || rec.has(FileRec::ROOT) {
             return Ok(());
         }
-        self.lookup(env, self.vfs.dirs[rec.parent.0 as usize].file)?;
-        self.get_dir_block(env, rec.parent, rec.dirent)?;
+        let directory = self.vfs.dirs[rec.parent.0 as usize].file;
+        self.lookup(env, directory)?;
+        let found = self.lookup_in_dir(env, file);
+        if found.is_err() {
+            self.put_unused(env, directory);
+        }
+        found
+    }
+
+    /// The same once its directory is in memory.
+    fn lookup_in_dir(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let FileRec { parent, dirent, .. } = *self.vfs.rec(file);
+        self.get_dir_block(env, parent, dirent)?;
         // The dentry comes first, as in the kernel; nothing is kept if the inode is missing.
         let dentry = self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)?;
         if let Err(need) = self.get_inode(env, file) {
@@ -33,6 +44,14 @@ impl Mm {
         }
         self.attach_dentry(file, dentry);
         Ok(())
+    }
+
+    /// A dentry was looked up and is not used after all.
+    pub(super) fn put_unused(&mut self, env: &Env, file: FileId) {
+        let rec = self.vfs.rec(file);
+        if rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU) && !self.dentry_in_use(file) {
+            self.dput(env, file);
+        }
     }
 
     /// Reads the block of a directory in which a name is, or will be.

@@ -8,7 +8,7 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster does not wait; shadow entries do not keep an inode off the LRU. The log
+//! cluster; a reclaimer that writes a cluster does not wait. The log
 //! item and its vector (one extent: 40 + 56 + 176 + 64 B, kmalloc-512) are allocated at creation, the extent records
 //! (kmalloc-16) with the inode.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
@@ -90,9 +90,17 @@ impl Mm {
         self.vfs.rec_mut(file).flags &= !FileRec::RECLAIMABLE;
     }
 
-    /// Whether the page cache lets the inode be shrunk.
+    /// Whether the page cache lets the inode be shrunk: no page, and no shadow but one in the root of its tree.
     fn mapping_shrinkable(&self, file: FileId) -> bool {
-        self.rules.inode_reclaim != InodeReclaim::NotOnLru || self.nr_cached(file) == 0
+        if self.rules.inode_reclaim != InodeReclaim::NotOnLru {
+            return true;
+        }
+        let trees = &self.pagecache.trees;
+        let empty = match trees.next_entry(file.0, 0) {
+            None => true,
+            Some((index, _)) => index == 0 && trees.next_entry(file.0, 1).is_none(),
+        };
+        empty && self.nr_cached(file) == 0
     }
 
     /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced.
@@ -114,8 +122,8 @@ impl Mm {
         self.vfs.inode_lru[node.index()].push_back(&mut self.vfs.files, file.0);
     }
 
-    /// The last page of the file left the page cache: where inodes with pages are not on the LRU, it may go there now
-    /// (`inode_add_lru()` from the page cache, since 5.16).
+    /// The last page or shadow of the file left the page cache: where inodes with either are not on the LRU, it may go
+    /// there now (`inode_add_lru()` from mm/filemap.c, mm/truncate.c and mm/workingset.c, since 5.16).
     pub(crate) fn inode_pages_gone(&mut self, file: FileId) {
         if self.rules.inode_reclaim == InodeReclaim::NotOnLru {
             self.add_to_inode_lru(file, false);

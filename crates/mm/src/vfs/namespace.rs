@@ -119,6 +119,14 @@ impl Mm {
 
     /// Makes a file or directory, without a user yet.
     fn create_inode(&mut self, env: &Env, dir: DirId) -> Result<FileId, Need> {
+        let created = self.try_create(env, dir);
+        if created.is_err() {
+            self.put_unused(env, self.vfs.dirs[dir.0 as usize].file);
+        }
+        created
+    }
+
+    fn try_create(&mut self, env: &Env, dir: DirId) -> Result<FileId, Need> {
         let place = self.prepare_create(env, dir)?;
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let spec = self.vfs.fs_mut(fs).spec;
@@ -182,12 +190,25 @@ impl Mm {
 
     /// Opens a file.
     pub fn vfs_open(&mut self, env: &Env, file: FileId) -> Result<Handle, Need> {
-        self.lookup(env, file)?;
         let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
+        if let Err(need) = self.lookup(env, file) {
+            self.slab_free(env, CacheId::FILP, filp);
+            return Err(need);
+        }
         let rec = self.vfs.rec_mut(file);
         rec.opens = rec.opens.checked_add(1).expect("at most 65535 opens of a file");
         self.charge(self.costs.open_file);
         Ok(Handle { file, filp })
+    }
+
+    /// Looks a file up without opening it (`stat`).
+    pub fn vfs_stat(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        self.lookup(env, file)?;
+        self.charge(self.costs.open_file);
+        if !self.vfs.rec(file).has(FileRec::ROOT) && !self.dentry_in_use(file) {
+            self.dput(env, file);
+        }
+        Ok(())
     }
 
     /// Closes a file; the last close gives preallocated blocks back and lets the dentry go to its LRU.
@@ -213,7 +234,10 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
-        self.get_dir_block(env, rec.parent, rec.dirent)?;
+        if let Err(need) = self.get_dir_block(env, rec.parent, rec.dirent) {
+            self.put_unused(env, file);
+            return Err(need);
+        }
         self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
         self.log_dir_change(rec.parent, rec.dirent);
         self.charge(self.costs.unlink_file);

@@ -1,14 +1,14 @@
-//! Files on small machines. The page cache is not concerned: no file has pages in it.
+//! Files on small machines.
 
 use proptest::prelude::*;
 use rules::{InodeReclaim, Rules, XfsReclaim};
-use units::{Bytes, FileId, Gfp, NodeId};
+use units::{Bytes, FileId, Gfp, NodeId, Order};
 
 use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, ShrinkerId};
 use crate::slab::tests::{assert_valid, exhaust, machine, on, rules_4_20};
-use crate::stat::NodeStat;
+use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
-use crate::{Effect, Env, Mm};
+use crate::{AllocRequest, Effect, Env, Mm, TaskFlags};
 
 const NODE: NodeId = NodeId(0);
 
@@ -121,6 +121,19 @@ fn the_dentry_lru_is_in_order_of_the_last_first_close() {
 }
 
 #[test]
+fn a_stat_refers_to_the_dentry_without_opening_it() {
+    let (mut mm, _, dir) = xfs(old_rules());
+    let files: Vec<FileId> = (0..2).map(|_| make(&mut mm, dir)).collect();
+    mm.vfs_stat(&on(0), files[0]).expect("it is in memory");
+    assert_eq!(drawn(&mm, &files), "a*b");
+    let open = mm.vfs_open(&on(0), files[1]).expect("it is in memory");
+    mm.vfs_stat(&on(0), files[1]).expect("it is in memory");
+    assert_eq!(drawn(&mm, &files), "a*b", "one in use is not marked");
+    mm.vfs_close(&on(0), open);
+    assert_eq!(drawn(&mm, &files), "a*b*");
+}
+
+#[test]
 fn an_evicted_file_is_read_again_from_its_cluster() {
     let (mut mm, fs, dir) = xfs(old_rules());
     let files: Vec<FileId> = (0..40).map(|_| make(&mut mm, dir)).collect();
@@ -210,6 +223,86 @@ fn a_referenced_inode_gets_another_round() {
     assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
     assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
     mm.vfs_close(&on(0), keep);
+    assert_valid(&mm);
+}
+
+/// Caches so many clean pages of a file.
+fn cache_pages(mm: &mut Mm, file: FileId, pages: u32) {
+    mm.set_inode_size_pages(file, pages);
+    let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NODE };
+    for index in 0..pages {
+        let pfn = mm.alloc_pages(&on(0), request).expect("memory is plentiful");
+        mm.pagecache_insert(&on(0), pfn, file, index).expect("memory is plentiful");
+    }
+}
+
+/// A file with so many clean pages whose dentry is gone; a file that keeps the directory.
+fn forgotten(rule: InodeReclaim, pages: u32) -> (Mm, FileId) {
+    let (mut mm, _, dir) = xfs(Rules { inode_reclaim: rule, ..old_rules() });
+    create(&mut mm, dir);
+    let file = make(&mut mm, dir);
+    cache_pages(&mut mm, file, pages);
+    mm.prune_dentries(&on(0), NODE, 10);
+    (mm, file)
+}
+
+fn stolen(mm: &Mm) -> [u64; 2] {
+    [VmEvent::Pginodesteal, VmEvent::KswapdInodesteal].map(|e| mm.stat.event(e))
+}
+
+#[test]
+fn inodes_with_pages_lose_them_first() {
+    let (mut mm, file) = forgotten(InodeReclaim::InvalidatePages, 70);
+    // First visit: the pages go, and the reference that is dropped then marks the inode. Second: another round.
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.nr_cached(file)), (0, 0));
+    assert_eq!(stolen(&mm), [70, 0]);
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
+    assert_valid(&mm);
+    let (mut mm, _) = forgotten(InodeReclaim::InvalidatePages, 5);
+    let kswapd = Env { task: TaskFlags { kswapd: true, ..TaskFlags::default() }, ..on(0) };
+    mm.prune_inodes(&kswapd, NODE, 1);
+    assert_eq!(stolen(&mm), [0, 5]);
+}
+
+#[test]
+fn inodes_with_more_than_one_page_are_skipped() {
+    let (mut mm, file) = forgotten(InodeReclaim::SkipWithPages, 2);
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 50), mm.nr_cached(file)), (0, 2));
+    assert_eq!((mm.vfs.unused_inodes(), stolen(&mm)), (1, [0, 0]));
+    // One page is the boundary: it is dropped, and the inode goes two visits later.
+    let (mut mm, file) = forgotten(InodeReclaim::SkipWithPages, 1);
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 3), mm.nr_cached(file)), (1, 0));
+    assert_eq!((mm.vfs.reclaimable_inodes(), stolen(&mm)), (1, [1, 0]));
+    assert_valid(&mm);
+}
+
+#[test]
+fn inodes_with_pages_are_not_on_the_lru() {
+    let (mut mm, file) = forgotten(InodeReclaim::NotOnLru, 3);
+    assert_eq!(mm.vfs.unused_inodes(), 0);
+    assert_eq!(mm.invalidate_clean_pages(&on(0), file), 3);
+    mm.inode_pages_gone(file);
+    assert_eq!(mm.vfs.unused_inodes(), 1);
+    // Pages again while it is on the list: it leaves the list and stays in memory.
+    cache_pages(&mut mm, file, 2);
+    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.unused_inodes()), (1, 0));
+    assert_eq!((mm.vfs.reclaimable_inodes(), mm.nr_cached(file)), (0, 2));
+    assert_valid(&mm);
+}
+
+#[test]
+fn the_pages_of_an_unlinked_file_go_with_it() {
+    let (mut mm, _, dir) = xfs(old_rules());
+    let file = make(&mut mm, dir);
+    let free = mm.stat.zone_sum(crate::stat::ZoneStat::FreePages);
+    cache_pages(&mut mm, file, 500);
+    mm.vfs_unlink(&on(0), file).expect("everything is in memory");
+    mm.drain_pcp_all();
+    assert_eq!((mm.nr_cached(file), mm.stat.node_sum(NodeStat::FilePages)), (0, 0));
+    // Tree nodes came and went; a page of them is kept by the cache, as may be pages on per-CPU lists before.
+    let after = mm.stat.zone_sum(crate::stat::ZoneStat::FreePages);
+    assert!(after + 16 >= free, "{free} pages were free, {after} are");
     assert_valid(&mm);
 }
 
@@ -368,7 +461,7 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     asked += 1;
                     // The slow path: reclaim frees something, and the request is served.
                     for pfn in held.drain(held.len() - 16..) {
-                        mm.free_pages(&on(0), pfn, units::Order(0));
+                        mm.free_pages(&on(0), pfn, Order(0));
                     }
                     mm.drain_pcp_all();
                     let (cache, missing) = match need {
@@ -416,6 +509,11 @@ proptest! {
                 }
                 3 if !files.is_empty() => {
                     let file = files[at(files.len())];
+                    if pick % 3 == 0 {
+                        // May lack a read; whoever gives up then leaves nothing behind.
+                        drop(mm.vfs_stat(&on(0), file));
+                        continue;
+                    }
                     open.push(with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file)).0);
                 }
                 4 | 5 if !open.is_empty() => {

@@ -68,18 +68,6 @@ impl Mm {
         self.effects.push(Effect::WakeKswapd(id));
     }
 
-    /// Asks the kcompactd of a node to make blocks of an order (`wakeup_kcompactd()`).
-    pub fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneKind) {
-        if order.0 == 0 {
-            return;
-        }
-        let kcompactd = &mut self.nodes[node.index()].kcompactd;
-        kcompactd.max_order = kcompactd.max_order.max(order);
-        kcompactd.highest_zone = kcompactd.highest_zone.max(Some(highest));
-        self.trace.emit(TraceEvent::WakeupKcompactd { node, order });
-        self.effects.push(Effect::WakeKcompactd(node, order));
-    }
-
     /// Wakes the kswapd of every node that a request could be served from (`wake_all_kswapds()`).
     pub fn wake_all_kswapds(&mut self, req: AllocRequest) {
         let highest = gfp_zone(req.gfp);

@@ -50,11 +50,45 @@ pub fn gfp_zone(gfp: Gfp) -> ZoneKind {
     }
 }
 
+/// What the zone and mobility modifiers of a request come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GfpClass {
+    /// Highest kind of zone.
+    pub(crate) highest: ZoneKind,
+    /// Migratetype; Unmovable if grouping is off.
+    pub(crate) migratetype: MigrateType,
+}
+
+/// All modifiers that decide about zone and mobility.
+const CLASS_MASK: u32 = Gfp::DMA.0 | Gfp::DMA32.0 | Gfp::HIGHMEM.0 | Gfp::MOVABLE.0 | Gfp::RECLAIMABLE.0;
+/// Values that they can take together.
+const CLASSES: usize = CLASS_MASK as usize + 1;
+const _: () = assert!(CLASSES == 32, "the modifiers are the lowest five bits, so that they index a table");
+
+/// The class of every combination of modifiers.
+#[derive(Clone, Debug)]
+pub(crate) struct GfpClasses([GfpClass; CLASSES]);
+
+impl GfpClasses {
+    pub(crate) fn new(grouping_disabled: bool) -> GfpClasses {
+        GfpClasses(std::array::from_fn(|bits| {
+            let gfp = Gfp(bits as u32);
+            let migratetype = if grouping_disabled { MigrateType::Unmovable } else { MigrateType::of(gfp) };
+            GfpClass { highest: gfp_zone(gfp), migratetype }
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, gfp: Gfp) -> GfpClass {
+        self.0[(gfp.0 & CLASS_MASK) as usize]
+    }
+}
+
 impl Mm {
     /// Migratetype that a request is for; Unmovable for all if grouping is off (`gfp_migratetype()`).
     #[inline]
     pub fn gfp_migratetype(&self, gfp: Gfp) -> MigrateType {
-        if self.blocks.grouping_disabled() { MigrateType::Unmovable } else { MigrateType::of(gfp) }
+        self.blocks.class_of(gfp).migratetype
     }
 
     /// Flags of the slow path (`gfp_to_alloc_flags()`), before [`Mm::reserve_alloc_flags`].

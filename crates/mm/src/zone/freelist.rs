@@ -48,22 +48,24 @@ impl Mm {
     /// block. Nothing changes if not.
     #[inline]
     fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
-        let (highest, order) = (gfp_zone(req.gfp), req.order);
-        let id = self.nodes[req.node.index()].preferred[highest as usize]?;
-        let zone = &mut self.zones[id.index()];
+        let (class, order) = (self.blocks.class_of(req.gfp), req.order);
+        let id = self.nodes[req.node.index()].preferred[class.highest as usize]?;
+        let zone = &self.zones[id.index()];
         let tuned = self.rules.pcp_lists == PcpLists::AutoTuned && !zone.below_high;
         let mark = if tuned { zone.watermarks.high } else { zone.watermarks.low };
-        let level = mark + zone.boost + zone.lowmem_reserve[highest as usize] + u64::from(order.pages() - 1);
-        let simple = zone.highatomic_reserved == 0 && !req.gfp.contains(Gfp::WRITE);
-        if zone.free_pages <= level || !simple || order.0 > 0 && !zone.has_block(order, false) {
+        let level = mark + zone.boost + zone.lowmem_reserve[class.highest as usize] + u64::from(order.pages() - 1);
+        let no_block = order.0 > 0 && !zone.has_block(order, false);
+        if zone.free_pages <= level || zone.highatomic_reserved != 0 || no_block {
             return None;
         }
         let (kind, node) = (zone.kind, zone.node);
-        let wanted = self.gfp_migratetype(req.gfp);
+        if req.gfp.contains(Gfp::WRITE) && !self.node_dirty_ok(node) {
+            return None;
+        }
         let pfn = if pcp::allows(self.rules.pcp_lists, order) {
-            self.pop_pcp(env.cpu, id, order, wanted)?
+            self.pop_pcp(env.cpu, id, order, class.migratetype)?
         } else {
-            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, wanted)?;
+            let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, class.migratetype)?;
             self.account_free(id, -i64::from(order.pages()));
             self.charge(self.costs.alloc_buddy);
             pfn
@@ -99,10 +101,10 @@ impl Mm {
     #[inline]
     fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
         // The first zone serves nearly always.
-        if !walk.spread_dirty || self.node_dirty_ok(env, self.zones[walk.preferred.index()].node) {
-            if let Some(pfn) = self.try_zone(env, walk, walk.preferred, flags) {
-                return Some(pfn);
-            }
+        let clean = !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node);
+        let served = if clean { self.try_zone(env, walk, walk.preferred, flags) } else { None };
+        if served.is_some() {
+            return served;
         }
         self.walk_further(env, walk, flags)
     }
@@ -124,7 +126,7 @@ impl Mm {
                 if walk.req.gfp.contains(Gfp::THISNODE) && node != walk.req.node {
                     break;
                 }
-                if walk.spread_dirty && !self.node_dirty_ok(env, node) {
+                if walk.spread_dirty && !self.node_dirty_ok(node) {
                     continue;
                 }
                 // Locality is worth more than an unfragmented pageblock.
@@ -271,7 +273,7 @@ impl Mm {
     }
 
     /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).
-    pub(crate) fn node_dirty_ok(&self, _env: &Env, node: NodeId) -> bool {
+    pub(crate) fn node_dirty_ok(&self, node: NodeId) -> bool {
         let dirty = self.stat.node(node, NodeStat::FileDirty) + self.stat.node(node, NodeStat::Writeback);
         dirty <= self.node_dirty_limit(node)
     }

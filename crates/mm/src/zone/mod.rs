@@ -24,7 +24,7 @@ pub use balance::MAX_RECLAIM_RETRIES;
 pub use flags::gfp_zone;
 pub use pageblock::PageBlocks;
 pub use pcp::Pcps;
-pub use slowpath::{CompactOutcome, CompactPriority, CompactRetries, ReclaimRetry, compact_gap};
+pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
 
 use units::{NodeId, Order, Pfn, ZoneId};
 

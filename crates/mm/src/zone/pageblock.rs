@@ -6,9 +6,11 @@
 //! Abstracted: two zones never share a pageblock (asserted); the kernel tolerates that and then moves nothing.
 //! Omitted: MIGRATE_CMA.
 
-use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use units::{Gfp, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use crate::{MemoryLayout, MigrateType};
+
+use super::flags::{GfpClass, GfpClasses};
 
 /// What a free looks up: two bytes a pageblock.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,7 @@ pub struct PageBlocks {
     blocks: Vec<Block>,
     skip: Vec<bool>,
     grouping_disabled: bool,
+    classes: GfpClasses,
 }
 
 impl PageBlocks {
@@ -41,7 +44,8 @@ impl PageBlocks {
             }
         }
         let grouping_disabled = layout.managed().0 < u64::from(PAGEBLOCK_PAGES) * MigrateType::COUNT as u64;
-        PageBlocks { blocks, skip: vec![false; count], grouping_disabled }
+        let classes = GfpClasses::new(grouping_disabled);
+        PageBlocks { blocks, skip: vec![false; count], grouping_disabled, classes }
     }
 
     /// Number of pageblocks from pfn 0 on.
@@ -57,6 +61,12 @@ impl PageBlocks {
     /// Whether the machine is too small for mobility grouping (`page_group_by_mobility_disabled`).
     pub fn grouping_disabled(&self) -> bool {
         self.grouping_disabled
+    }
+
+    /// Highest zone and migratetype of a request.
+    #[inline]
+    pub(crate) fn class_of(&self, gfp: Gfp) -> GfpClass {
+        self.classes.of(gfp)
     }
 
     /// Zone of a frame; a number that no zone has if it lies between zones.

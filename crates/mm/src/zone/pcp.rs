@@ -27,69 +27,79 @@ const BATCH_SCALE_MAX: u8 = 5;
 /// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
 const HIGH_FRACTION: u64 = 8;
 
-/// A double-ended ring of frame numbers; a list in the kernel.
+/// A double-ended ring of frame numbers; a list in the kernel. Head and tail run freely and are masked on use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcpList {
     ring: Vec<Pfn>,
     head: u32,
-    len: u32,
+    tail: u32,
 }
 
 impl PcpList {
     #[inline]
-    fn mask(&self) -> u32 {
-        (self.ring.len() as u32).wrapping_sub(1)
+    fn at(&self, position: u32) -> usize {
+        position as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Makes room for `more` blocks.
+    #[inline]
+    fn reserve(&mut self, more: u32) {
+        if (self.len() + more) as usize > self.ring.len() {
+            self.grow(more);
+        }
     }
 
     #[cold]
-    fn grow(&mut self) {
-        let old = self.mask();
-        let pfns: Vec<Pfn> = (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & old) as usize]).collect();
-        self.ring = vec![Pfn::NONE; (self.ring.len() * 2).max(128)];
+    fn grow(&mut self, more: u32) {
+        let pfns: Vec<Pfn> = self.iter().collect();
+        let size = (pfns.len() + more as usize).next_power_of_two().max(128);
+        self.ring = vec![Pfn::NONE; size];
         self.ring[..pfns.len()].copy_from_slice(&pfns);
-        self.head = 0;
+        (self.head, self.tail) = (0, pfns.len() as u32);
     }
 
     #[inline]
     fn push_front(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        self.head = self.head.wrapping_sub(1) & self.mask();
-        self.ring[self.head as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        self.head = self.head.wrapping_sub(1);
+        let at = self.at(self.head);
+        self.ring[at] = pfn;
     }
 
+    #[inline]
     fn push_back(&mut self, pfn: Pfn) {
-        if self.len as usize == self.ring.len() {
-            self.grow();
-        }
-        let at = self.head.wrapping_add(self.len) & self.mask();
-        self.ring[at as usize] = pfn;
-        self.len += 1;
+        self.reserve(1);
+        let at = self.at(self.tail);
+        self.ring[at] = pfn;
+        self.tail = self.tail.wrapping_add(1);
     }
 
     #[inline]
     fn pop_front(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        let pfn = self.ring[self.head as usize];
-        self.head = self.head.wrapping_add(1) & self.mask();
-        self.len -= 1;
+        let pfn = self.ring[self.at(self.head)];
+        self.head = self.head.wrapping_add(1);
         Some(pfn)
     }
 
+    #[inline]
     fn pop_back(&mut self) -> Option<Pfn> {
-        if self.len == 0 {
+        if self.head == self.tail {
             return None;
         }
-        self.len -= 1;
-        Some(self.ring[(self.head.wrapping_add(self.len) & self.mask()) as usize])
+        self.tail = self.tail.wrapping_sub(1);
+        Some(self.ring[self.at(self.tail)])
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
-        (0..self.len).map(|n| self.ring[(self.head.wrapping_add(n) & self.mask()) as usize])
+        (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
     }
 }
 
@@ -99,8 +109,10 @@ pub(crate) struct Pcp {
     pub(crate) lists: [PcpList; PCP_LISTS],
     /// Pages on all lists.
     pub(crate) count: u32,
-    /// Pages at which some go back; tuned between the zone's limits.
+    /// Pages at which some go back; tuned between the limits.
     high: u32,
+    /// The zone's limits.
+    limits: PcpLimits,
     /// log2 of the factor on the next refill.
     alloc_factor: u8,
     /// Pages freed in a row, halved by an allocation.
@@ -208,6 +220,10 @@ impl Mm {
                     high_max: share(zone.managed / HIGH_FRACTION),
                 },
             };
+            let first = zone.id.index() * self.pcps.cpu_nodes.len();
+            for pcp in &mut self.pcps.sets[first..first + self.pcps.cpu_nodes.len()] {
+                pcp.limits = zone.pcp_limits;
+            }
         }
     }
 
@@ -254,6 +270,7 @@ impl Mm {
                 },
             };
             let list = &mut self.pcps.of(cpu, zone).lists[list_index(order, migratetype)];
+            list.reserve(count);
             for n in 0..count {
                 let pfn = first.offset(n << order.0);
                 self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
@@ -270,18 +287,18 @@ impl Mm {
     /// Blocks to refill with (`nr_pcp_alloc()`).
     fn refill_size(&mut self, cpu: CpuId, zone: ZoneId, order: Order) -> u32 {
         let rule = self.rules.pcp_lists;
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
+        let below_high = self.zones[zone.index()].below_high;
+        let pcp = self.pcps.of(cpu, zone);
+        let limits = pcp.limits;
         if rule == PcpLists::OrderZero {
             return limits.batch;
         }
-        let pcp = self.pcps.of(cpu, zone);
         pcp.high = pcp.high.clamp(limits.high_min, limits.high_max);
         if pcp.high < limits.batch {
             return 1;
         }
         let mut batch = if order.0 > 0 { limits.batch } else { limits.batch << pcp.alloc_factor };
-        if limits.high_min != limits.high_max && !zone_state.below_high {
+        if limits.high_min != limits.high_max && !below_high {
             pcp.high = (pcp.high + batch).min(limits.high_max);
         }
         if order.0 == 0 {
@@ -302,37 +319,39 @@ impl Mm {
         let listed = if (block as usize) < MigrateType::PCP_COUNT { block } else { MigrateType::Movable };
         self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
-        let limits = self.zones[zone.index()].pcp_limits;
         let pcp = self.pcps.of(cpu, zone);
         pcp.lists[index].push_front(pfn);
         pcp.count += order.pages();
         if self.rules.pcp_lists == PcpLists::OrderZero {
-            if pcp.count >= limits.high_min {
-                self.free_pcppages_bulk(cpu, zone, limits.batch);
+            if pcp.count >= pcp.limits.high_min {
+                let batch = pcp.limits.batch;
+                self.free_pcppages_bulk(cpu, zone, batch);
             }
-        } else {
-            self.trim_pcp(cpu, zone, order, index);
+            return;
+        }
+        pcp.alloc_factor >>= 1;
+        let costly_free = order.0 > 0 && order <= Order::COSTLY;
+        let previous = std::mem::replace(&mut pcp.previous_free_high_order, costly_free);
+        let free_high = costly_free && previous && pcp.free_count >= pcp.limits.batch;
+        if pcp.free_count < pcp.limits.batch << BATCH_SCALE_MAX {
+            pcp.free_count += order.pages();
+        }
+        let state = &self.zones[zone.index()];
+        if pcp.count >= pcp.high || free_high || state.reclaim_active || state.below_high {
+            self.trim_pcp(cpu, zone, free_high, index);
         }
     }
 
-    /// What a free triggers since 5.13 (`nr_pcp_high()`, `nr_pcp_free()`).
-    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, index: usize) {
-        let zone_state = &self.zones[zone.index()];
-        let limits = zone_state.pcp_limits;
-        let (below_high, reclaim_active) = (zone_state.below_high, zone_state.reclaim_active);
+    /// What a free triggers since 5.13 once there are many pages, or few in the zone (`nr_pcp_high()`, `nr_pcp_free()`).
+    fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, free_high: bool, index: usize) {
+        let state = &self.zones[zone.index()];
+        let (below_high, reclaim_active) = (state.below_high, state.reclaim_active);
         let pcp = self.pcps.of(cpu, zone);
-        pcp.alloc_factor >>= 1;
-        let costly_free = order.0 > 0 && order <= Order::COSTLY;
-        let free_high = costly_free && pcp.free_count >= limits.batch && pcp.previous_free_high_order;
-        pcp.previous_free_high_order = costly_free;
-        if pcp.free_count < limits.batch << BATCH_SCALE_MAX {
-            pcp.free_count += order.pages();
-        }
-        let high = pcp.tuned_high(limits, free_high, reclaim_active, below_high);
+        let high = pcp.tuned_high(free_high, reclaim_active, below_high);
         if pcp.count < high {
             return;
         }
-        let count = pcp.pages_to_free(limits, high, free_high);
+        let count = pcp.pages_to_free(high, free_high);
         self.free_pcp_from(cpu, zone, count, index);
         if below_high && self.high_watermark_met(zone) {
             self.zones[zone.index()].below_high = false;
@@ -354,7 +373,7 @@ impl Mm {
             loop {
                 in_turn += 1;
                 index = (index + 1) % MigrateType::PCP_COUNT;
-                if pcp.lists[index].len > 0 {
+                if pcp.lists[index].len() > 0 {
                     break;
                 }
             }
@@ -435,8 +454,8 @@ impl Mm {
         }
         for index in 0..self.zones.len() {
             let zone = ZoneId(index as u8);
-            let limits = self.zones[index].pcp_limits;
             let pcp = self.pcps.of(cpu, zone);
+            let limits = pcp.limits;
             if pcp.high > limits.high_min {
                 let by_count = pcp.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
                 pcp.high = by_count.max(pcp.high - (pcp.high >> 3)).max(limits.high_min);
@@ -456,7 +475,8 @@ impl Mm {
 
 impl Pcp {
     /// Pages at which some go back now (`nr_pcp_high()`).
-    fn tuned_high(&mut self, limits: PcpLimits, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+    fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
+        let limits = self.limits;
         let (least, most) = (limits.high_min, limits.high_max);
         self.high = self.high.clamp(least, most);
         let high = self.high;
@@ -486,7 +506,8 @@ impl Pcp {
     }
 
     /// Pages to give back once there are too many (`nr_pcp_free()`).
-    fn pages_to_free(&self, limits: PcpLimits, high: u32, free_high: bool) -> u32 {
+    fn pages_to_free(&self, high: u32, free_high: bool) -> u32 {
+        let limits = self.limits;
         if free_high {
             return self.count.min(limits.batch << BATCH_SCALE_MAX);
         }

@@ -7,12 +7,14 @@
 //! Source: `should_reclaim_retry()`, `should_compact_retry()` (mm/page_alloc.c, 4.20 and 6.12),
 //! `compaction_zonelist_suitable()` (mm/compaction.c), `zone_reclaimable_pages()` (mm/vmscan.c).
 //! Since/until: `ReclaimThrottle::Congestion` (until 5.15) waits here for writeback; later kernels wait in reclaim and
-//! empty the reserve whenever they give up.
+//! empty the reserve whenever they give up. `CompactionWithdrawn::Reclaim` (until 5.3) stands for kernels in which a zone
+//! that the request fits into by now counts as suitable for compaction (until 6.3).
 //! Abstracted: 4.20's results of compaction by what this decision makes of them ([`CompactOutcome`]).
 
-use rules::ReclaimThrottle;
+use rules::{CompactionWithdrawn, ReclaimThrottle};
 use units::{Gfp, Nanos, Order, ZoneId};
 
+use crate::compaction::CompactPriority;
 use crate::stat::ZoneStat;
 use crate::{AllocRequest, Mm};
 
@@ -47,17 +49,6 @@ pub enum CompactOutcome {
     Failed,
     /// Free blocks were made, and others took them (`COMPACT_SUCCESS`).
     Succeeded,
-}
-
-/// How hard direct compaction tries (`enum compact_priority`), hardest first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum CompactPriority {
-    /// `COMPACT_PRIO_SYNC_FULL`.
-    SyncFull,
-    /// `COMPACT_PRIO_SYNC_LIGHT`, the default.
-    SyncLight,
-    /// `COMPACT_PRIO_ASYNC`, the first try of costly orders.
-    Async,
 }
 
 /// State of the compaction retries of one allocation.
@@ -172,13 +163,17 @@ impl Mm {
     /// higher orders, were reclaimed (`compaction_zonelist_suitable()`).
     pub fn compaction_zonelist_suitable(&self, req: AllocRequest, flags: AllocFlags, can_swap: bool) -> bool {
         let highest = gfp_zone(req.gfp);
+        let fits_now = self.rules.compaction_withdrawn == CompactionWithdrawn::Reclaim;
         self.request_zones(req).any(|zone| {
             let reclaimable = self.zone_reclaimable_pages(zone, can_swap) / u64::from(req.order.0.max(1));
             let available = reclaimable + self.zones[zone.index()].free_pages;
+            let own_mark = self.wmark(zone, flags.wmark.unwrap_or(Wmark::Min));
+            if fits_now && self.zone_watermark_ok(zone, req.order, own_mark, highest, flags) {
+                return true;
+            }
             let mark = if req.order > Order::COSTLY { Wmark::Low } else { Wmark::Min };
             let level = self.wmark(zone, mark) + compact_gap(req.order);
-            let plain = AllocFlags { nofragment: false, ..flags };
-            self.watermark_ok_with(zone, Order(0), level, highest, AllocFlags { high: false, ..plain }, available)
+            self.watermark_ok_with(zone, Order(0), level, highest, AllocFlags::only(mark), available)
         })
     }
 }

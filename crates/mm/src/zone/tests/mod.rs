@@ -1,5 +1,8 @@
 //! Tests that need a machine.
 
 mod boot;
+mod fallback;
 mod lists;
+mod paths;
 mod random;
+mod watermarks;

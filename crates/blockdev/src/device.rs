@@ -1,0 +1,143 @@
+//! The device as its owner sees it.
+
+use crate::bio::{Bio, Completion, Op};
+use crate::disk::Disk;
+use crate::fault::Fault;
+use crate::queue::QueueSpec;
+use crate::raid0::Raid0;
+use crate::spec::{DeviceSpec, SpecError};
+use crate::stats::DeviceStats;
+use units::Nanos;
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Disk(Box<Disk>),
+    Raid0(Box<Raid0>),
+}
+
+/// A block device with its queue. Instants given to it never go back.
+#[derive(Clone, Debug)]
+pub struct BlockDevice {
+    kind: Kind,
+}
+
+impl BlockDevice {
+    /// A device at rest at time zero. `seed` feeds its random draws (angle of the platter, garbage collection) and no others.
+    ///
+    /// # Errors
+    /// The first figure of `spec` or `queue` that is out of range.
+    pub fn new(spec: &DeviceSpec, queue: &QueueSpec, seed: u64) -> Result<BlockDevice, SpecError> {
+        spec.validate()?;
+        queue.validate()?;
+        let kind = match spec {
+            DeviceSpec::Raid0(raid) => Kind::Raid0(Box::new(Raid0::new(raid, queue, seed))),
+            single => {
+                let disk = Disk::new(single, queue, seed);
+                Kind::Disk(Box::new(disk.expect("not a RAID")))
+            }
+        };
+        Ok(BlockDevice { kind })
+    }
+
+    /// Sectors of 512 bytes.
+    pub fn capacity_sectors(&self) -> u64 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.capacity_sectors(),
+            Kind::Raid0(raid) => raid.capacity_sectors(),
+        }
+    }
+
+    /// Adds `bio` to the queue, where it may merge. It is dispatched by the next [`BlockDevice::advance`], so that bios
+    /// submitted at one instant form a plug. A bio past the end of the device completes at once with an error.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant, or a read or write has no sectors.
+    pub fn submit(&mut self, now: Nanos, bio: Bio) {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.submit(now, bio),
+            Kind::Raid0(raid) => raid.submit(now, bio),
+        }
+    }
+
+    /// When [`BlockDevice::advance`] has something to do: maybe at once, or earlier than now if a completion waits
+    /// to be taken; `None` if the device is at rest.
+    pub fn next_event(&self) -> Option<Nanos> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.next_event(),
+            Kind::Raid0(raid) => raid.next_event(),
+        }
+    }
+
+    /// Does everything due at or before `now`, each thing at its own instant, and appends the completions to `done`
+    /// in order of time.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant.
+    pub fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.advance(now, done),
+            Kind::Raid0(raid) => raid.advance(now, done),
+        }
+    }
+
+    /// Whether so many requests of this kind are queued that background submitters should wait. Reads and flushes ask for
+    /// the synchronous side of the queue, writes for the asynchronous. Always false for a RAM disk.
+    pub fn congested(&self, op: Op) -> bool {
+        match &self.kind {
+            Kind::Disk(disk) => disk.congested(op != Op::Write),
+            Kind::Raid0(raid) => raid.congested(op != Op::Write),
+        }
+    }
+
+    /// Whether `nr_requests` of this kind are queued, so that a submitter must sleep until a completion. The
+    /// device itself takes more.
+    pub fn full(&self, op: Op) -> bool {
+        match &self.kind {
+            Kind::Disk(disk) => disk.full(op != Op::Write),
+            Kind::Raid0(raid) => raid.full(op != Op::Write),
+        }
+    }
+
+    /// Requests in the device (for a RAID: in its members).
+    pub fn in_flight(&self) -> usize {
+        match &self.kind {
+            Kind::Disk(disk) => disk.in_flight(),
+            Kind::Raid0(raid) => raid.in_flight(),
+        }
+    }
+
+    /// Requests that wait for dispatch (for a RAID: at its members).
+    pub fn queued(&self) -> usize {
+        match &self.kind {
+            Kind::Disk(disk) => disk.queued(),
+            Kind::Raid0(raid) => raid.queued(),
+        }
+    }
+
+    /// Counters. A RAID counts bios as they were submitted to it.
+    pub fn stats(&self) -> DeviceStats {
+        match &self.kind {
+            Kind::Disk(disk) => disk.stats(),
+            Kind::Raid0(raid) => raid.stats(),
+        }
+    }
+
+    /// Counters of the members of a RAID; empty for any other device.
+    pub fn member_stats(&self) -> Vec<DeviceStats> {
+        match &self.kind {
+            Kind::Disk(_) => Vec::new(),
+            Kind::Raid0(raid) => raid.members().iter().map(Disk::stats).collect(),
+        }
+    }
+
+    /// From `now` on, something goes wrong.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant.
+    pub fn inject_fault(&mut self, now: Nanos, fault: Fault) {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.inject_fault(now, fault),
+            Kind::Raid0(raid) => raid.inject_fault(now, fault),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Direct compaction: an allocation compacts the zones that could serve it, one after the other.
+//!
+//! - **Rule**: in the order of the zonelist, zones that are deferred are passed over (not at the hardest priority). The
+//!   first zone in which a block should now be free ends it. A synchronous run whose scanners met defers the zone. The
+//!   best result of all zones counts. Without `__GFP_IO` nothing is done. The allocation is then tried once; a page
+//!   clears the deferral of its zone.
+//! - **Source**: `try_to_compact_pages()`, `compact_zone_order()` (mm/compaction.c), `__alloc_pages_direct_compact()`,
+//!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
+//! - **Since/until**: [`CompactionWithdrawn`].
+//! - **Omitted**: page capture (since 5.1): a page freed by compaction may be taken by somebody else first.
+
+use rules::CompactionWithdrawn;
+use smallvec::SmallVec;
+use units::{Gfp, Order, Pfn, ZoneId};
+
+use super::{CompactControl, CompactPriority, CompactResult, CompactRun, CompactStep};
+use crate::stat::VmEvent;
+use crate::zone::{AllocFlags, CompactOutcome, gfp_zone};
+use crate::{AllocRequest, Env, Mm};
+
+/// Direct compaction for one allocation under way (`try_to_compact_pages()`).
+#[derive(Debug)]
+#[must_use = "finish() gives back what is isolated"]
+pub struct DirectCompaction {
+    request: AllocRequest,
+    priority: CompactPriority,
+    flags: AllocFlags,
+    zones: SmallVec<[ZoneId; 8]>,
+    next: usize,
+    run: Option<CompactRun>,
+    best: CompactResult,
+    stopped: bool,
+}
+
+impl DirectCompaction {
+    /// For a request above order 0; `flags` are those of its slow path.
+    pub fn new(mm: &Mm, request: AllocRequest, flags: AllocFlags, priority: CompactPriority) -> DirectCompaction {
+        assert!(request.order > Order(0), "order 0 needs no compaction");
+        DirectCompaction {
+            request,
+            priority,
+            flags,
+            zones: mm.compaction_zones(request),
+            next: 0,
+            run: None,
+            best: CompactResult::Skipped,
+            stopped: false,
+        }
+    }
+
+    /// Another task wants this CPU: asynchronous compaction gives up (`need_resched()`).
+    pub fn cpu_is_wanted(&mut self) {
+        self.stopped |= self.priority == CompactPriority::Async;
+        self.run.iter_mut().for_each(CompactRun::cpu_is_wanted);
+    }
+
+    /// The task was killed: it gives up.
+    pub fn interrupt(&mut self) {
+        self.stopped = true;
+        self.run.iter_mut().for_each(CompactRun::interrupt);
+    }
+
+    /// One step of the zone at hand. `Done` says the best result of all zones; nothing is held any more then.
+    pub fn step(&mut self, mm: &mut Mm, env: &Env) -> CompactStep {
+        if let Some(run) = &mut self.run {
+            let step = run.step(mm, env);
+            if let CompactStep::Done(_) = step {
+                let zone = run.zone();
+                let result = self.run.take().map_or(CompactResult::Contended, |run| run.finish(mm, env));
+                self.settle(mm, zone, result);
+                return self.more();
+            }
+            return step;
+        }
+        let Some(&zone) = self.zones.get(self.next).filter(|_| !self.stopped) else {
+            return CompactStep::Done(self.best);
+        };
+        self.next += 1;
+        if self.priority > CompactPriority::MIN && mm.compaction_deferred(zone, self.request.order) {
+            self.best = self.best.max(CompactResult::Deferred);
+            return self.more();
+        }
+        let AllocRequest { order, gfp, .. } = self.request;
+        let control = CompactControl::direct(order, gfp, self.priority, gfp_zone(gfp), self.flags);
+        match CompactRun::start(mm, env, zone, control) {
+            Ok(run) => self.run = Some(run),
+            Err(result) => self.settle(mm, zone, result),
+        }
+        self.more()
+    }
+
+    fn more(&self) -> CompactStep {
+        let left = self.run.is_some() || (!self.stopped && self.next < self.zones.len());
+        if left { CompactStep::More } else { CompactStep::Done(self.best) }
+    }
+
+    fn settle(&mut self, mm: &mut Mm, zone: ZoneId, result: CompactResult) {
+        let order = self.request.order;
+        self.best = self.best.max(result);
+        if result == CompactResult::Success {
+            mm.compaction_defer_reset(zone, order, false);
+            self.stopped = true;
+        } else if self.priority != CompactPriority::Async
+            && matches!(result, CompactResult::Complete | CompactResult::PartialSkipped)
+        {
+            mm.defer_compaction(zone, order);
+        }
+    }
+
+    /// Gives back what is held, also when abandoned before the end; the best result so far.
+    pub fn finish(mut self, mm: &mut Mm, env: &Env) -> CompactResult {
+        if let Some(run) = self.run.take() {
+            let result = run.finish(mm, env);
+            self.best = self.best.max(result);
+        }
+        self.best
+    }
+}
+
+impl CompactResult {
+    /// What the decision whether to retry makes of it.
+    pub fn outcome(self, rule: CompactionWithdrawn) -> CompactOutcome {
+        match self {
+            CompactResult::Success => CompactOutcome::Succeeded,
+            CompactResult::Skipped | CompactResult::NotSuitableZone => CompactOutcome::Skipped,
+            CompactResult::Complete | CompactResult::NoSuitablePage | CompactResult::Continue => CompactOutcome::Failed,
+            _ if rule == CompactionWithdrawn::RaisePriority => CompactOutcome::Failed,
+            _ => CompactOutcome::Withdrawn,
+        }
+    }
+}
+
+impl Mm {
+    /// The zones that direct compaction for a request walks; none if it may not do I/O.
+    pub fn compaction_zones(&self, request: AllocRequest) -> SmallVec<[ZoneId; 8]> {
+        if !request.gfp.contains(Gfp::IO) {
+            return SmallVec::new();
+        }
+        let (highest, local) = (gfp_zone(request.gfp), request.gfp.contains(Gfp::THISNODE));
+        let zonelist = self.nodes[request.node.index()].zonelist.iter().copied();
+        let allowed = |zone: &ZoneId| {
+            let zone = &self.zones[zone.index()];
+            zone.kind <= highest && (!local || zone.node == request.node)
+        };
+        zonelist.filter(allowed).collect()
+    }
+
+    /// Tries the allocation after direct compaction. Counts `compact_stall`, and `compact_success` or `compact_fail`,
+    /// unless no zone was compacted at all; then it does nothing.
+    pub fn after_direct_compaction(
+        &mut self,
+        env: &Env,
+        request: AllocRequest,
+        flags: AllocFlags,
+        result: CompactResult,
+    ) -> Option<Pfn> {
+        if !result.ran() {
+            return None;
+        }
+        self.stat.count(VmEvent::CompactStall, 1);
+        let page = self.get_page_from_freelist(env, request, flags);
+        let Some(pfn) = page else {
+            self.stat.count(VmEvent::CompactFail, 1);
+            return None;
+        };
+        let zone = self.zone_of(pfn);
+        self.zones[zone.index()].compact.blockskip_flush = false;
+        self.compaction_defer_reset(zone, request.order, true);
+        self.stat.count(VmEvent::CompactSuccess, 1);
+        page
+    }
+
+    /// Whether a costly request with `__GFP_NORETRY` fails at once after its first compaction, without reclaim.
+    pub fn gives_up_after(&self, result: CompactResult) -> bool {
+        match self.rules.compaction_withdrawn {
+            CompactionWithdrawn::Reclaim => result == CompactResult::Deferred,
+            CompactionWithdrawn::RaisePriority => matches!(result, CompactResult::Deferred | CompactResult::Skipped),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! When a compaction of a zone ends.
+//!
+//! - **Rule**: with contention at once. When the scanners meet, their remembered places go back to the ends, and a
+//!   direct compaction asks kswapd to clear the skip hints; the result is `Complete` if the run started at the zone's
+//!   ends, else `PartialSkipped`. Otherwise as soon as a block of the wanted order is free in the wanted type, or in
+//!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
+//!   hand is finished first, so that the next one of them need not be fragmented.
+//! - **Source**: `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
+//! - **Until**: 5.1 finishes the pageblock at hand in every mode ([`CompactionSearch::FreeLists`]).
+//! - **Omitted**: CMA; proactive compaction by `fragmentation_score_zone()` (since 5.9).
+
+use rules::CompactionSearch;
+use units::{Order, PAGEBLOCK_ORDER};
+
+use super::CompactResult;
+use super::control::{Compactor, MigrateMode};
+use super::run::CompactRun;
+use super::scanner::block_start;
+use crate::zone::FreeArea;
+use crate::{MigrateType, Mm};
+
+/// How a request would be served from the free blocks of one order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Serves {
+    OwnType,
+    ByStealing,
+    No,
+}
+
+fn serves(area: &FreeArea, order: Order, wanted: MigrateType, grouping_disabled: bool) -> Serves {
+    if !area.lists[wanted as usize].is_empty() {
+        return Serves::OwnType;
+    }
+    let mut others = area.lists[..MigrateType::PCP_COUNT].iter();
+    let steals = order.0 >= PAGEBLOCK_ORDER.0 / 2 || wanted != MigrateType::Movable || grouping_disabled;
+    if steals && others.any(|list| !list.is_empty()) { Serves::ByStealing } else { Serves::No }
+}
+
+impl CompactRun {
+    /// `Continue`, or how the run ends (`compact_finished()`).
+    pub(super) fn compact_finished(&mut self, mm: &mut Mm) -> CompactResult {
+        if self.contended {
+            return CompactResult::Contended;
+        }
+        if self.scanners.met() {
+            let zone = &mut mm.zones[self.zone.index()];
+            zone.reset_cached_positions();
+            if self.control.who == Compactor::Direct {
+                zone.compact.blockskip_flush = true;
+            }
+            let whole = self.scanners.whole_zone;
+            return if whole { CompactResult::Complete } else { CompactResult::PartialSkipped };
+        }
+        let Some(order) = self.control.order else { return CompactResult::Continue };
+        let aligned = self.scanners.migrate == block_start(self.scanners.migrate);
+        self.finishing_block |= mm.rules.compaction_search == CompactionSearch::FreeLists;
+        if self.finishing_block && !aligned {
+            return CompactResult::Continue;
+        }
+        self.finishing_block = false;
+        self.wanted_block_free(mm, order, aligned)
+    }
+
+    fn wanted_block_free(&mut self, mm: &Mm, order: Order, aligned: bool) -> CompactResult {
+        let disabled = mm.blocks.grouping_disabled();
+        let areas = &mm.zones[self.zone.index()].free_area;
+        for at in order.0..=Order::MAX.0 {
+            match serves(&areas[at as usize], Order(at), self.migratetype, disabled) {
+                Serves::OwnType => return CompactResult::Success,
+                Serves::ByStealing => {
+                    let any_block = self.migratetype == MigrateType::Movable;
+                    if any_block || self.control.mode == MigrateMode::Async || aligned {
+                        return CompactResult::Success;
+                    }
+                    self.finishing_block = true;
+                    return CompactResult::Continue;
+                }
+                Serves::No => {}
+            }
+        }
+        CompactResult::Continue
+    }
+}

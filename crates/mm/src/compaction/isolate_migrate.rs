@@ -1,0 +1,252 @@
+//! The migrate scanner: takes movable pages off the LRU, from the start of the zone upwards.
+//!
+//! - **Rule**: pageblock by pageblock, at most 32 pages at a time (`COMPACT_CLUSTER_MAX`). Blocks with a skip hint are
+//!   passed over; asynchronous direct compaction scans only blocks of its own migratetype. Free blocks are skipped by
+//!   their order, huge pages and other compound pages whole; what is not on the LRU stays. Without `__GFP_FS` only
+//!   anonymous pages outside the swap cache are taken; pages that somebody holds are not. Asynchronous direct
+//!   compaction wants whole aligned blocks of its order: the first page that stays makes it put back what it took
+//!   there and go on behind that block.
+//! - **Source**: `isolate_migratepages()`, `isolate_migratepages_block()`, `suitable_migration_source()`,
+//!   `too_many_isolated()` (mm/compaction.c), `__isolate_lru_page()` (mm/vmscan.c), 4.20.
+//! - **Abstracted**: the LRU lock and its contention. What migration would wait for (writeback in full synchronous
+//!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
+//!   system's dirty pages can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
+//!   holes whose first and last frames are reserved is taken for a hole.
+//! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
+
+use smallvec::SmallVec;
+use units::{Gfp, Nanos, Order, Pfn};
+
+use super::control::{Compactor, MigrateMode};
+use super::run::CompactRun;
+use super::scanner::{block_end, block_start};
+use crate::stat::{NodeStat, VmEvent};
+use crate::{Env, Frame, Kind, Mm};
+
+/// Pages isolated at a time (`COMPACT_CLUSTER_MAX`).
+pub(super) const CLUSTER_MAX: usize = 32;
+/// `congestion_wait(BLK_RW_ASYNC, HZ/10)`.
+const TOO_MANY_WAIT: Nanos = Nanos::millis(100);
+
+/// Pages taken off the LRU, in the order of their frames.
+pub(super) type Cluster = SmallVec<[Pfn; CLUSTER_MAX]>;
+
+/// What a search for pages to migrate came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Isolated {
+    /// Pages are in the cluster.
+    Some,
+    /// None in this block; go on.
+    None,
+    /// Give up.
+    Abort,
+    /// This page's lock or writeback must end first.
+    Wait(Pfn),
+    /// Too much is isolated; come back later.
+    Throttle(Nanos),
+}
+
+/// One pass over a part of a pageblock.
+struct BlockScan {
+    /// Next frame.
+    at: Pfn,
+    /// One past the last.
+    end: Pfn,
+    /// Frames looked at.
+    scanned: u64,
+    /// Where the aligned block of the wanted order ends, if one page that stays spoils it.
+    spoils_until: Option<Pfn>,
+    /// Must be waited for before the scan can go on.
+    wait: Option<Pfn>,
+}
+
+/// What a frame is to the migrate scanner.
+enum Found {
+    Take,
+    Free(Order),
+    Stays(Order),
+    Busy,
+}
+
+impl CompactRun {
+    /// Isolates pages from the first suitable pageblock at or above the migrate scanner (`isolate_migratepages()`).
+    pub(super) fn isolate_migratepages(&mut self, mm: &mut Mm, env: &Env) -> Isolated {
+        let mut low = self.scanners.migrate;
+        let mut end = block_end(low);
+        let mut passed = 0;
+        let mut outcome = Isolated::None;
+        while end <= self.scanners.free {
+            if self.is_source(mm, block_start(low)) {
+                outcome = self.isolate_migratepages_block(mm, env, &mut low, end);
+                break;
+            }
+            passed += 1;
+            low = end;
+            end = block_end(end);
+        }
+        mm.charge(passed * mm.costs.compact_scan);
+        if !matches!(outcome, Isolated::Abort | Isolated::Throttle(_)) {
+            self.scanners.migrate = low;
+        }
+        outcome
+    }
+
+    /// Whether a pageblock is scanned for pages to migrate.
+    #[inline]
+    fn is_source(&self, mm: &Mm, block: Pfn) -> bool {
+        if !self.control.ignore_skip_hint && mm.blocks.skip(block) {
+            return false;
+        }
+        let (zone, block_type) = mm.blocks.zone_and_type(block);
+        let suitable = !self.control.is_direct_async() || block_type == self.migratetype;
+        zone == self.zone && suitable && !self.is_hole(mm, block)
+    }
+
+    /// Whether no frame of a pageblock exists.
+    #[inline]
+    pub(super) fn is_hole(&self, mm: &Mm, block: Pfn) -> bool {
+        let reserved = |pfn: Pfn| mm.frames[pfn].kind() == Kind::Reserved;
+        let (first, end) = self.scanners.clamp_block(block);
+        self.has_holes && reserved(first) && reserved(Pfn(end.0 - 1))
+    }
+
+    /// Isolates up to a cluster from `low` to the end of its pageblock (`isolate_migratepages_block()`).
+    fn isolate_migratepages_block(&mut self, mm: &mut Mm, env: &Env, low: &mut Pfn, end: Pfn) -> Isolated {
+        if too_many_isolated(mm, self.node) {
+            let throttled = self.control.mode != MigrateMode::Async;
+            return if throttled { Isolated::Throttle(TOO_MANY_WAIT) } else { Isolated::Abort };
+        }
+        let first = *low;
+        let spoils_until = match self.control.order {
+            Some(order) if self.control.is_direct_async() => Some(aligned_end(first, order)),
+            _ => None,
+        };
+        let mut scan = BlockScan { at: first, end, scanned: 0, spoils_until, wait: None };
+        self.scan_block(mm, env, &mut scan);
+        let isolated = self.cluster.len() as u64;
+        *low = scan.at.min(end);
+        if *low == end && isolated == 0 {
+            mm.mark_migrate_skip(self.zone, first, self.control.mode != MigrateMode::Async);
+        }
+        self.migrate_scanned += scan.scanned;
+        mm.charge(scan.scanned * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
+        mm.stat.count(VmEvent::CompactIsolated, isolated);
+        match scan.wait {
+            Some(pfn) if isolated == 0 => {
+                self.waited = Some(pfn);
+                Isolated::Wait(pfn)
+            }
+            _ if isolated > 0 => Isolated::Some,
+            _ => Isolated::None,
+        }
+    }
+
+    fn scan_block(&mut self, mm: &mut Mm, env: &Env, scan: &mut BlockScan) {
+        while scan.at < scan.end {
+            if let Some(until) = scan.spoils_until
+                && scan.at >= until
+            {
+                // A whole aligned block without a page that stays.
+                if !self.cluster.is_empty() {
+                    return;
+                }
+                scan.spoils_until = Some(aligned_end(scan.at, self.order()));
+            }
+            scan.scanned += 1;
+            match self.look_at(mm, scan.at) {
+                Found::Free(order) => scan.at = scan.at.offset(order.pages()),
+                Found::Take => {
+                    let taken = mm.lru_isolate(scan.at);
+                    debug_assert!(taken, "{:?} was on the LRU", scan.at);
+                    self.cluster.push(scan.at);
+                    self.last_migrated.get_or_insert(scan.at);
+                    scan.at = scan.at.offset(1);
+                    if self.cluster.len() == CLUSTER_MAX {
+                        return;
+                    }
+                }
+                Found::Busy if self.waited != Some(scan.at) => {
+                    scan.scanned -= 1;
+                    scan.wait = Some(scan.at);
+                    return;
+                }
+                Found::Busy => self.page_stays(mm, env, scan, 1),
+                Found::Stays(order) => self.page_stays(mm, env, scan, order.pages()),
+            }
+        }
+    }
+
+    /// A page stays: where whole blocks are wanted, what was taken from this one is put back and the rest passed over.
+    fn page_stays(&mut self, mm: &mut Mm, env: &Env, scan: &mut BlockScan, pages: u32) {
+        scan.at = scan.at.offset(pages);
+        let Some(until) = scan.spoils_until else { return };
+        if !self.cluster.is_empty() {
+            self.putback_cluster(mm, env);
+            self.last_migrated = None;
+        }
+        if scan.at <= until {
+            scan.at = until;
+            scan.spoils_until = Some(until.offset(self.order().pages()));
+        }
+    }
+
+    #[inline]
+    fn look_at(&self, mm: &Mm, pfn: Pfn) -> Found {
+        let frame = &mm.frames[pfn];
+        match frame.kind() {
+            Kind::Buddy => Found::Free(frame.order()),
+            Kind::Anon | Kind::File if frame.order().0 == 0 => self.look_at_lru(frame),
+            Kind::Tail | Kind::Reserved | Kind::Pcp => Found::Stays(Order(0)),
+            _ => Found::Stays(frame.order()),
+        }
+    }
+
+    #[inline]
+    fn look_at_lru(&self, frame: &Frame) -> Found {
+        const STAYS: Found = Found::Stays(Order(0));
+        let mapping = frame.kind() == Kind::File || frame.has(Frame::SWAPCACHE);
+        if !frame.has(Frame::LRU) || (!mapping && frame.has(Frame::PINNED)) {
+            return STAYS;
+        }
+        if mapping && !self.control.gfp.contains(Gfp::FS) {
+            return STAYS;
+        }
+        if !frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+            return Found::Take;
+        }
+        let sync = self.control.mode == MigrateMode::Sync;
+        if !sync && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
+            return STAYS;
+        }
+        // Direct compaction takes a locked page and fails to move it.
+        if self.control.who == Compactor::Direct { Found::Take } else { Found::Busy }
+    }
+
+    /// Puts the isolated pages back on the LRU (`putback_movable_pages()`).
+    pub(super) fn putback_cluster(&mut self, mm: &mut Mm, env: &Env) {
+        while let Some(pfn) = self.cluster.pop() {
+            mm.lru_putback(env, pfn);
+        }
+    }
+
+    fn order(&self) -> Order {
+        self.control.order.unwrap_or(Order(0))
+    }
+}
+
+/// One past the block of `order` that a frame lies in.
+#[inline]
+fn aligned_end(pfn: Pfn, order: Order) -> Pfn {
+    pfn.align_down(order).offset(order.pages())
+}
+
+/// Whether more than half of the node's LRU pages are isolated (`too_many_isolated()`).
+fn too_many_isolated(mm: &Mm, node: units::NodeId) -> bool {
+    let sum = |items: &[NodeStat]| items.iter().map(|i| mm.stat.node(node, *i)).sum::<u64>();
+    let isolated = sum(&[NodeStat::IsolatedAnon, NodeStat::IsolatedFile]);
+    if isolated == 0 {
+        return false;
+    }
+    let lru = [NodeStat::InactiveFile, NodeStat::InactiveAnon, NodeStat::ActiveFile, NodeStat::ActiveAnon];
+    isolated > sum(&lru) / 2
+}

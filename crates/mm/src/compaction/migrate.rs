@@ -1,0 +1,104 @@
+//! Moving the isolated pages to the free pages.
+//!
+//! - **Rule**: page by page a free page is taken, the owner's page table entry or page-cache slot pointed at it, and
+//!   the old page freed. A page under writeback fails at once; a locked or pinned one is tried ten times. When there
+//!   is no free page left, the rest is not tried. What failed goes back to the LRU.
+//! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()` (mm/migrate.c, 4.20).
+//! - **Since/until**: [`MigrateYoung`]; asynchronous mode tries three times since 6.3.
+//! - **Abstracted**: nothing changes between the ten tries, which happen at one instant; only their cost is charged.
+//!   Faults that meet a migration entry do not wait.
+//! - **Omitted**: huge pages are never isolated here; device-private memory.
+
+use rules::MigrateYoung;
+use units::{Order, Pfn};
+
+use super::run::CompactRun;
+use crate::stat::VmEvent;
+use crate::{Env, Frame, Kind, Mm};
+
+/// Tries of a page that is locked or held.
+const PASSES: u64 = 10;
+
+/// What became of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Migrated {
+    /// All were moved.
+    All,
+    /// Some stayed.
+    SomeFailed,
+    /// The free pages ran out (`-ENOMEM`).
+    NoTarget,
+}
+
+/// Why a page cannot be moved.
+enum Fails {
+    /// `-EBUSY`.
+    AtOnce,
+    /// `-EAGAIN`.
+    AfterRetries,
+}
+
+fn fails(frame: &Frame) -> Option<Fails> {
+    if frame.has(Frame::LOCKED) {
+        Some(Fails::AfterRetries)
+    } else if frame.has(Frame::WRITEBACK) {
+        Some(Fails::AtOnce)
+    } else {
+        frame.has(Frame::PINNED).then_some(Fails::AfterRetries)
+    }
+}
+
+impl CompactRun {
+    /// Moves the cluster, highest frame first as the kernel's list has them (`migrate_pages()`).
+    pub(super) fn migrate_cluster(&mut self, mm: &mut Mm, env: &Env) -> Migrated {
+        let (mut moved, mut failed) = (0, 0);
+        let mut no_target = false;
+        self.to_migrate = self.cluster.len();
+        while let Some(&pfn) = self.cluster.last() {
+            let Some(target) = self.take_target(mm) else {
+                failed += 1;
+                no_target = true;
+                break;
+            };
+            self.cluster.pop();
+            if let Some(why) = fails(&mm.frames[pfn]) {
+                let tries = if matches!(why, Fails::AtOnce) { 1 } else { PASSES };
+                mm.charge(tries * mm.costs.migrate_fail);
+                self.return_target(mm, target);
+                mm.lru_putback(env, pfn);
+                failed += 1;
+            } else {
+                move_page(mm, env, pfn, target);
+                moved += 1;
+            }
+        }
+        self.putback_cluster(mm, env);
+        mm.charge(moved * mm.costs.migrate_page);
+        mm.stat.count(VmEvent::PgmigrateSuccess, moved);
+        mm.stat.count(VmEvent::PgmigrateFail, failed);
+        match (no_target, failed) {
+            (true, _) => Migrated::NoTarget,
+            (false, 0) => Migrated::All,
+            (false, _) => Migrated::SomeFailed,
+        }
+    }
+}
+
+/// Moves one isolated page and frees the old frame.
+fn move_page(mm: &mut Mm, env: &Env, old: Pfn, new: Pfn) {
+    debug_assert!(mm.zone_of(old) == mm.zone_of(new));
+    let anon = mm.frames[old].kind() == Kind::Anon;
+    if anon {
+        mm.migrate_anon(old, new);
+    } else {
+        mm.pagecache_replace(old, new);
+    }
+    if mm.rules.migrate_young == MigrateYoung::Forgotten {
+        mm.frames[new].clear(Frame::YOUNG);
+    }
+    // The isolation that was counted for the old page is now the new one's.
+    mm.frames[old].set_kind(Kind::Held, Order(0));
+    mm.frames[new].set(Frame::ISOLATED);
+    mm.lru_putback(env, new);
+    mm.free_pages(env, old, Order(0));
+}

@@ -1,0 +1,191 @@
+//! One compaction of one zone, in steps.
+//!
+//! - **Rule**: until finished: isolate up to 32 pages of one pageblock, move them to free pages from the other end of
+//!   the zone, and flush this CPU's page lists once the migrate scanner has left the aligned block of the wanted order,
+//!   so that the freed pages merge. A failure in asynchronous direct compaction makes it leave that block at once. A
+//!   run that restarts after the longest deferral clears the skip hints first.
+//! - **Source**: `compact_zone()` (mm/compaction.c, 4.20).
+//! - **Until**: 5.1 adds the search of the free lists and page capture, see
+//!   [`CompactionSearch`](rules::CompactionSearch).
+//! - **Abstracted**: `need_resched()` and fatal signals are told by the caller between steps
+//!   ([`CompactRun::cpu_is_wanted`], [`CompactRun::interrupt`]). The flush drains the CPU's lists of all zones.
+//! - **Omitted**: `lru_add_drain()`: there are no pagevecs.
+
+use units::{Nanos, NodeId, Pfn, ZoneId};
+
+use super::CompactResult;
+use super::control::{CompactControl, Compactor, MigrateMode};
+use super::isolate_migrate::{Cluster, Isolated};
+use super::migrate::Migrated;
+use super::scanner::Scanners;
+use super::suitable::compaction_suitable;
+use crate::stat::VmEvent;
+use crate::trace::TraceEvent;
+use crate::{Env, List, MigrateType, Mm};
+
+/// What a step came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompactStep {
+    /// There is more to do.
+    More,
+    /// The lock or the writeback of this page must end first.
+    Wait(Pfn),
+    /// Too many pages are isolated: sleep that long.
+    Throttle(Nanos),
+    /// Ended; call [`CompactRun::finish`].
+    Done(CompactResult),
+}
+
+/// A compaction of one zone under way. Free pages are kept off the lists until [`CompactRun::finish`] is called, which
+/// must not be forgotten, also when the run is abandoned.
+#[derive(Debug)]
+#[must_use = "finish() gives back what is isolated"]
+pub struct CompactRun {
+    pub(super) zone: ZoneId,
+    pub(super) node: NodeId,
+    pub(super) control: CompactControl,
+    pub(super) migratetype: MigrateType,
+    pub(super) scanners: Scanners,
+    /// The zone has holes: blocks are checked for being one.
+    pub(super) has_holes: bool,
+    /// Isolated pages; empty between steps.
+    pub(super) cluster: Cluster,
+    /// Pages to move in this round: how many targets are worth looking for.
+    pub(super) to_migrate: usize,
+    /// Free pages held as targets.
+    pub(super) targets: List,
+    /// Lowest page isolated since this CPU's lists were flushed.
+    pub(super) last_migrated: Option<Pfn>,
+    /// The page last waited for.
+    pub(super) waited: Option<Pfn>,
+    pub(super) finishing_block: bool,
+    pub(super) contended: bool,
+    pub(super) migrate_scanned: u64,
+    pub(super) free_scanned: u64,
+    result: Option<CompactResult>,
+}
+
+impl CompactRun {
+    /// Starts compacting a zone; `Err` with `Success` or `Skipped` if there is no point.
+    pub fn start(mm: &mut Mm, _env: &Env, zone: ZoneId, control: CompactControl) -> Result<CompactRun, CompactResult> {
+        if let Some(order) = control.order {
+            match compaction_suitable(mm, zone, order, control.alloc_flags, control.highest) {
+                CompactResult::Continue => {}
+                CompactResult::NotSuitableZone => return Err(CompactResult::Skipped),
+                other => return Err(other),
+            }
+            if mm.zones[zone.index()].compact.restarting(order) {
+                mm.reset_zone_isolation_suitable(zone);
+            }
+        }
+        let sync = control.mode != MigrateMode::Async;
+        let state = &mut mm.zones[zone.index()];
+        let scanners = Scanners::start(state, control.whole_zone, sync);
+        let (node, has_holes) = (state.node, state.present < state.spanned);
+        let (migrate_pfn, free_pfn) = (scanners.migrate, scanners.free);
+        mm.trace.emit(TraceEvent::CompactionBegin { zone, migrate_pfn, free_pfn, sync });
+        Ok(CompactRun {
+            zone,
+            node,
+            control,
+            migratetype: mm.gfp_migratetype(control.gfp),
+            scanners,
+            has_holes,
+            cluster: Cluster::new(),
+            to_migrate: 0,
+            targets: List::EMPTY,
+            last_migrated: None,
+            waited: None,
+            finishing_block: false,
+            contended: false,
+            migrate_scanned: 0,
+            free_scanned: 0,
+            result: None,
+        })
+    }
+
+    /// Zone that is compacted.
+    pub fn zone(&self) -> ZoneId {
+        self.zone
+    }
+
+    /// Another task wants this CPU (`need_resched()`): asynchronous compaction gives up, synchronous should yield.
+    pub fn cpu_is_wanted(&mut self) {
+        self.contended |= self.control.mode == MigrateMode::Async;
+    }
+
+    /// The task was killed: it gives up.
+    pub fn interrupt(&mut self) {
+        self.contended = true;
+    }
+
+    /// Scans up to the end of one suitable pageblock and moves at most one cluster of 32 pages.
+    pub fn step(&mut self, mm: &mut Mm, env: &Env) -> CompactStep {
+        if let Some(result) = self.result {
+            return CompactStep::Done(result);
+        }
+        let verdict = self.compact_finished(mm);
+        if verdict != CompactResult::Continue {
+            return self.end(verdict);
+        }
+        match self.isolate_migratepages(mm, env) {
+            Isolated::Wait(pfn) => return CompactStep::Wait(pfn),
+            Isolated::Throttle(time) => return CompactStep::Throttle(time),
+            Isolated::Abort => {
+                self.putback_cluster(mm, env);
+                return self.end(CompactResult::Contended);
+            }
+            Isolated::None => {}
+            Isolated::Some => match self.migrate_cluster(mm, env) {
+                Migrated::All => {}
+                Migrated::NoTarget if !self.scanners.met() => return self.end(CompactResult::Contended),
+                Migrated::NoTarget | Migrated::SomeFailed => self.leave_spoilt_block(),
+            },
+        }
+        self.flush_left_block(mm, env);
+        CompactStep::More
+    }
+
+    /// A page of an aligned block stays, so asynchronous direct compaction leaves the block.
+    fn leave_spoilt_block(&mut self) {
+        if let (true, Some(order)) = (self.control.is_direct_async(), self.control.order) {
+            let last = Pfn(self.scanners.migrate.0 - 1);
+            self.scanners.migrate = last.align_down(order).offset(order.pages());
+            self.last_migrated = None;
+        }
+    }
+
+    /// Once the migrate scanner has left the aligned block that pages were moved from, they should merge.
+    fn flush_left_block(&mut self, mm: &mut Mm, env: &Env) {
+        let (Some(order), Some(from)) = (self.control.order, self.last_migrated) else { return };
+        if order.0 > 0 && from < self.scanners.migrate.align_down(order) {
+            mm.drain_pcp(env.cpu);
+            self.last_migrated = None;
+        }
+    }
+
+    fn end(&mut self, result: CompactResult) -> CompactStep {
+        self.result = Some(result);
+        CompactStep::Done(result)
+    }
+
+    /// Gives back what is isolated, remembers where to go on, counts. A run that has not ended counts as contended.
+    pub fn finish(mut self, mm: &mut Mm, env: &Env) -> CompactResult {
+        let result = self.result.unwrap_or(CompactResult::Contended);
+        self.putback_cluster(mm, env);
+        self.release_targets(mm, env);
+        mm.stat.count(VmEvent::CompactMigrateScanned, self.migrate_scanned);
+        mm.stat.count(VmEvent::CompactFreeScanned, self.free_scanned);
+        if self.control.who == Compactor::Daemon {
+            mm.stat.count(VmEvent::CompactDaemonMigrateScanned, self.migrate_scanned);
+            mm.stat.count(VmEvent::CompactDaemonFreeScanned, self.free_scanned);
+        }
+        mm.trace.emit(TraceEvent::CompactionEnd {
+            zone: self.zone,
+            migrate_pfn: self.scanners.migrate,
+            free_pfn: self.scanners.free,
+            status: result.name(),
+        });
+        result
+    }
+}

@@ -1,0 +1,38 @@
+//! Whether compacting a zone makes sense now.
+//!
+//! - **Rule**: not if the allocation would succeed anyway; not if fewer order-0 pages are free than the watermark (low
+//!   above order 3, else min) and `compact_gap()` of twice the request; for orders above 3 not if the fragmentation
+//!   index says that memory is lacking (0 up to `vm.extfrag_threshold`).
+//! - **Source**: `__compaction_suitable()`, `compaction_suitable()` (mm/compaction.c, 4.20);
+//!   `compaction_suit_allocation_order()` (6.12) decides the same. `compaction_zonelist_suitable()` is in
+//!   zone/slowpath.rs.
+//! - **Since**: the low watermark for costly orders 4.8.
+
+use units::{Order, ZoneId};
+
+use super::CompactResult;
+use super::fragindex::fragmentation_index;
+use crate::zone::{AllocFlags, Wmark, compact_gap};
+use crate::{Mm, ZoneKind};
+
+/// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped` without
+/// memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
+pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+    // ALLOC_NO_WATERMARKS leaves the index bits at WMARK_MIN's value.
+    let mark = mm.wmark(zone, flags.wmark.unwrap_or(Wmark::Min));
+    if mm.zone_watermark_ok(zone, order, mark, highest, flags) {
+        return CompactResult::Success;
+    }
+    let costly = order > Order::COSTLY;
+    let mark = mm.wmark(zone, if costly { Wmark::Low } else { Wmark::Min }) + compact_gap(order);
+    if !mm.zone_watermark_ok(zone, Order(0), mark, highest, AllocFlags::only(Wmark::Min)) {
+        return CompactResult::Skipped;
+    }
+    if costly {
+        let index = fragmentation_index(&mm.zones[zone.index()], order);
+        if index >= 0 && index as u64 <= mm.tunables.extfrag_threshold {
+            return CompactResult::NotSuitableZone;
+        }
+    }
+    CompactResult::Continue
+}

@@ -1,0 +1,76 @@
+//! What a kernel shows at one moment: the files of `before/` and `after/`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{Buddyinfo, Counters, Meminfo, Pagetypeinfo, ParseError, Pressure, RunError, Slabinfo, Zoneinfo};
+
+/// The kernel's text files at one moment; `None` where a file was not readable or the world has none.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Snapshot {
+    /// `/proc/vmstat`.
+    pub vmstat: Option<Counters>,
+    /// `/proc/zoneinfo`.
+    pub zoneinfo: Option<Zoneinfo>,
+    /// `/proc/buddyinfo`.
+    pub buddyinfo: Option<Buddyinfo>,
+    /// `/proc/pagetypeinfo`.
+    pub pagetypeinfo: Option<Pagetypeinfo>,
+    /// `/proc/meminfo`.
+    pub meminfo: Option<Meminfo>,
+    /// `/proc/slabinfo`.
+    pub slabinfo: Option<Slabinfo>,
+    /// `/proc/pressure/cpu`, in the file `pressure_cpu`.
+    pub pressure_cpu: Option<Pressure>,
+    /// `/proc/pressure/io`, in the file `pressure_io`.
+    pub pressure_io: Option<Pressure>,
+    /// `/proc/pressure/memory`, in the file `pressure_memory`.
+    pub pressure_memory: Option<Pressure>,
+}
+
+impl Snapshot {
+    /// Reads the files that `dir` has; others in it are left alone.
+    pub fn read(dir: &Path) -> Result<Snapshot, RunError> {
+        Ok(Snapshot {
+            vmstat: read_file(dir, "vmstat", Counters::parse)?,
+            zoneinfo: read_file(dir, "zoneinfo", Zoneinfo::parse)?,
+            buddyinfo: read_file(dir, "buddyinfo", Buddyinfo::parse)?,
+            pagetypeinfo: read_file(dir, "pagetypeinfo", Pagetypeinfo::parse)?,
+            meminfo: read_file(dir, "meminfo", Meminfo::parse)?,
+            slabinfo: read_file(dir, "slabinfo", Slabinfo::parse)?,
+            pressure_cpu: read_file(dir, "pressure_cpu", Pressure::parse)?,
+            pressure_io: read_file(dir, "pressure_io", Pressure::parse)?,
+            pressure_memory: read_file(dir, "pressure_memory", Pressure::parse)?,
+        })
+    }
+
+    /// The files as name and text.
+    pub fn files(&self) -> Vec<(&'static str, String)> {
+        let files = [
+            ("vmstat", self.vmstat.as_ref().map(Counters::write)),
+            ("zoneinfo", self.zoneinfo.as_ref().map(Zoneinfo::write)),
+            ("buddyinfo", self.buddyinfo.as_ref().map(Buddyinfo::write)),
+            ("pagetypeinfo", self.pagetypeinfo.as_ref().map(Pagetypeinfo::write)),
+            ("meminfo", self.meminfo.as_ref().map(Meminfo::write)),
+            ("slabinfo", self.slabinfo.as_ref().map(Slabinfo::write)),
+            ("pressure_cpu", self.pressure_cpu.as_ref().map(Pressure::write)),
+            ("pressure_io", self.pressure_io.as_ref().map(Pressure::write)),
+            ("pressure_memory", self.pressure_memory.as_ref().map(Pressure::write)),
+        ];
+        files.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+    }
+}
+
+/// Reads and parses a file; `None` if there is none.
+fn read_file<T>(
+    dir: &Path,
+    name: &str,
+    parse: impl Fn(&str, &str) -> Result<T, ParseError>,
+) -> Result<Option<T>, RunError> {
+    let path = dir.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(parse(&path.to_string_lossy(), &text)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(RunError::Io { path, action: "read", source }),
+    }
+}

@@ -1,0 +1,31 @@
+//! The files that are built in: one line each.
+
+/// Machines by name.
+pub const MACHINES: &[(&str, &str)] = &[
+    ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
+    ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
+    ("small", include_str!("../../../machines/small.toml")),
+];
+
+/// Kernels by name.
+pub const KERNELS: &[(&str, &str)] = &[
+    ("4.20-rc3", include_str!("../../../kernels/4.20-rc3.toml")),
+    ("4.20-rc3-lowzone", include_str!("../../../kernels/4.20-rc3-lowzone.toml")),
+    ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),
+    ("5.0", include_str!("../../../kernels/5.0.toml")),
+    ("5.2", include_str!("../../../kernels/5.2.toml")),
+    ("6.12", include_str!("../../../kernels/6.12.toml")),
+];
+
+/// Studies by name.
+pub const STUDIES: &[(&str, &str)] =
+    &[("watermark-boost", include_str!("../../../studies/watermark-boost.toml"))];
+
+/// Published figures by file name.
+pub(crate) const PUBLISHED: &[(&str, &str)] = &[
+    ("000_watermark_boost.json", include_str!("../../../studies/published/000_watermark_boost.json")),
+    (
+        "100_companion_boost_series.json",
+        include_str!("../../../studies/published/100_companion_boost_series.json"),
+    ),
+];

@@ -1,0 +1,84 @@
+//! JSON documents of the command line. Field names are fixed; more fields may be added.
+
+use indexmap::IndexMap;
+use observe::{Gauge, Manifest, Metric, RunDir};
+use serde::Serialize;
+
+/// The document of `run --json`: one run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunReport {
+    /// mmtwin's version.
+    pub version: String,
+    /// All inputs.
+    pub manifest: Manifest,
+    /// What the run answered with.
+    pub metrics: Vec<Metric>,
+    /// Growth of the counters of `/proc/vmstat`.
+    pub vmstat: IndexMap<String, i64>,
+    /// States of `/proc/vmstat` at both ends.
+    pub gauges: IndexMap<String, Gauge>,
+    /// Where the run directory is, if it was kept.
+    pub run_dir: Option<String>,
+}
+
+impl RunReport {
+    /// The report of a run that lies, if anywhere, in `run_dir`.
+    pub fn of(run: &RunDir, run_dir: Option<&str>) -> RunReport {
+        let delta = run.delta();
+        RunReport {
+            version: run.manifest.version.clone(),
+            manifest: run.manifest.clone(),
+            metrics: run.metrics.clone(),
+            vmstat: delta.counters,
+            gauges: delta.gauges,
+            run_dir: run_dir.map(str::to_owned),
+        }
+    }
+}
+
+/// A document as text: indented, with a newline at its end.
+pub fn to_json(document: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string_pretty(document)? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use observe::{Counters, Described, Program, Snapshot, World};
+
+    #[test]
+    fn a_run_has_the_fields_of_the_design() {
+        let reading = |pairs: [(&str, u64); 2]| {
+            let vmstat: Counters = pairs.into_iter().collect();
+            Snapshot { vmstat: Some(vmstat), ..Snapshot::default() }
+        };
+        let run = RunDir {
+            manifest: Manifest {
+                version: "0.1.0".into(),
+                world: World::Twin,
+                workload: Program::default(),
+                machine: Described::default(),
+                kernel: Described::default(),
+                sysctls: IndexMap::new(),
+                seed: 1,
+                iteration: 0,
+                omitted: Vec::new(),
+                virtual_s: 1.0,
+                wall_s: None,
+            },
+            before: reading([("pgfault", 10), ("nr_dirty", 1)]),
+            after: reading([("pgfault", 30), ("nr_dirty", 4)]),
+            metrics: vec![Metric::new("elapsed_s", vec![1.0])],
+            series: None,
+        };
+        let text = to_json(&RunReport::of(&run, Some("runs/0"))).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(keys.len(), 6);
+        assert_eq!(json["vmstat"]["pgfault"], 20);
+        assert_eq!(json["gauges"]["nr_dirty"], serde_json::json!({ "before": 1, "after": 4 }));
+        assert_eq!(json["metrics"][0]["mean"], 1.0);
+        assert_eq!(json["manifest"]["world"], "twin");
+        assert_eq!(json["run_dir"], "runs/0");
+    }
+}

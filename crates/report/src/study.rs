@@ -1,0 +1,186 @@
+//! What `mmtwin reproduce` answers with: published and twin figures, effect by effect. Field names are fixed.
+
+use compare::{Better, Comparison, Direction, Interval, Published, direction, effect_pct};
+use serde::{Deserialize, Serialize};
+
+/// The document of `reproduce --json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ReproduceReport {
+    /// mmtwin's version.
+    pub version: String,
+    /// The studies that were run.
+    pub studies: Vec<StudyReport>,
+}
+
+/// One study.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StudyReport {
+    /// Its name.
+    pub study: String,
+    /// Whether it ran at the reduced scale of `--quick`.
+    pub quick: bool,
+    /// Wall time of all its runs, in seconds.
+    pub wall_s: f64,
+    /// Virtual time of all its runs, in seconds.
+    pub virtual_s: f64,
+    /// Iterations of each configuration.
+    pub iterations: u32,
+    /// Page frames of the largest machine that it simulated.
+    pub frames: u64,
+    /// Bytes of state per simulated frame.
+    pub bytes_per_frame: f64,
+    /// One row per published effect.
+    pub rows: Vec<Row>,
+}
+
+/// One effect: a metric of a variant against its baseline, in one configuration.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The published table that it stands in.
+    pub table: String,
+    /// Machine and settings.
+    pub config: String,
+    /// The metric, as published.
+    pub metric: String,
+    /// Unit of the figures.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    /// Name of the baseline kernel.
+    pub baseline: String,
+    /// Name of the variant kernel.
+    pub variant: String,
+    /// The publication's figures.
+    pub published: Effect,
+    /// The twin's figures.
+    pub twin: TwinEffect,
+    /// Whether the effects point the same way.
+    pub direction: Direction,
+}
+
+/// Published figures of an effect, in the row's unit.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Effect {
+    /// The baseline's figure.
+    pub baseline: Option<f64>,
+    /// The variant's figure.
+    pub variant: Option<f64>,
+    /// (variant - baseline) / baseline * 100.
+    pub effect_pct: Option<f64>,
+}
+
+impl Effect {
+    /// The effect of two published figures, either of which may be missing.
+    pub fn of(baseline: Option<f64>, variant: Option<f64>) -> Effect {
+        let effect_pct = baseline.zip(variant).and_then(|(b, v)| effect_pct(b, v));
+        Effect { baseline, variant, effect_pct }
+    }
+}
+
+/// The twin's figures of an effect, in the row's unit.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TwinEffect {
+    /// Mean of the baseline's runs.
+    pub baseline: Option<f64>,
+    /// Mean of the variant's runs.
+    pub variant: Option<f64>,
+    /// (variant - baseline) / baseline * 100.
+    pub effect_pct: Option<f64>,
+    /// 95 % interval of the effect, in percent.
+    pub ci95_pct: Option<Interval>,
+}
+
+impl TwinEffect {
+    /// The effect that the twin's samples show.
+    pub fn of(comparison: &Comparison) -> TwinEffect {
+        TwinEffect {
+            baseline: comparison.baseline.mean,
+            variant: comparison.variant.mean,
+            effect_pct: comparison.effect_pct,
+            ci95_pct: comparison.effect_ci95_pct,
+        }
+    }
+}
+
+impl Row {
+    /// Sets the twin's figures from its samples, and the direction from both effects.
+    ///
+    /// `significant`: whether the publication marked its effect as significant.
+    pub fn set_twin(&mut self, baseline: &[f64], variant: &[f64], significant: bool) {
+        self.twin = TwinEffect::of(&Comparison::of(baseline, variant, self.better));
+        let published = Published { effect_pct: self.published.effect_pct, significant };
+        self.direction = direction(published, self.twin.effect_pct);
+    }
+
+    /// How far the twin's effect is from the published one, in percentage points.
+    pub fn difference_points(&self) -> Option<f64> {
+        Some(self.twin.effect_pct? - self.published.effect_pct?)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A row of study 0 with two twin runs on each side.
+    pub(crate) fn row() -> Row {
+        let mut row = Row {
+            table: "extfrag".into(),
+            config: "skylake1s default-thp".into(),
+            metric: "extfrag events".into(),
+            unit: "events".into(),
+            better: Better::Lower,
+            baseline: "4.20-rc3".into(),
+            variant: "boost".into(),
+            published: Effect::of(Some(200.0), Some(50.0)),
+            twin: TwinEffect::default(),
+            direction: Direction::None,
+        };
+        row.set_twin(&[100.0, 100.0], &[20.0, 20.0], false);
+        row
+    }
+
+    #[test]
+    fn json_has_the_fields_of_the_design() {
+        let report = StudyReport {
+            study: "watermark-boost".into(),
+            quick: true,
+            wall_s: 1.5,
+            virtual_s: 60.0,
+            iterations: 2,
+            frames: 1024,
+            bytes_per_frame: 24.0,
+            rows: vec![row()],
+        };
+        let expected = concat!(
+            r#"{"study":"watermark-boost","quick":true,"wall_s":1.5,"virtual_s":60.0,"iterations":2,"#,
+            r#""frames":1024,"bytes_per_frame":24.0,"rows":[{"table":"extfrag","#,
+            r#""config":"skylake1s default-thp","metric":"extfrag events","unit":"events","better":"lower","#,
+            r#""baseline":"4.20-rc3","variant":"boost","#,
+            r#""published":{"baseline":200.0,"variant":50.0,"effect_pct":-75.0},"#,
+            r#""twin":{"baseline":100.0,"variant":20.0,"effect_pct":-80.0,"ci95_pct":[-80.0,-80.0]},"#,
+            r#""direction":"agrees"}]}"#,
+        );
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<StudyReport>(&text).unwrap(), report);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_null() {
+        let mut row = row();
+        row.published = Effect::of(Some(0.0), Some(5.0));
+        row.set_twin(&[1.0], &[], false);
+        let json = serde_json::to_value(&row).unwrap();
+        assert!(json["published"]["effect_pct"].is_null());
+        assert!(json["twin"]["variant"].is_null() && json["twin"]["ci95_pct"].is_null());
+        assert_eq!(json["direction"], "none");
+        assert_eq!(row.difference_points(), None);
+    }
+
+    #[test]
+    fn the_difference_is_in_points() {
+        // -80 % against -75 %.
+        assert_eq!(row().difference_points(), Some(-5.0));
+    }
+}

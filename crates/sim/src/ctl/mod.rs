@@ -1,0 +1,255 @@
+//! The synchronous side of a simulation: clock, events, wake-ups.
+
+mod step;
+
+pub(crate) use step::Next;
+
+use crate::event::{EventHeap, Kind};
+use crate::sched::Scheduler;
+use crate::task::{Phase, Task};
+use crate::wait::WaitQueues;
+use crate::{Class, CpuTopology, SchedParams, TaskId, TaskState, WaitQueueId, Wake, World};
+use units::{CpuId, Nanos, NodeId};
+
+/// What the running task asked for when it suspended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Request {
+    /// Nothing yet.
+    None,
+    Sleep,
+    Preempt,
+    Yield,
+}
+
+/// Clock, events, wait queues and CPUs; passed with the world wherever there is something to be done.
+pub struct Ctl<W: World> {
+    /// Time of the event being handled, or start of the slice being run.
+    time: Nanos,
+    /// CPU time charged in the present slice.
+    charged: Nanos,
+    /// The slice is over once this much is charged: the quantum, or zero if somebody else is entitled to the CPU.
+    slice_limit: Nanos,
+    current: Option<TaskId>,
+    current_cpu: CpuId,
+    request: Request,
+    quantum: Nanos,
+    events: EventHeap<W::Event>,
+    tasks: Vec<Task<W::Reason>>,
+    names: Vec<String>,
+    queues: WaitQueues,
+    sched: Scheduler,
+    /// CPU time that event handlers charged.
+    irq_time: Nanos,
+    /// Tasks that keep the run alive.
+    live: usize,
+    /// Whether there ever was one.
+    ever_live: bool,
+    slices_this_instant: u32,
+    stale_timeouts: usize,
+    pub(crate) stopped: bool,
+}
+
+impl<W: World> Ctl<W> {
+    pub(crate) fn new(topology: CpuTopology, quantum: Nanos, params: SchedParams) -> Self {
+        assert!(quantum > Nanos::ZERO, "a quantum of no time never ends");
+        Ctl {
+            time: Nanos::ZERO,
+            charged: Nanos::ZERO,
+            slice_limit: quantum,
+            current: None,
+            current_cpu: CpuId(0),
+            request: Request::None,
+            quantum,
+            events: EventHeap::new(),
+            tasks: Vec::new(),
+            names: Vec::new(),
+            queues: WaitQueues::default(),
+            sched: Scheduler::new(topology, params),
+            irq_time: Nanos::ZERO,
+            live: 0,
+            ever_live: false,
+            slices_this_instant: 0,
+            stale_timeouts: 0,
+            stopped: false,
+        }
+    }
+
+    /// The present: in a task, start of its slice plus what it has charged since; in a handler, the event's time.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.time + self.charged
+    }
+
+    /// Says that the code just run takes this much CPU time. In an event handler it counts as interrupt time
+    /// only: it delays no task.
+    #[inline]
+    pub fn charge(&mut self, time: Nanos) {
+        if self.current.is_some() {
+            self.charged += time;
+        } else {
+            self.irq_time += time;
+        }
+    }
+
+    /// Has the event handled at that time.
+    ///
+    /// # Panics
+    /// If that time is past.
+    #[inline]
+    pub fn schedule_at(&mut self, at: Nanos, class: Class, event: W::Event) {
+        assert!(at >= self.now(), "an event at {} ns is scheduled in the past: it is {} ns", at.0, self.now().0);
+        self.events.push(at, class, Kind::World(event));
+    }
+
+    /// Has the event handled after that time.
+    #[inline]
+    pub fn schedule_after(&mut self, delay: Nanos, class: Class, event: W::Event) {
+        self.schedule_at(self.now() + delay, class, event);
+    }
+
+    /// Makes a wait queue, first in, first out.
+    pub fn new_wait_queue(&mut self) -> WaitQueueId {
+        self.queues.new_queue()
+    }
+
+    /// Wakes the task that has waited longest. Returns whether there was one.
+    #[inline]
+    pub fn wake_one(&mut self, queue: WaitQueueId) -> bool {
+        match self.queues.first(queue) {
+            Some(task) => {
+                self.wake_task(task);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Wakes all tasks of the queue in the order in which they came. Returns how many.
+    pub fn wake_all(&mut self, queue: WaitQueueId) -> usize {
+        let mut woken = 0;
+        while self.wake_one(queue) {
+            woken += 1;
+        }
+        woken
+    }
+
+    /// Ends whatever sleep the task is in, be it [`Ctx::sleep`](crate::Ctx::sleep), as `wake_up_process()`
+    /// does. Nothing happens to a task that does not sleep.
+    ///
+    /// The wake-up reaches the task at [`Ctl::now`]. A timeout that runs out before that does not: who has
+    /// been woken is off the queue, and no second wake-up could make good for the lost one.
+    #[inline]
+    pub fn wake_task(&mut self, task: TaskId) {
+        let record = &mut self.tasks[task.index()];
+        if record.phase != Phase::Blocked {
+            return;
+        }
+        record.wake = Wake::Woken;
+        if std::mem::take(&mut record.timeout_armed) {
+            self.stale_timeouts += 1;
+        }
+        self.queues.remove(task);
+        if self.charged > Nanos::ZERO {
+            self.tasks[task.index()].phase = Phase::Waking;
+            self.events.push(self.now(), Class::Task, Kind::Wake { task });
+        } else {
+            self.make_runnable(task);
+        }
+    }
+
+    /// Whether a task waits on the queue.
+    #[inline]
+    pub fn has_waiters(&self, queue: WaitQueueId) -> bool {
+        !self.queues.is_empty(queue)
+    }
+
+    /// The task that runs; none in an event handler.
+    #[inline]
+    pub fn current(&self) -> Option<TaskId> {
+        self.current
+    }
+
+    /// The CPU of the task that runs.
+    ///
+    /// # Panics
+    /// Outside of a task.
+    #[inline]
+    pub fn cpu(&self) -> CpuId {
+        assert!(self.current.is_some(), "only a task has a CPU");
+        self.current_cpu
+    }
+
+    /// The node of the task that runs.
+    ///
+    /// # Panics
+    /// Outside of a task.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        self.sched.topology().node_of(self.cpu())
+    }
+
+    /// The CPUs of the machine.
+    pub fn topology(&self) -> &CpuTopology {
+        self.sched.topology()
+    }
+
+    /// Tasks that run or want to run on this CPU.
+    pub fn nr_running(&self, cpu: CpuId) -> usize {
+        self.sched.nr_running(cpu)
+    }
+
+    /// Whether the running task should give way: its quantum is used up, or another task is entitled to its CPU.
+    #[inline]
+    pub fn need_resched(&self) -> bool {
+        self.charged >= self.slice_limit
+    }
+
+    /// Marks the task as killed. It finds out where it asks; a sleep goes on, unless it is woken too.
+    pub fn kill(&mut self, task: TaskId) {
+        self.tasks[task.index()].killed = true;
+    }
+
+    /// Whether the task has been killed.
+    #[inline]
+    pub fn killed(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].killed
+    }
+
+    /// CPU time that the task has used.
+    pub fn task_cpu_time(&self, task: TaskId) -> Nanos {
+        let used = self.sched.cpu_time(task);
+        if self.current == Some(task) { used + self.charged } else { used }
+    }
+
+    /// The task's name.
+    pub fn task_name(&self, task: TaskId) -> &str {
+        &self.names[task.index()]
+    }
+
+    /// What the task is doing.
+    pub fn task_state(&self, task: TaskId) -> TaskState<W::Reason> {
+        self.tasks[task.index()].state()
+    }
+
+    /// All tasks ever spawned: number, name, state, CPU time.
+    pub fn tasks(&self) -> impl Iterator<Item = (TaskId, &str, TaskState<W::Reason>, Nanos)> {
+        (0..self.tasks.len() as u32)
+            .map(TaskId)
+            .map(|task| (task, self.task_name(task), self.task_state(task), self.task_cpu_time(task)))
+    }
+
+    /// CPU time that event handlers charged.
+    pub fn irq_time(&self) -> Nanos {
+        self.irq_time
+    }
+
+    /// CPU time that tasks have used on this CPU.
+    pub fn cpu_busy(&self, cpu: CpuId) -> Nanos {
+        self.sched.busy(cpu)
+    }
+
+    /// Ends the run after the present step.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+}

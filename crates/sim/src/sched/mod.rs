@@ -1,0 +1,352 @@
+//! Which task has which CPU.
+//!
+//! **Rule.** Each CPU runs the task of its queue that has the least virtual runtime: CPU time scaled by
+//! 1024 / weight, 1.25 times the weight per nice level. A task runs until its share of the scheduling period
+//! is over, or one that is woken is far enough behind it. A woken task gets at most half a period of
+//! credit for its sleep; a new one on a busy CPU starts with a debit. A woken task goes to its previous CPU if
+//! that is idle, else to an idle one of the same node, else to any idle one it may use, else to its previous one.
+//!
+//! **Source.** `kernel/sched/fair.c`, 4.20: `sched_slice()`, `place_entity()`, `check_preempt_tick()`,
+//! `wakeup_preempt_entity()`, `pick_next_entity()` (skip buddy only), `select_idle_sibling()`,
+//! `update_min_vruntime()`; features GENTLE_FAIR_SLEEPERS and START_DEBIT. Weights: `sched_prio_to_weight[]`, whose
+//! rule (a factor of 1.25) is computed here. Until 6.6, where EEVDF replaced this.
+//!
+//! **Abstracted.** There is no tick: its check is made at the end of each slice, so preemption may be late by
+//! what a slice holds (a quantum, and one charge more). Load balancing (domains, load averages) is replaced by its aim: a
+//! CPU with nothing to do takes a waiting task, of its own node first; and at the end of a slice a CPU takes a waiting
+//! task of another if that one is behind in virtual runtime by more than the minimum granularity. For that the
+//! CPUs' virtual clocks are tied together: none lags behind the furthest by more than one period.
+//!
+//! A new task's debit is capped at a granularity.
+//!
+//! **Omitted.** Task groups and bandwidth, real-time and deadline classes, next and last buddies, wake affinity to
+//! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time (it delays no task).
+
+mod fair;
+mod placement;
+mod runqueue;
+
+pub use fair::SchedParams;
+
+use crate::{CpuSet, CpuTopology, TaskId};
+use runqueue::{Queued, RunQueue};
+use std::collections::VecDeque;
+use units::{CpuId, Nanos};
+
+/// What becomes of a task at the end of its slice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leave {
+    StaysRunnable,
+    GoesToSleep,
+}
+
+/// A task as the scheduler sees it.
+struct Entity {
+    /// Virtual nanoseconds, on the axis of `cpu`.
+    vruntime: i64,
+    /// 1024 at nice 0.
+    weight: u32,
+    /// Where it runs, waits, or ran last.
+    cpu: CpuId,
+    /// False until it has been placed for the first time.
+    started: bool,
+    /// All CPU time used.
+    used: Nanos,
+    /// Of that, what it had used when it was last picked.
+    used_at_pick: Nanos,
+}
+
+/// The slice that occupies a CPU.
+#[derive(Clone, Copy, Default)]
+struct Slice {
+    start: Nanos,
+    charged: Nanos,
+    yields: bool,
+}
+
+/// A CPU with the tasks that want to run on it: the kernel's `struct rq`.
+struct Cpu {
+    current: Option<TaskId>,
+    slice: Slice,
+    /// Runnable tasks but for the current one.
+    queue: RunQueue,
+    /// Sum of the weights of the queue and the current task.
+    load: u64,
+    /// Never decreases; all vruntimes here are about this.
+    min_vruntime: i64,
+    /// Added to a vruntime of this CPU it gives one that compares with those of other CPUs.
+    axis: i64,
+    /// A woken task is entitled to this CPU.
+    resched: bool,
+    /// The task that yielded: not to be picked again if there is another.
+    skip: Option<TaskId>,
+    /// Due for dispatch.
+    kicked: bool,
+    busy: Nanos,
+}
+
+impl Cpu {
+    fn new() -> Cpu {
+        Cpu {
+            current: None,
+            slice: Slice::default(),
+            queue: RunQueue::default(),
+            load: 0,
+            min_vruntime: 0,
+            axis: 0,
+            resched: false,
+            skip: None,
+            kicked: false,
+            busy: Nanos::ZERO,
+        }
+    }
+
+    fn nr_running(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+}
+
+/// All CPUs and what runs on them.
+pub(crate) struct Scheduler {
+    params: SchedParams,
+    topology: CpuTopology,
+    cpus: Vec<Cpu>,
+    /// Indexed by task.
+    entities: Vec<Entity>,
+    /// Indexed by task; apart from the entities because it is large and seldom read.
+    allowed: Vec<CpuSet>,
+    idle: CpuSet,
+    /// CPUs due for dispatch, in the order in which that came about.
+    kicked: VecDeque<CpuId>,
+    /// Tasks in all queues.
+    queued: usize,
+    /// The furthest virtual clock of all CPUs.
+    furthest: i64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(topology: CpuTopology, params: SchedParams) -> Scheduler {
+        Scheduler {
+            cpus: topology.cpus().map(|_| Cpu::new()).collect(),
+            idle: CpuSet::all(&topology),
+            topology,
+            params,
+            entities: Vec::new(),
+            allowed: Vec::new(),
+            kicked: VecDeque::new(),
+            queued: 0,
+            furthest: 0,
+        }
+    }
+
+    pub(crate) fn topology(&self) -> &CpuTopology {
+        &self.topology
+    }
+
+    pub(crate) fn nr_running(&self, cpu: CpuId) -> usize {
+        self.cpus[cpu.index()].nr_running()
+    }
+
+    pub(crate) fn cpu_time(&self, task: TaskId) -> Nanos {
+        self.entities[task.index()].used
+    }
+
+    pub(crate) fn busy(&self, cpu: CpuId) -> Nanos {
+        self.cpus[cpu.index()].busy
+    }
+
+    pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()].current
+    }
+
+    /// Takes in the next task; it does not run before it is woken.
+    pub(crate) fn add(&mut self, nice: i8, allowed: CpuSet) {
+        let usable = allowed.common(&CpuSet::all(&self.topology));
+        assert!(!usable.is_empty(), "a task may run on no CPU of this machine");
+        self.entities.push(Entity {
+            vruntime: 0,
+            weight: fair::weight(nice),
+            cpu: CpuId(0),
+            started: false,
+            used: Nanos::ZERO,
+            used_at_pick: Nanos::ZERO,
+        });
+        self.allowed.push(usable);
+    }
+
+    /// The task is runnable. Returns the CPU whose running task is to give way for it, if any.
+    #[inline]
+    pub(crate) fn wake(&mut self, task: TaskId, now: Nanos) -> Option<CpuId> {
+        let cpu = if self.entities[task.index()].started {
+            self.choose_cpu_for_wakeup(task);
+            self.place_woken(task)
+        } else {
+            self.place_new(task)
+        };
+        self.enqueue(task);
+        if self.idle.contains(cpu) {
+            self.idle.remove(cpu);
+            self.kick(cpu);
+            return None;
+        }
+        self.check_preempt_wakeup(cpu, task, now).then_some(cpu)
+    }
+
+    /// The next CPU that is due and has something to run, with the task to run.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, now: Nanos) -> Option<(CpuId, TaskId)> {
+        while let Some(cpu) = self.kicked.pop_front() {
+            let rq = &mut self.cpus[cpu.index()];
+            rq.kicked = false;
+            if rq.current.is_none() {
+                self.pick_next(cpu);
+            }
+            let rq = &mut self.cpus[cpu.index()];
+            let Some(task) = rq.current else {
+                self.idle.insert(cpu);
+                continue;
+            };
+            rq.slice = Slice { start: now, ..Slice::default() };
+            if !rq.queue.is_empty() {
+                self.kick_idle_cpu(cpu);
+            }
+            return Some((cpu, task));
+        }
+        None
+    }
+
+    /// The slice of the CPU's task will last until its start plus `charged`.
+    #[inline]
+    pub(crate) fn set_slice(&mut self, cpu: CpuId, charged: Nanos, yields: bool) {
+        let slice = &mut self.cpus[cpu.index()].slice;
+        slice.charged = charged;
+        slice.yields = yields;
+    }
+
+    /// The slice is over: accounts for it, and makes the CPU due for dispatch.
+    #[inline]
+    pub(crate) fn end_slice(&mut self, cpu: CpuId, leave: Leave) {
+        let rq = &mut self.cpus[cpu.index()];
+        let task = rq.current.expect("a slice ends on a busy CPU");
+        let slice = std::mem::take(&mut rq.slice);
+        let entity = &mut self.entities[task.index()];
+        entity.used += slice.charged;
+        entity.vruntime += fair::virtual_time(slice.charged, entity.weight);
+        rq.busy += slice.charged;
+        self.update_min_vruntime(cpu);
+        if leave == Leave::GoesToSleep {
+            let weight = u64::from(self.entities[task.index()].weight);
+            let rq = &mut self.cpus[cpu.index()];
+            rq.load -= weight;
+            rq.current = None;
+            rq.resched = false;
+        } else if self.gives_way(cpu, task, slice.yields) {
+            let rq = &mut self.cpus[cpu.index()];
+            rq.current = None;
+            rq.resched = false;
+            rq.skip = slice.yields.then_some(task);
+            // Enqueueing adds the weight that the current task had in the load.
+            rq.load -= u64::from(self.entities[task.index()].weight);
+            self.enqueue(task);
+        }
+        self.kick(cpu);
+    }
+
+    fn kick(&mut self, cpu: CpuId) {
+        let rq = &mut self.cpus[cpu.index()];
+        if !std::mem::replace(&mut rq.kicked, true) {
+            self.kicked.push_back(cpu);
+        }
+    }
+
+    /// Whether the current task, which could go on, has to make room (`check_preempt_tick()`).
+    fn gives_way(&mut self, cpu: CpuId, task: TaskId, yields: bool) -> bool {
+        let rq = &self.cpus[cpu.index()];
+        if yields || rq.resched {
+            return true;
+        }
+        let entity = &self.entities[task.index()];
+        let ran = entity.used.since(entity.used_at_pick);
+        if let Some(first) = rq.queue.first() {
+            let share = self.params.share(rq.nr_running(), entity.weight, rq.load);
+            if ran > share {
+                return true;
+            }
+            let behind = entity.vruntime - first.vruntime;
+            if ran >= self.params.min_granularity && behind > share.0 as i64 {
+                return true;
+            }
+        }
+        ran >= self.params.min_granularity && self.queued > 0 && self.pull_if_behind(cpu)
+    }
+
+    /// Makes the task current that is entitled to the CPU (`pick_next_entity()`).
+    #[inline]
+    fn pick_next(&mut self, cpu: CpuId) {
+        if self.queued > 0 {
+            if self.cpus[cpu.index()].queue.is_empty() {
+                self.pull_for_idle(cpu);
+            } else if self.queued > self.cpus[cpu.index()].queue.len() {
+                self.pull_if_behind(cpu);
+            }
+        }
+        let rq = &mut self.cpus[cpu.index()];
+        let skip = rq.skip.take();
+        let Some(first) = rq.queue.first() else {
+            return;
+        };
+        let mut picked = first;
+        if skip == Some(first.task)
+            && let Some(second) = rq.queue.second()
+            && second.vruntime - first.vruntime <= self.params.wakeup_credit(&self.entities, second)
+        {
+            picked = second;
+        }
+        rq.queue.remove(picked.task);
+        self.queued -= 1;
+        rq.current = Some(picked.task);
+        let entity = &mut self.entities[picked.task.index()];
+        entity.used_at_pick = entity.used;
+        debug_assert!(entity.cpu == cpu);
+    }
+
+    /// Puts the task in the queue of its CPU.
+    fn enqueue(&mut self, task: TaskId) {
+        let entity = &self.entities[task.index()];
+        let rq = &mut self.cpus[entity.cpu.index()];
+        rq.queue.insert(Queued { vruntime: entity.vruntime, task });
+        rq.load += u64::from(entity.weight);
+        self.queued += 1;
+    }
+
+    /// Whether the woken task is far enough behind the one that runs (`check_preempt_wakeup()`).
+    fn check_preempt_wakeup(&mut self, cpu: CpuId, woken: TaskId, now: Nanos) -> bool {
+        let rq = &mut self.cpus[cpu.index()];
+        let Some(current) = rq.current else {
+            return false;
+        };
+        let running = &self.entities[current.index()];
+        // What of its slice lies behind; the whole is accounted for at its end.
+        let ran = now.since(rq.slice.start).min(rq.slice.charged);
+        let vruntime = running.vruntime + fair::virtual_time(ran, running.weight);
+        let woken = Queued { vruntime: self.entities[woken.index()].vruntime, task: woken };
+        if vruntime - woken.vruntime > self.params.wakeup_credit(&self.entities, woken) {
+            rq.resched = true;
+        }
+        rq.resched
+    }
+
+    /// Moves the CPU's virtual clock up to its least vruntime, and the furthest clock with it.
+    fn update_min_vruntime(&mut self, cpu: CpuId) {
+        let rq = &mut self.cpus[cpu.index()];
+        let current = rq.current.map(|task| self.entities[task.index()].vruntime);
+        let first = rq.queue.first().map(|first| first.vruntime);
+        let least = match (current, first) {
+            (Some(current), Some(first)) => current.min(first),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => return,
+        };
+        rq.min_vruntime = rq.min_vruntime.max(least);
+        self.furthest = self.furthest.max(rq.axis + rq.min_vruntime);
+    }
+}

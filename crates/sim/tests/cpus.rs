@@ -1,0 +1,282 @@
+//! CPUs are shared: fairness, nice, affinity, preemption, placement.
+
+mod common;
+
+use common::{Log, Why, anywhere, burn, cpu_time, expected, lines, machine, machine_of, note};
+use sim::{CpuSet, Ctx, SchedParams, SpawnOptions, TaskId};
+use units::{CpuId, Nanos, NodeId};
+
+const SECOND: Nanos = Nanos::secs(1);
+const STEP: Nanos = Nanos::micros(10);
+/// A tick check comes at most this much late: a quantum and one charge.
+const SLACK: u64 = 110_000;
+
+/// CPU times of `tasks` hogs after a second on `cpus` CPUs.
+fn hogs(cpus: usize, tasks: usize) -> Vec<u64> {
+    let mut sim = machine(cpus);
+    let tasks: Vec<TaskId> = (0..tasks)
+        .map(|_| {
+            let options = anywhere(&mut sim, "hog");
+            sim.spawn(options, |ctx| burn(ctx, STEP))
+        })
+        .collect();
+    sim.run_until(SECOND).unwrap();
+    tasks.iter().map(|&task| cpu_time(&mut sim, task)).collect()
+}
+
+#[test]
+fn tasks_share_cpus_within_a_granularity() {
+    for (cpus, tasks) in [(1, 2), (1, 8), (2, 3), (2, 5), (4, 6), (8, 9), (8, 20)] {
+        let times = hogs(cpus, tasks);
+        let granularity = SchedParams::linux_4_20(cpus).min_granularity.0;
+        let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        // A CPU alternates by whole shares of its period; CPUs differ by the granularity of migration, and so do
+        // the debits of those that started first and last.
+        let share = SchedParams::linux_4_20(cpus).latency.0 * cpus as u64 / tasks as u64;
+        let bound = share + 2 * granularity + 2 * SLACK;
+        assert!(most - least <= bound, "{tasks} tasks on {cpus} CPUs: {times:?} are more than {bound} apart");
+        let used: u64 = times.iter().sum();
+        let available = SECOND.0 * cpus as u64;
+        // Work-conserving: no CPU is idle while a task waits. Slices in flight are not counted yet.
+        assert!(used <= available);
+        assert!(available - used <= cpus as u64 * SLACK);
+    }
+}
+
+#[test]
+fn three_tasks_on_two_cpus_get_two_thirds_each() {
+    let granularity = SchedParams::linux_4_20(2).min_granularity.0;
+    let times = hogs(2, 3);
+    for time in &times {
+        assert!(time.abs_diff(SECOND.0 * 2 / 3) <= granularity, "{times:?}");
+    }
+}
+
+#[test]
+fn nice_shares_by_a_factor_of_one_and_a_quarter_per_level() {
+    let mut sim = machine(1);
+    let options = anywhere(&mut sim, "nice 0");
+    let normal = sim.spawn(options, |ctx| burn(ctx, STEP));
+    let options = anywhere(&mut sim, "nice 5").nice(5);
+    let nice = sim.spawn(options, |ctx| burn(ctx, STEP));
+    sim.run_until(Nanos::secs(10)).unwrap();
+    let ratio = cpu_time(&mut sim, normal) as f64 / cpu_time(&mut sim, nice) as f64;
+    // 1.25^5 = 3.05; weights 1024 and 336.
+    assert!((ratio - 3.05).abs() < 0.05, "{ratio}");
+}
+
+#[test]
+fn a_nice_19_task_takes_next_to_nothing_from_two_others_on_two_cpus() {
+    let mut sim = machine(2);
+    let tasks: Vec<TaskId> = [19, 0, 0]
+        .into_iter()
+        .map(|nice| {
+            let options = anywhere(&mut sim, "hog").nice(nice);
+            sim.spawn(options, |ctx| burn(ctx, STEP))
+        })
+        .collect();
+    sim.run_until(SECOND).unwrap();
+    let times: Vec<u64> = tasks.iter().map(|&task| cpu_time(&mut sim, task)).collect();
+    // Its fair part: 2 CPUs x 15 / 2063 = 1.5 %.
+    assert!(times[0] < 30_000_000, "{times:?}");
+    assert!(times[1] > 970_000_000 && times[2] > 970_000_000, "{times:?}");
+}
+
+/// Says on which node it is after every step.
+async fn stays_on(ctx: Ctx<Log>, node: NodeId) {
+    loop {
+        ctx.charge(STEP);
+        ctx.preempt_point().await;
+        assert_eq!(ctx.node(), node);
+        if ctx.now().0.is_multiple_of(7) {
+            ctx.sleep(Why::Nap, STEP).await;
+        }
+    }
+}
+
+#[test]
+fn a_pinned_task_stays_on_its_node_and_shares_it_fairly() {
+    let nodes: Vec<NodeId> = [0, 0, 1, 1].map(NodeId).to_vec();
+    let mut sim = machine_of(nodes);
+    let second = sim.with_world(|_, ctl| CpuSet::of_node(ctl.topology(), NodeId(1)));
+    let pinned: Vec<TaskId> =
+        (0..6).map(|_| sim.spawn(SpawnOptions::new("pinned", second), |ctx| stays_on(ctx, NodeId(1)))).collect();
+    let options = anywhere(&mut sim, "free");
+    let free = sim.spawn(options, |ctx| burn(ctx, STEP));
+    sim.run_until(SECOND).unwrap();
+    assert!(cpu_time(&mut sim, free) > 990_000_000);
+    for task in pinned {
+        // Two CPUs by six.
+        let time = cpu_time(&mut sim, task);
+        assert!(time.abs_diff(SECOND.0 / 3) < 10_000_000, "{time}");
+    }
+}
+
+#[test]
+fn a_newcomer_is_not_starved_by_an_axis_that_ran_ahead_or_behind() {
+    let mut sim = machine(2);
+    // CPU 1 is crowded with pinned tasks, so its virtual clock is slow; then they leave but for one.
+    let crowd = SpawnOptions::new("crowd", CpuSet::single(CpuId(1)));
+    for _ in 0..9 {
+        sim.spawn(crowd.clone(), |ctx| async move {
+            while ctx.now() < SECOND {
+                ctx.charge(STEP);
+                ctx.preempt_point().await;
+            }
+        });
+    }
+    let stays = sim.spawn(crowd, |ctx| burn(ctx, STEP));
+    let options = anywhere(&mut sim, "early");
+    let early = sim.spawn(options, |ctx| burn(ctx, STEP));
+    sim.run_until(SECOND + Nanos::millis(50)).unwrap();
+    let before = [stays, early].map(|task| cpu_time(&mut sim, task));
+    let options = anywhere(&mut sim, "late");
+    let late = sim.spawn(options, |ctx| burn(ctx, STEP));
+    sim.run_until(Nanos::secs(3) + Nanos::millis(50)).unwrap();
+    // Two seconds of two CPUs among three.
+    let want = Nanos::secs(4).0 / 3;
+    let got = [cpu_time(&mut sim, stays) - before[0], cpu_time(&mut sim, early) - before[1], cpu_time(&mut sim, late)];
+    for time in got {
+        assert!(time.abs_diff(want) < 40_000_000, "{got:?}");
+    }
+}
+
+#[test]
+fn a_quantum_ends_at_the_first_preemption_point_after_it() {
+    let mut sim = machine(2);
+    for name in ["a", "b"] {
+        let options = anywhere(&mut sim, name);
+        sim.spawn(options, move |ctx| async move {
+            for _ in 0..3 {
+                note(&ctx, name);
+                ctx.charge(Nanos::micros(60));
+                ctx.preempt_point().await;
+            }
+        });
+    }
+    sim.run().unwrap();
+    // The quantum is 100 us: two charges of 60, then the other CPU's task is let in.
+    let want = [(0, "a"), (60_000, "a"), (0, "b"), (60_000, "b"), (120_000, "a"), (120_000, "b")];
+    assert_eq!(lines(&sim), expected(&want));
+}
+
+#[test]
+fn a_woken_task_preempts_one_that_ran_for_long_at_the_end_of_its_slice() {
+    let mut sim = machine(1);
+    let options = anywhere(&mut sim, "hog").daemon();
+    sim.spawn(options, |ctx| burn(ctx, STEP));
+    let options = anywhere(&mut sim, "light");
+    sim.spawn(options, |ctx| async move {
+        let due = ctx.now() + Nanos::micros(50_050);
+        ctx.sleep(Why::Nap, Nanos::micros(50_050)).await;
+        let late = ctx.now().since(due).0;
+        assert!(late <= 100_000, "woken {late} ns late");
+    });
+    sim.run().unwrap();
+}
+
+#[test]
+fn need_resched_tells_of_the_quantum_and_of_a_task_just_woken() {
+    let mut sim = machine(1);
+    let queue = sim.with_world(|_, ctl| ctl.new_wait_queue());
+    let options = anywhere(&mut sim, "waiter").daemon();
+    sim.spawn(options, move |ctx| async move {
+        loop {
+            ctx.wait(queue, Why::Signal).await;
+            note(&ctx, "waiter");
+        }
+    });
+    let options = anywhere(&mut sim, "waker");
+    sim.spawn(options, move |ctx| async move {
+        ctx.charge(Nanos::micros(99));
+        assert!(!ctx.with(|_, ctl| ctl.need_resched()));
+        ctx.charge(Nanos::micros(1));
+        assert!(ctx.with(|_, ctl| ctl.need_resched()));
+        for _ in 0..500 {
+            ctx.preempt_point().await;
+            ctx.charge(Nanos::micros(100));
+        }
+        ctx.preempt_point().await;
+        assert!(!ctx.with(|_, ctl| ctl.need_resched()));
+        ctx.with(|_, ctl| {
+            ctl.wake_one(queue);
+            assert_eq!(ctl.nr_running(CpuId(0)), 2);
+            assert!(ctl.need_resched(), "the waiter is behind by 50 ms");
+        });
+        ctx.preempt_point().await;
+        note(&ctx, "waker");
+    });
+    sim.run().unwrap();
+    let want = [(50_100_000, "waiter"), (50_100_000, "waker")];
+    assert_eq!(lines(&sim), expected(&want));
+}
+
+#[test]
+fn a_woken_task_prefers_its_cpu_then_its_node_then_any_idle_cpu() {
+    let nodes: Vec<NodeId> = [0, 0, 1].map(NodeId).to_vec();
+    let mut sim = machine_of(nodes);
+    let queue = sim.with_world(|_, ctl| ctl.new_wait_queue());
+    let options = anywhere(&mut sim, "waiter");
+    let waiter = sim.spawn(options, move |ctx| async move {
+        for want in [0, 1, 2] {
+            ctx.wait(queue, Why::Signal).await;
+            assert_eq!(ctx.cpu(), CpuId(want));
+        }
+    });
+    let hog = |cpu| SpawnOptions::new("hog", CpuSet::single(cpu)).daemon();
+    for busy in [None, Some(CpuId(0)), Some(CpuId(1))] {
+        if let Some(cpu) = busy {
+            sim.spawn(hog(cpu), |ctx| burn(ctx, STEP));
+        }
+        let deadline = sim.now() + Nanos::micros(500);
+        let _ = sim.run_until(deadline);
+        sim.with_world(|_, ctl| ctl.wake_one(queue));
+    }
+    sim.run().unwrap();
+    sim.with_world(|_, ctl| assert_eq!(ctl.task_state(waiter), sim::TaskState::Exited));
+}
+
+#[test]
+fn yield_lets_the_next_task_run_first() {
+    let mut sim = machine(1);
+    for name in ["a", "b"] {
+        let options = anywhere(&mut sim, name);
+        sim.spawn(options, move |ctx| async move {
+            for _ in 0..2 {
+                note(&ctx, name);
+                ctx.charge(Nanos(10));
+                ctx.yield_now().await;
+            }
+        });
+    }
+    sim.run().unwrap();
+    let want = [(0, "a"), (10, "b"), (20, "a"), (30, "b")];
+    assert_eq!(lines(&sim), expected(&want));
+}
+
+#[test]
+fn new_tasks_spread_over_cpus_and_nodes() {
+    let nodes: Vec<NodeId> = [0, 0, 1, 1].map(NodeId).to_vec();
+    let mut sim = machine_of(nodes);
+    for want in [0, 2, 1, 3] {
+        let options = anywhere(&mut sim, "task");
+        sim.spawn(options, move |ctx| async move {
+            assert_eq!(ctx.cpu(), CpuId(want));
+            ctx.charge(STEP);
+        });
+    }
+    sim.run().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "without charging")]
+fn a_task_that_spins_without_charging_is_found() {
+    let mut sim = machine(1);
+    let options = anywhere(&mut sim, "spinner");
+    sim.spawn(options, |ctx| async move {
+        loop {
+            ctx.yield_now().await;
+        }
+    });
+    let _ = sim.run();
+}

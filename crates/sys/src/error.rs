@@ -1,0 +1,38 @@
+//! Errors that both worlds report alike.
+
+use std::fmt;
+
+/// Why the system refused a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SysError {
+    /// `ENOMEM`.
+    NoMemory,
+    /// `ENOSPC`.
+    NoSpace,
+    /// `ENOENT`.
+    NoEntry,
+    /// `EIO`.
+    Io,
+    /// `EINVAL`.
+    Invalid,
+    /// `EBADF`.
+    BadFd,
+    /// The thread was killed (out of memory).
+    Killed,
+}
+
+impl fmt::Display for SysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SysError::NoMemory => "out of memory (ENOMEM)",
+            SysError::NoSpace => "no space left on the device (ENOSPC)",
+            SysError::NoEntry => "no such file (ENOENT)",
+            SysError::Io => "input/output error (EIO)",
+            SysError::Invalid => "invalid argument (EINVAL)",
+            SysError::BadFd => "bad file descriptor (EBADF)",
+            SysError::Killed => "killed",
+        })
+    }
+}
+
+impl std::error::Error for SysError {}

@@ -1,0 +1,114 @@
+//! The things that a workload handles: plain identifiers, so that they can go to another thread.
+
+use units::{Bytes, Pages};
+
+/// Sizes of the machine, from which workloads scale themselves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemInfo {
+    /// Memory of the machine (`MemTotal`).
+    pub mem_total: Pages,
+    /// Memory of each node (`Node N MemTotal`).
+    pub node_mem: Vec<Pages>,
+    /// Logical CPUs.
+    pub cpus: u32,
+}
+
+/// A thread of the workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thread(pub u32);
+
+/// A barrier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Barrier(pub u32);
+
+/// A mapping of anonymous memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// Its number in the process.
+    pub id: u32,
+    /// Length.
+    pub length: Bytes,
+}
+
+/// An open file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fd(pub u32);
+
+/// A directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dir(pub u32);
+
+/// Name of a file: a number in its directory, so that millions of names cost nothing. On disk it is
+/// `workfile.NUMBER`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileName {
+    /// The directory.
+    pub dir: Dir,
+    /// The number.
+    pub number: u64,
+}
+
+/// Whether a file must exist.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenMode {
+    /// It must exist.
+    Existing,
+    /// It is created if it does not exist (`O_CREAT`).
+    Create,
+}
+
+/// Reading or writing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Loads.
+    Read,
+    /// Stores.
+    Write,
+}
+
+/// Advice about a mapping (`madvise`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Advice {
+    /// `MADV_HUGEPAGE`.
+    HugePage,
+    /// `MADV_NOHUGEPAGE`.
+    NoHugePage,
+    /// `MADV_DONTNEED`.
+    DontNeed,
+}
+
+/// Advice about a file (`posix_fadvise`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileAdvice {
+    /// `POSIX_FADV_NORMAL`.
+    Normal,
+    /// `POSIX_FADV_SEQUENTIAL`.
+    Sequential,
+    /// `POSIX_FADV_RANDOM`.
+    Random,
+    /// `POSIX_FADV_DONTNEED`.
+    DontNeed,
+}
+
+/// How a thread starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpawnOptions {
+    /// Its name (`comm`).
+    pub name: String,
+    /// Whether it is a process with an address space of its own.
+    pub process: bool,
+    /// Nice level, -20 to 19.
+    pub nice: i8,
+}
+
+impl SpawnOptions {
+    /// A thread of this process.
+    pub fn thread(name: impl Into<String>) -> SpawnOptions {
+        SpawnOptions { name: name.into(), process: false, nice: 0 }
+    }
+
+    /// A process of its own.
+    pub fn process(name: impl Into<String>) -> SpawnOptions {
+        SpawnOptions { name: name.into(), process: true, nice: 0 }
+    }
+}

@@ -1,0 +1,139 @@
+//! The block devices of the machine and the bios in flight on them.
+
+use blockdev::{BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError};
+use mm::Bio;
+use sim::{Class, Ctl, WaitQueueId};
+use units::Nanos;
+
+use crate::world::{Event, World};
+
+const SECTORS_PER_PAGE: u32 = 8;
+
+/// A bio in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub(crate) bio: Bio,
+    /// Who waits for just this bio.
+    pub(crate) waiter: Option<WaitQueueId>,
+}
+
+/// One device with its timer.
+pub(crate) struct Device {
+    model: BlockDevice,
+    /// Tasks that wait for room in the request queue.
+    pub(crate) room: WaitQueueId,
+    /// Latest instant the model was told; submitters on different CPUs may be a slice apart.
+    clock: Nanos,
+    /// When the next timer event fires.
+    armed: Option<Nanos>,
+    /// Writes in flight.
+    writes: u32,
+}
+
+impl Device {
+    pub(crate) fn new(
+        spec: &DeviceSpec,
+        queue: &QueueSpec,
+        seed: u64,
+        room: WaitQueueId,
+    ) -> Result<Device, SpecError> {
+        Ok(Device { model: BlockDevice::new(spec, queue, seed)?, room, clock: Nanos::ZERO, armed: None, writes: 0 })
+    }
+
+    /// Whether a background submitter should wait.
+    pub(crate) fn congested(&self, op: Op) -> bool {
+        self.model.congested(op)
+    }
+
+    /// Whether a submitter must wait.
+    pub(crate) fn full(&self, op: Op) -> bool {
+        self.model.full(op)
+    }
+
+    fn tick(&mut self, now: Nanos) -> Nanos {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+}
+
+/// All devices, and what is in flight.
+pub(crate) struct Devices {
+    pub(crate) list: Vec<Device>,
+    in_flight: Vec<Option<InFlight>>,
+    free: Vec<u32>,
+    done: Vec<Completion>,
+}
+
+impl Devices {
+    pub(crate) fn new(list: Vec<Device>) -> Devices {
+        Devices { list, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
+    }
+
+    /// Gives a bio to its device.
+    pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: Bio, waiter: Option<WaitQueueId>) {
+        let entry = InFlight { bio, waiter };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.in_flight[id as usize] = Some(entry);
+                id
+            }
+            None => {
+                self.in_flight.push(Some(entry));
+                self.in_flight.len() as u32 - 1
+            }
+        };
+        let device = &mut self.list[bio.device as usize];
+        let now = device.tick(ctl.now());
+        device.writes += u32::from(bio.write);
+        device.model.submit(
+            now,
+            blockdev::Bio {
+                id: u64::from(id),
+                op: if bio.write { Op::Write } else { Op::Read },
+                sector: bio.sector,
+                sectors: bio.pages * SECTORS_PER_PAGE,
+                sync: bio.sync,
+            },
+        );
+        self.arm(ctl, bio.device);
+    }
+
+    /// Lets a device go on to `now`; the completed bios are appended to `completed`.
+    pub(crate) fn advance(
+        &mut self,
+        ctl: &mut Ctl<World>,
+        number: u16,
+        completed: &mut Vec<(InFlight, Result<(), blockdev::IoError>)>,
+    ) {
+        let device = &mut self.list[number as usize];
+        if device.armed.is_some_and(|at| at <= ctl.now()) {
+            device.armed = None;
+        }
+        let now = device.tick(ctl.now());
+        device.model.advance(now, &mut self.done);
+        for completion in self.done.drain(..) {
+            let slot = completion.id as usize;
+            let entry = self.in_flight[slot].take().expect("a bio completes once");
+            self.free.push(slot as u32);
+            device.writes -= u32::from(entry.bio.write);
+            completed.push((entry, completion.result));
+        }
+        self.arm(ctl, number);
+    }
+
+    /// Writes to a device that did not complete yet.
+    pub(crate) fn writes_in_flight(&self, device: u16) -> u32 {
+        self.list[device as usize].writes
+    }
+
+    /// Schedules the device's next event unless an earlier one is scheduled already.
+    fn arm(&mut self, ctl: &mut Ctl<World>, number: u16) {
+        let device = &mut self.list[number as usize];
+        let Some(next) = device.model.next_event() else { return };
+        let at = next.max(ctl.now());
+        if device.armed.is_none_or(|armed| at < armed) {
+            device.armed = Some(at);
+            ctl.schedule_at(at, Class::Device, Event::Device(number));
+        }
+    }
+}

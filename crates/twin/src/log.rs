@@ -1,0 +1,66 @@
+//! What a run leaves behind beside the counters: samples, phases, trace events, the first failure.
+
+use mm::Mm;
+use mm::trace::TraceEvent;
+use sim::Ctl;
+use sys::SysError;
+use units::{CpuId, Nanos};
+
+use crate::world::World;
+
+/// A trace event with who and when.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// When.
+    pub at: Nanos,
+    /// Name of the task (`comm`), or `<irq>`.
+    pub comm: String,
+    /// Its number.
+    pub pid: u32,
+    /// CPU.
+    pub cpu: CpuId,
+    /// The event.
+    pub event: TraceEvent,
+}
+
+/// The log of a run.
+#[derive(Debug, Default)]
+pub struct RunLog {
+    /// Samples of each metric, in the order of their first sample.
+    pub samples: Vec<(&'static str, Vec<f64>)>,
+    /// When each phase of the workload began.
+    pub phases: Vec<(Nanos, String)>,
+    /// Recorded trace events.
+    pub events: Vec<Traced>,
+    /// Why the workload could not go on.
+    pub failure: Option<SysError>,
+}
+
+impl RunLog {
+    /// Records a sample.
+    pub(crate) fn sample(&mut self, metric: &'static str, value: f64) {
+        match self.samples.iter_mut().find(|(name, _)| *name == metric) {
+            Some((_, values)) => values.push(value),
+            None => self.samples.push((metric, vec![value])),
+        }
+    }
+
+    /// Samples of a metric; none if it was never sampled.
+    pub fn of(&self, metric: &str) -> &[f64] {
+        self.samples.iter().find(|(name, _)| *name == metric).map_or(&[], |(_, values)| values)
+    }
+
+    /// Moves what the mechanisms traced into the log.
+    pub(crate) fn take_trace(&mut self, mm: &mut Mm, ctl: &Ctl<World>) {
+        if !mm.trace.is_pending() {
+            return;
+        }
+        let (comm, pid, cpu) = match ctl.current() {
+            Some(task) => (ctl.task_name(task).to_string(), task.0, ctl.cpu()),
+            None => ("<irq>".to_string(), 0, CpuId(0)),
+        };
+        let at = ctl.now();
+        let traced = mm.trace.take().into_iter().map(|event| Traced { at, comm: comm.clone(), pid, cpu, event });
+        self.events.extend(traced);
+    }
+}

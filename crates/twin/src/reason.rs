@@ -1,0 +1,38 @@
+//! Why a task of the twin sleeps; every sleep site names one.
+
+/// A sleep site.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SleepReason {
+    /// The workload sleeps by itself.
+    Workload,
+    /// It waits for a thread to end.
+    Join,
+    /// It waits at a barrier.
+    Barrier,
+    /// It waits for a page to be read or written (`folio_wait_bit`).
+    PageBit,
+    /// It waits for metadata from a device (`xfs_buf_iowait`).
+    Metadata,
+    /// It waits until the data of a file is on the device (`filemap_fdatawait`).
+    Fsync,
+    /// It dirtied too much (`balance_dirty_pages`).
+    DirtyThrottle,
+    /// The request queue is full (`get_request`).
+    RequestQueue,
+    /// Reclaim waits for the device or for other reclaimers (`congestion_wait`, `reclaim_throttle`).
+    ReclaimThrottle,
+    /// It waits for kswapd because the reserves are nearly used up (`throttle_direct_reclaim`).
+    DirectReclaimThrottle,
+    /// It waits for the memory of an OOM victim.
+    OutOfMemory,
+    /// kswapd has nothing to do.
+    KswapdIdle,
+    /// kswapd sleeps a moment to see whether the node stays balanced (`kswapd_try_to_sleep`).
+    KswapdNap,
+    /// kcompactd has nothing to do.
+    KcompactdIdle,
+    /// A flusher has nothing to do.
+    FlusherIdle,
+    /// The sampler of the time series waits for its next instant.
+    Sampler,
+}

@@ -1,0 +1,312 @@
+//! One run: boots the machine, starts its daemons, runs the workload to its end.
+
+use std::future::Future;
+use std::time::Duration;
+
+use blockdev::{DeviceSpec, SpecError};
+use mm::swap::SwapSpec;
+use mm::trace::TraceFilter;
+use mm::vfs::{FsId, FsSpec};
+use mm::{Costs, Mm};
+use observe::Snapshot;
+use profile::{FileSystem, Kernel, Machine, SwapArea};
+use rules::Tunables;
+use sim::{CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
+use thiserror::Error;
+use units::{Bytes, Nanos, NodeId};
+
+use crate::boot;
+use crate::devices::{Device, Devices};
+use crate::log::RunLog;
+use crate::snapshot::snapshot;
+use crate::sys::{Processes, SysTwin};
+use crate::task;
+use crate::world::{Queues, TaskInfo, World};
+
+/// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
+/// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
+pub(crate) const QUANTUM: Nanos = Nanos::micros(50);
+/// Virtual time between two calls of the progress callback.
+const PROGRESS_STEP: Nanos = Nanos::millis(500);
+/// No workload takes this long; what does is stuck behind daemons that wake up by a timer.
+const VIRTUAL_LIMIT: Nanos = Nanos::secs(7 * 24 * 3600);
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// The machine.
+    pub machine: Machine,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its tunables, overrides included.
+    pub tunables: Tunables,
+    /// Seed.
+    pub seed: u64,
+    /// Iteration: a seed beside the seed, so that variants share their draws.
+    pub iteration: u32,
+    /// Check every structure after each step of virtual time.
+    pub verify: bool,
+    /// Tracepoints to record.
+    pub trace: TraceFilter,
+}
+
+/// How far a run has come.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Virtual time so far.
+    pub now: Nanos,
+    /// Phase of the workload.
+    pub phase: &'a str,
+}
+
+/// What a run came to.
+pub struct RunOutcome {
+    /// `/proc` before the workload.
+    pub before: Snapshot,
+    /// `/proc` after it.
+    pub after: Snapshot,
+    /// Samples, phases, events.
+    pub log: RunLog,
+    /// Virtual time from the start to the end of the workload.
+    pub virtual_time: Nanos,
+    /// CPU time of each task: name, daemon or not, time.
+    pub cpu_times: Vec<(String, Nanos)>,
+    /// Frames of the machine, holes included.
+    pub frames: u64,
+    /// Host bytes of all state that grows with the machine or the workload's files.
+    pub host_bytes: u64,
+    /// Fragmentation events by requested type: unmovable, movable, reclaimable.
+    pub extfrag: [u64; 3],
+}
+
+/// Why a run failed.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The machine has an impossible device.
+    #[error("disk {0}: {1}")]
+    Device(String, SpecError),
+    /// The workload needs a file system and the machine mounts none.
+    #[error("the machine has no [mount], which the workload needs")]
+    NoMount,
+    /// The workload could not go on.
+    #[error("the workload failed in phase `{phase}` after {at:.3} s: {error}")]
+    Workload {
+        /// Why.
+        error: sys::SysError,
+        /// Where.
+        phase: String,
+        /// When, in virtual seconds.
+        at: f64,
+    },
+    /// Nothing can happen any more.
+    #[error("{0}")]
+    Deadlock(Deadlock),
+    /// Interrupted by the user.
+    #[error("interrupted")]
+    Interrupted,
+    /// An invariant does not hold.
+    #[error("invariant violated at {at:.6} s:\n{list}\nreplay: seed {seed}, iteration {iteration}")]
+    Invariant {
+        /// When, in virtual seconds.
+        at: f64,
+        /// The violations.
+        list: String,
+        /// Seed.
+        seed: u64,
+        /// Iteration.
+        iteration: u32,
+    },
+    /// The run does not end.
+    #[error("not finished after {0:?} of virtual time")]
+    TooLong(Duration),
+}
+
+/// Boots the machine and runs `workload` on it. `progress` is called now and then; once it answers false the run ends as
+/// interrupted.
+pub fn run<F, Fut>(
+    spec: &RunSpec,
+    workload: F,
+    progress: &mut dyn FnMut(&Progress<'_>) -> bool,
+) -> Result<RunOutcome, RunError>
+where
+    F: FnOnce(SysTwin) -> Fut,
+    Fut: Future<Output = sys::Result<()>> + 'static,
+{
+    let mut sim = boot(spec)?;
+    let before = snapshot(&sim.world().mm, &spec.kernel);
+    start_workload(&mut sim, workload);
+    let mut deadline = Nanos::ZERO;
+    loop {
+        deadline += PROGRESS_STEP;
+        let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
+        if spec.verify {
+            verify(&sim, spec)?;
+        }
+        let world = sim.world();
+        let phase = world.log.phases.last().map_or("start", |(_, name)| name);
+        if let Some(error) = world.log.failure {
+            return Err(RunError::Workload { error, phase: phase.to_string(), at: sim.now().as_secs_f64() });
+        }
+        if end == RunEnd::AllEnded {
+            break;
+        }
+        if !progress(&Progress { now: sim.now(), phase }) {
+            return Err(RunError::Interrupted);
+        }
+        if deadline > VIRTUAL_LIMIT {
+            return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
+        }
+    }
+    Ok(outcome(sim, before, spec))
+}
+
+fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
+    let virtual_time = sim.now();
+    let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
+    let mut world = sim.world_mut();
+    let after = snapshot(&world.mm, &spec.kernel);
+    let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
+    use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
+    let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
+    RunOutcome {
+        before,
+        after,
+        log: std::mem::take(&mut world.log),
+        virtual_time,
+        cpu_times,
+        frames: world.mm.frames.len() as u64,
+        host_bytes: host_bytes as u64,
+        extfrag,
+    }
+}
+
+fn verify(sim: &Sim<World>, spec: &RunSpec) -> Result<(), RunError> {
+    let violations = sim.world().mm.validate();
+    if violations.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = violations.iter().take(20).map(ToString::to_string).collect();
+    Err(RunError::Invariant {
+        at: sim.now().as_secs_f64(),
+        list: list.join("\n"),
+        seed: spec.seed,
+        iteration: spec.iteration,
+    })
+}
+
+/// The machine with its daemons, before the workload.
+fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
+    let machine = &spec.machine;
+    let layout = boot::memory_layout(machine);
+    let topology = CpuTopology::new(layout.cpu_nodes.clone());
+    let params = SchedParams::linux_4_20(topology.nr_cpus());
+    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
+    let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
+    mm.trace.filter = spec.trace;
+    let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
+    for swap in &machine.swaps {
+        add_swap(&mut mm, machine, swap.get_ref(), &mut room);
+    }
+    let mounted = machine.mount.as_ref().map(|mount| {
+        let mount = mount.get_ref();
+        let disk = machine.disk(&mount.disk).expect("checked when loaded");
+        let device = disk as u16;
+        let spec = match mount.fs {
+            FileSystem::Xfs => FsSpec::xfs(device, room[disk]),
+            FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
+        };
+        (mm.vfs_mkfs(spec), device)
+    });
+    let nr_nodes = layout.nodes.len();
+    let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
+    let streams = sim::Streams::new(spec.seed, spec.iteration);
+    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)));
+    let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
+    sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
+    start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
+    Ok(sim)
+}
+
+/// Puts a swap area at the end of what is left of its disk.
+fn add_swap(mm: &mut Mm, machine: &Machine, area: &SwapArea, room: &mut [Bytes]) {
+    let disk = machine.disk(&area.disk).expect("checked when loaded");
+    let Bytes(size) = area.size.0;
+    room[disk] = Bytes(room[disk].0 - size);
+    mm.swap.add_device(&SwapSpec {
+        device: disk as u16,
+        start_sector: room[disk].0 / blockdev::SECTOR_SIZE,
+        pages: Bytes(size).pages_down().0 as u32,
+        priority: area.priority,
+        rotational: matches!(machine.disks[disk].device.get_ref(), DeviceSpec::Hdd(_)),
+    });
+}
+
+/// Gives the world its wait queues and devices, which need the simulation.
+fn wire(
+    world: &mut World,
+    ctl: &mut Ctl<World>,
+    machine: &Machine,
+    nr_nodes: usize,
+    streams: &sim::Streams,
+) -> Result<(), RunError> {
+    use rand::RngCore;
+    world.queues = Queues::new(ctl, nr_nodes, machine.disks.len());
+    let mut devices = Vec::new();
+    for disk in &machine.disks {
+        let seed = streams.rng(&format!("disk/{}", disk.name)).next_u64();
+        let device = Device::new(disk.device.get_ref(), &disk.queue, seed, ctl.new_wait_queue())
+            .map_err(|error| RunError::Device(disk.name.clone(), error))?;
+        devices.push(device);
+    }
+    world.devices = Devices::new(devices);
+    Ok(())
+}
+
+fn start_daemons(
+    sim: &mut Sim<World>,
+    topology: &CpuTopology,
+    nr_nodes: usize,
+    nr_devices: usize,
+    mounted: Option<(FsId, u16)>,
+) {
+    for node in (0..nr_nodes).map(|n| NodeId(n as u8)) {
+        let cpus = CpuSet::of_node(topology, node);
+        let options = SpawnOptions::new(format!("kswapd{}", node.0), cpus).daemon();
+        let kswapd = sim.spawn(options, |ctx| task::kswapd(ctx, node));
+        sim.with_world(|world, _| {
+            let flags = &mut world.task_mut(kswapd).flags;
+            flags.kswapd = true;
+            flags.memalloc = true;
+        });
+        let options = SpawnOptions::new(format!("kcompactd{}", node.0), cpus).daemon();
+        sim.spawn(options, |ctx| task::kcompactd(ctx, node));
+    }
+    if let Some((fs, device)) = mounted {
+        let options = SpawnOptions::new("fs-worker", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_worker(ctx, fs, device));
+    }
+    for device in 0..nr_devices as u16 {
+        let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::flusher(ctx, device));
+    }
+}
+
+fn start_workload<F, Fut>(sim: &mut Sim<World>, workload: F)
+where
+    F: FnOnce(SysTwin) -> Fut,
+    Fut: Future<Output = sys::Result<()>> + 'static,
+{
+    let (process, cpus) =
+        sim.with_world(|world, ctl| (world.processes.create(&mut world.mm), CpuSet::all(ctl.topology())));
+    let task = sim.spawn(SpawnOptions::new("workload", cpus), |ctx| {
+        let sys = SysTwin::new(ctx, process);
+        let future = workload(sys.clone());
+        async move {
+            if let Err(error) = future.await {
+                sys::Sys::fail(&sys, error);
+            }
+            sys.exit_process();
+        }
+    });
+    sim.with_world(|world, _| *world.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() });
+}

@@ -1,0 +1,28 @@
+//! The machine as `/proc` shows it.
+
+mod buddy;
+mod counters;
+mod meminfo;
+mod slab;
+mod zones;
+
+use mm::Mm;
+use observe::Snapshot;
+use profile::{Era, Kernel};
+
+/// Every file of `/proc` that the model has.
+pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
+    let era = match kernel.era {
+        Era::V4_20 => observe::Era::V4_20,
+        Era::V6_12 => observe::Era::V6_12,
+    };
+    Snapshot {
+        vmstat: Some(counters::vmstat(mm, era)),
+        zoneinfo: Some(zones::zoneinfo(mm, era)),
+        buddyinfo: Some(buddy::buddyinfo(mm)),
+        pagetypeinfo: Some(buddy::pagetypeinfo(mm)),
+        meminfo: Some(meminfo::meminfo(mm)),
+        slabinfo: Some(slab::slabinfo(mm)),
+        ..Snapshot::default()
+    }
+}

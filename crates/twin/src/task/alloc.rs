@@ -1,0 +1,121 @@
+//! The slow path of the page allocator.
+//!
+//! Rule: wake kswapd; try again at the min watermark; for costly or unmovable high orders compact first; reclaim; compact;
+//! retry while there is progress; kill somebody.
+//! Source: `__alloc_pages_slowpath()`, mm/page_alloc.c, 4.20 and 6.12.
+//! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
+
+use mm::compaction::{CompactPriority, CompactResult};
+use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
+use mm::{AllocRequest, Env, MigrateType, Mm};
+use units::{Gfp, Order, Pfn};
+
+use super::Task;
+use crate::reason::SleepReason;
+
+impl Task {
+    /// Allocates, sleeping if it must and may; `None` if the request fails.
+    pub(crate) async fn alloc_pages(&self, request: AllocRequest) -> Option<Pfn> {
+        if let Some(pfn) = self.mm(|mm, env| mm.alloc_pages(env, request)) {
+            return Some(pfn);
+        }
+        self.alloc_pages_slowpath(request).await
+    }
+
+    /// The slow path alone, for a request that the fast path just refused.
+    pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
+        let may_reclaim = request.gfp.contains(Gfp::DIRECT_RECLAIM);
+        let costly = request.order > Order::COSTLY;
+        let mut retries = CompactRetries::default();
+        if let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
+            return Some(pfn);
+        }
+        let compact_first = request.order.0 > 0 && MigrateType::of(request.gfp) != MigrateType::Movable;
+        if may_reclaim && (costly || compact_first) && !self.memalloc() {
+            let (page, result) = self.direct_compact(request, CompactPriority::INITIAL).await;
+            if page.is_some() {
+                return page;
+            }
+            if costly && request.gfp.contains(Gfp::NORETRY) {
+                if self.mm(|mm, _| mm.gives_up_after(result)) {
+                    return None;
+                }
+                retries.priority = CompactPriority::INITIAL;
+            }
+        }
+        self.retry_until_hopeless(request, retries).await
+    }
+
+    /// The loop of reclaim and compaction.
+    async fn retry_until_hopeless(&self, request: AllocRequest, mut retries: CompactRetries) -> Option<Pfn> {
+        let costly = request.order > Order::COSTLY;
+        let mut no_progress_loops = 0;
+        loop {
+            if let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
+                return Some(pfn);
+            }
+            if !request.gfp.contains(Gfp::DIRECT_RECLAIM) || self.memalloc() {
+                return None;
+            }
+            let progress = self.direct_reclaim(request).await;
+            if let Some(pfn) = self.mm(|mm, env| try_freelists(mm, env, request)) {
+                return Some(pfn);
+            }
+            let (page, result) = self.direct_compact(request, retries.priority).await;
+            if page.is_some() {
+                return page;
+            }
+            if request.gfp.contains(Gfp::NORETRY) || costly && !request.gfp.contains(Gfp::RETRY_MAYFAIL) {
+                return None;
+            }
+            let retry = self.mm(|mm, env| {
+                let flags = mm.gfp_to_alloc_flags(env, request);
+                let can_swap = mm.swap.free_pages() > 0;
+                mm.should_reclaim_retry(request, flags, progress > 0, &mut no_progress_loops, can_swap)
+            });
+            match retry {
+                ReclaimRetry::Again => {
+                    self.ctx.yield_now().await;
+                    continue;
+                }
+                ReclaimRetry::Wait(timeout) => {
+                    self.ctx.sleep(SleepReason::ReclaimThrottle, timeout).await;
+                    continue;
+                }
+                ReclaimRetry::GiveUp => {}
+            }
+            if progress > 0 && self.should_compact_retry(request, &mut retries, result) {
+                continue;
+            }
+            if let Some(verdict) = self.may_oom(request, progress).await {
+                return verdict;
+            }
+            no_progress_loops = 0;
+        }
+    }
+
+    fn should_compact_retry(&self, request: AllocRequest, retries: &mut CompactRetries, result: CompactResult) -> bool {
+        self.mm(|mm, env| {
+            let flags = mm.gfp_to_alloc_flags(env, request);
+            let suitable = mm.compaction_zonelist_suitable(request, flags, mm.swap.free_pages() > 0);
+            retries.should_retry(request.order, result.outcome(mm.rules.compaction_withdrawn), suitable)
+        })
+    }
+
+    fn memalloc(&self) -> bool {
+        self.mm(|_, env| env.task.memalloc)
+    }
+}
+
+/// Wakes kswapd if the request may, and tries at the watermark that it may go down to.
+fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
+    if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
+        mm.wake_all_kswapds(env, request);
+    }
+    try_freelists(mm, env, request)
+}
+
+fn try_freelists(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
+    let flags: AllocFlags = mm.gfp_to_alloc_flags(env, request);
+    mm.get_page_from_freelist(env, request, flags)
+}

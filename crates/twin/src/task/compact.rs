@@ -1,0 +1,63 @@
+//! Compaction by a task: direct, and kcompactd's.
+
+use mm::compaction::{CompactPriority, CompactResult, CompactStep, DirectCompaction};
+use mm::{AllocRequest, Frame};
+use units::Pfn;
+
+use super::Task;
+use crate::reason::SleepReason;
+
+impl Task {
+    /// Compacts the zones that a request may use, and tries the allocation once (`__alloc_pages_direct_compact`).
+    pub(super) async fn direct_compact(
+        &self,
+        request: AllocRequest,
+        priority: CompactPriority,
+    ) -> (Option<Pfn>, CompactResult) {
+        if request.order.0 == 0 {
+            return (None, CompactResult::Skipped);
+        }
+        let before = self.set_flags(|flags| flags.memalloc = true);
+        let result = self.try_to_compact_pages(request, priority).await;
+        self.restore_flags(before);
+        let page = self.mm(|mm, env| {
+            let flags = mm.gfp_to_alloc_flags(env, request);
+            mm.after_direct_compaction(env, request, flags, result)
+        });
+        (page, result)
+    }
+
+    async fn try_to_compact_pages(&self, request: AllocRequest, priority: CompactPriority) -> CompactResult {
+        let mut run = self.mm(|mm, env| {
+            let flags = mm.gfp_to_alloc_flags(env, request);
+            DirectCompaction::new(mm, request, flags, priority)
+        });
+        loop {
+            if self.cpu_is_wanted() {
+                run.cpu_is_wanted();
+            }
+            if self.oom_killed() {
+                run.interrupt();
+            }
+            match self.mm(|mm, env| run.step(mm, env)) {
+                CompactStep::Done(_) => break,
+                step => self.after_compact_step(step).await,
+            }
+        }
+        self.mm(|mm, env| run.finish(mm, env))
+    }
+
+    /// Sleeps or gives way as a step of compaction says.
+    pub(super) async fn after_compact_step(&self, step: CompactStep) {
+        match step {
+            CompactStep::More | CompactStep::Done(_) => self.ctx.preempt_point().await,
+            CompactStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
+            CompactStep::Throttle(time) => self.ctx.sleep(SleepReason::ReclaimThrottle, time).await,
+        }
+    }
+
+    /// Whether another task waits for this CPU (`need_resched()`); the end of a slice alone does not count.
+    fn cpu_is_wanted(&self) -> bool {
+        self.ctx.with(|_, ctl| ctl.need_resched() && ctl.nr_running(ctl.cpu()) > 1)
+    }
+}

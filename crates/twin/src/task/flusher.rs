@@ -1,0 +1,92 @@
+//! The flusher of a device, and what waits for it.
+//!
+//! Source: `wb_workfn()`, `sync_inodes_sb()` (fs/fs-writeback.c), `xfsaild()`, `xfs_reclaim_worker()` (fs/xfs), 4.20 and
+//! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
+//! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
+
+use mm::Frame;
+use mm::vfs::FsId;
+use mm::writeback::{FlushStep, FlushWork, Fsync, FsyncStep};
+use sim::Ctx;
+use units::{FileId, Nanos};
+
+use super::Task;
+use crate::reason::SleepReason;
+use crate::world::World;
+
+/// Pages of one inode written between two looks at the device's queue.
+const STEP_PAGES: u32 = 256;
+/// `xfs_syncd_centisecs / 6`: how often XFS frees reclaimable inodes by itself.
+const FS_WORK_INTERVAL: Nanos = Nanos::secs(5);
+/// Metadata blocks written at a time; the log is pushed until nothing is left that is only in it.
+const PUSH_BLOCKS: usize = 128;
+
+/// Flusher of a device; runs until the end of the simulation.
+pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
+    let task = Task::new(ctx);
+    let queue = task.ctx.with(|world, _| world.queues.flusher[device as usize]);
+    let mut work = FlushWork::default();
+    loop {
+        task.wait_for_room(device).await;
+        match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
+            FlushStep::More => task.ctx.preempt_point().await,
+            FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+            FlushStep::Idle(until) => {
+                task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
+                match until {
+                    Some(at) => {
+                        let timeout = at.since(task.ctx.now());
+                        task.ctx.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
+                    }
+                    None => task.ctx.wait(queue, SleepReason::FlusherIdle).await,
+                }
+            }
+        }
+    }
+}
+
+/// Background work of a file system: frees inodes that were let go, and writes metadata that is only in the log.
+pub(crate) async fn fs_worker(ctx: Ctx<World>, fs: FsId, device: u16) {
+    let task = Task::new(ctx);
+    loop {
+        task.ctx.sleep(SleepReason::FlusherIdle, FS_WORK_INTERVAL).await;
+        task.mm(|mm, env| mm.vfs_background_reclaim(env));
+        while task.mm(|mm, _| mm.vfs_push_metadata(fs, PUSH_BLOCKS)) > 0 {
+            task.wait_for_room(device).await;
+            task.ctx.preempt_point().await;
+        }
+    }
+}
+
+impl Task {
+    /// Writes a file's dirty data and waits for it.
+    pub(crate) async fn sync_file(&self, file: FileId) {
+        let mut fsync = Fsync::default();
+        loop {
+            match self.mm(|mm, env| mm.fsync_step(env, file, &mut fsync)) {
+                FsyncStep::More => self.ctx.preempt_point().await,
+                FsyncStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                FsyncStep::Log(bio) => self.metadata_io(bio).await,
+                FsyncStep::Done => return,
+            }
+        }
+    }
+
+    /// Writes everything that is dirty and waits for it.
+    pub(crate) async fn sync_all(&self) {
+        let devices = self.ctx.with(|world, _| world.devices.list.len() as u16);
+        let tickets: Vec<u64> = (0..devices).map(|device| self.mm(|mm, _| mm.request_sync(device))).collect();
+        for (device, ticket) in (0..devices).zip(tickets) {
+            loop {
+                let queue = self.ctx.with(|world, _| {
+                    let done = world.mm.sync_done(device, ticket) && world.devices.writes_in_flight(device) == 0;
+                    (!done).then_some(world.queues.written)
+                });
+                match queue {
+                    Some(queue) => self.ctx.wait(queue, SleepReason::Fsync).await,
+                    None => break,
+                }
+            }
+        }
+    }
+}

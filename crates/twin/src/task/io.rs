@@ -1,0 +1,53 @@
+//! Waiting for I/O.
+
+use mm::{Bio, Frame};
+use units::Pfn;
+
+use super::Task;
+use crate::reason::SleepReason;
+
+impl Task {
+    /// Submits a bio of metadata and waits for its end.
+    pub(crate) async fn metadata_io(&self, bio: Bio) {
+        let task = self.ctx.task();
+        let queue = self.ctx.with(|world, ctl| {
+            let queue = *world.task_mut(task).io.get_or_insert_with(|| ctl.new_wait_queue());
+            world.mm.account_bio(bio);
+            world.submit(ctl, bio, Some(queue));
+            queue
+        });
+        self.ctx.wait(queue, SleepReason::Metadata).await;
+    }
+
+    /// Waits until the queue of a device has room for more writes (`get_request`).
+    pub(crate) async fn wait_for_room(&self, device: u16) {
+        loop {
+            let full = self.ctx.with(|world, _| {
+                let device = &world.devices.list[device as usize];
+                device.full(blockdev::Op::Write).then_some(device.room)
+            });
+            match full {
+                Some(queue) => self.ctx.wait(queue, SleepReason::RequestQueue).await,
+                None => return,
+            }
+        }
+    }
+
+    /// Waits until none of `flags` (LOCKED, WRITEBACK) is set on a frame (`folio_wait_bit`). The caller looks again
+    /// whether the frame is still what it was.
+    pub(crate) async fn wait_on_page_bit(&self, pfn: Pfn, flags: u32) {
+        loop {
+            let queue = self.ctx.with(|world, _| {
+                let frame = &mut world.mm.frames[pfn];
+                frame.has_any(flags).then(|| {
+                    frame.set(Frame::WAITERS);
+                    world.queues.page(pfn)
+                })
+            });
+            match queue {
+                Some(queue) => self.ctx.wait(queue, SleepReason::PageBit).await,
+                None => return,
+            }
+        }
+    }
+}

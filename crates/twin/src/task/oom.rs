@@ -1,0 +1,56 @@
+//! Out of memory: somebody is killed, or the request waits for somebody who was.
+//!
+//! Source: `__alloc_pages_may_oom()` (mm/page_alloc.c), `out_of_memory()`, `oom_reaper()` (mm/oom_kill.c), 4.20 and 6.12.
+//! Abstracted: the reaper frees a victim's memory at once.
+
+use mm::AllocRequest;
+use mm::anon::OomChoice;
+use units::{Gfp, Nanos, Order, Pfn};
+
+use super::Task;
+use crate::reason::SleepReason;
+
+/// `schedule_timeout_uninterruptible(1)`.
+const JIFFY: Nanos = Nanos::millis(4);
+
+impl Task {
+    /// Whether this task's process was killed for its memory.
+    pub(crate) fn oom_killed(&self) -> bool {
+        let task = self.ctx.task();
+        self.ctx.with(|world, _| {
+            let process = world.task(task).process;
+            process.is_some_and(|p| world.mm.spaces[world.processes.list[p as usize].space].is_oom_victim())
+        })
+    }
+
+    /// The last resort of the slow path: `None` means try again, `Some` what the allocation comes to.
+    pub(super) async fn may_oom(&self, request: AllocRequest, progress: u64) -> Option<Option<Pfn>> {
+        let nofail = request.gfp.contains(Gfp::NOFAIL);
+        if self.oom_killed() && !nofail {
+            return Some(None);
+        }
+        let gives_up = request.order > Order::COSTLY
+            || request.gfp.intersects(Gfp::RETRY_MAYFAIL.with(Gfp::THISNODE))
+            || !request.gfp.contains(Gfp::FS);
+        if gives_up {
+            // Without __GFP_FS the kernel pretends that there was progress and keeps trying.
+            let pretends = !request.gfp.contains(Gfp::FS) && request.order <= Order::COSTLY;
+            if nofail || pretends {
+                self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
+                return None;
+            }
+            return (progress == 0).then_some(None);
+        }
+        match self.mm(|mm, _| mm.oom_select()) {
+            OomChoice::Kill(space) => self.mm(|mm, env| {
+                mm.oom_kill(space);
+                mm.oom_reap(env, space);
+            }),
+            OomChoice::Pending(_) => {}
+            OomChoice::Nobody if nofail => {}
+            OomChoice::Nobody => return Some(None),
+        }
+        self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
+        None
+    }
+}

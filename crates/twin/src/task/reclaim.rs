@@ -1,0 +1,27 @@
+//! Direct reclaim.
+
+use mm::AllocRequest;
+use mm::reclaim::{DirectReclaim, Step};
+use mm::zone::gfp_zone;
+
+use super::Task;
+
+impl Task {
+    /// Reclaims for a request; returns the progress (`__perform_reclaim`).
+    pub(super) async fn direct_reclaim(&self, request: AllocRequest) -> u64 {
+        let before = self.set_flags(|flags| flags.memalloc = true);
+        let mut run = DirectReclaim::new(request, gfp_zone(request.gfp));
+        loop {
+            match self.mm(|mm, env| run.step(mm, env)) {
+                Step::More => self.ctx.preempt_point().await,
+                Step::Throttle(reason, timeout) => {
+                    let node = self.mm(|mm, _| run.throttled_node(mm));
+                    self.throttle(node, reason, timeout).await;
+                }
+                Step::Done => break,
+            }
+        }
+        self.restore_flags(before);
+        run.progress()
+    }
+}

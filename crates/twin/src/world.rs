@@ -1,0 +1,249 @@
+//! The world of the simulation: the memory of the machine, its devices, and who waits for what.
+
+use mm::reclaim::ThrottleReason;
+use mm::writeback::TaskDirty;
+use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
+use blockdev::Op;
+use sim::{Class, Ctl, TaskId, WaitQueueId};
+use units::{CpuId, Nanos, NodeId, Pfn};
+
+use crate::devices::Devices;
+use crate::log::RunLog;
+use crate::reason::SleepReason;
+use crate::sys::Processes;
+
+/// Wait queues for page bits, as the kernel hashes them (`folio_wait_table`, mm/filemap.c).
+const PAGE_WAIT_TABLE_BITS: u32 = 8;
+
+/// What happens without a task.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A device has something to do.
+    Device(u16),
+    /// The periodic flush of a device is due.
+    Flusher(u16),
+}
+
+/// Who waits for what.
+pub(crate) struct Queues {
+    page: Vec<WaitQueueId>,
+    /// kswapd of each node, while it sleeps.
+    pub(crate) kswapd: Vec<WaitQueueId>,
+    /// kcompactd of each node, while it sleeps.
+    pub(crate) kcompactd: Vec<WaitQueueId>,
+    /// Flusher of each device, while it sleeps.
+    pub(crate) flusher: Vec<WaitQueueId>,
+    /// Reclaimers of each node that wait, by reason (`pgdat->reclaim_wait`, `pgdat->pfmemalloc_wait`).
+    reclaim: Vec<[WaitQueueId; ThrottleReason::COUNT]>,
+    /// Writers of data to be on the device (`sync`, `fsync`).
+    pub(crate) written: WaitQueueId,
+}
+
+impl Queues {
+    fn none() -> Queues {
+        Queues {
+            page: Vec::new(),
+            kswapd: Vec::new(),
+            kcompactd: Vec::new(),
+            flusher: Vec::new(),
+            reclaim: Vec::new(),
+            written: WaitQueueId(u32::MAX),
+        }
+    }
+
+    pub(crate) fn new(ctl: &mut Ctl<World>, nr_nodes: usize, nr_devices: usize) -> Queues {
+        let mut table = |n: usize| (0..n).map(|_| ctl.new_wait_queue()).collect::<Vec<_>>();
+        Queues {
+            page: table(1 << PAGE_WAIT_TABLE_BITS),
+            kswapd: table(nr_nodes),
+            kcompactd: table(nr_nodes),
+            flusher: table(nr_devices),
+            reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
+            written: table(1)[0],
+        }
+    }
+
+    /// Where reclaimers of a node wait for this reason.
+    pub(crate) fn throttle(&self, node: NodeId, reason: ThrottleReason) -> WaitQueueId {
+        self.reclaim[node.index()][reason as usize]
+    }
+
+    /// The queue that waiters for this frame share with others.
+    pub(crate) fn page(&self, pfn: Pfn) -> WaitQueueId {
+        self.page[(pfn.0.wrapping_mul(0x9E37_79B1) >> (32 - PAGE_WAIT_TABLE_BITS)) as usize]
+    }
+}
+
+/// What the twin knows of a task beside its future.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TaskInfo {
+    pub(crate) flags: TaskFlags,
+    /// Its process, if it belongs to the workload.
+    pub(crate) process: Option<u32>,
+    /// Where it waits for a bio of its own.
+    pub(crate) io: Option<WaitQueueId>,
+    /// What it has dirtied (`current->nr_dirtied` and alike).
+    pub(crate) dirty: TaskDirty,
+}
+
+/// The whole machine.
+pub struct World {
+    pub(crate) mm: Mm,
+    pub(crate) devices: Devices,
+    pub(crate) queues: Queues,
+    tasks: Vec<TaskInfo>,
+    pub(crate) processes: Processes,
+    pub(crate) log: RunLog,
+    effects: Vec<Effect>,
+    completed: Vec<(crate::devices::InFlight, Result<(), blockdev::IoError>)>,
+}
+
+impl World {
+    /// A world without devices and wait queues, which need the simulation that it becomes part of.
+    pub(crate) fn unwired(mm: Mm, processes: Processes) -> World {
+        World {
+            mm,
+            devices: Devices::new(Vec::new()),
+            queues: Queues::none(),
+            tasks: Vec::new(),
+            processes,
+            log: RunLog::default(),
+            effects: Vec::new(),
+            completed: Vec::new(),
+        }
+    }
+
+    /// Who calls: the running task, or an interrupt on the first CPU.
+    pub(crate) fn env(&self, ctl: &Ctl<World>) -> Env {
+        match ctl.current() {
+            Some(task) => Env {
+                now: ctl.now(),
+                cpu: ctl.cpu(),
+                node: ctl.node(),
+                task: self.task(task).flags,
+            },
+            None => Env { now: ctl.now(), cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() },
+        }
+    }
+
+    /// Calls a mechanism, charges its CPU time to the running task and carries out its effects.
+    #[inline]
+    pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
+        let env = self.env(ctl);
+        let result = call(&mut self.mm, &env);
+        ctl.charge(Nanos(self.mm.take_cpu_ns()));
+        if !self.mm.effects.is_empty() {
+            self.carry_out(ctl);
+        }
+        result
+    }
+
+    fn carry_out(&mut self, ctl: &mut Ctl<World>) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.mm.effects.take_into(&mut effects);
+        for effect in &effects {
+            match *effect {
+                Effect::WakeKswapd(node) => {
+                    ctl.wake_all(self.queues.kswapd[node.index()]);
+                }
+                Effect::WakeKcompactd(node, _) => {
+                    ctl.wake_all(self.queues.kcompactd[node.index()]);
+                }
+                Effect::WakeFlushers(reason) => {
+                    self.mm.flushers_woken(reason);
+                    for queue in &self.queues.flusher {
+                        ctl.wake_all(*queue);
+                    }
+                }
+                Effect::Submit(bio) => {
+                    self.submit(ctl, bio, None);
+                }
+                Effect::WakeThrottled(node, reason) => {
+                    ctl.wake_all(self.queues.throttle(node, reason));
+                }
+                Effect::ArmFlusher(device, at) => {
+                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(device));
+                }
+                Effect::WakePage(pfn) => {
+                    ctl.wake_all(self.queues.page(pfn));
+                }
+            }
+        }
+        self.effects = effects;
+        self.log.take_trace(&mut self.mm, ctl);
+    }
+
+    /// Gives a bio to its device; `waiter` is woken at its end.
+    pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
+        self.devices.submit(ctl, bio, waiter);
+        self.note_congestion(bio.device);
+    }
+
+    /// Tells reclaim whether the write queue of a device is congested.
+    fn note_congestion(&mut self, device: u16) {
+        let congested = self.devices.list[device as usize].congested(Op::Write);
+        self.mm.set_device_congested(device, congested);
+    }
+
+    fn device_event(&mut self, ctl: &mut Ctl<World>, number: u16) {
+        let mut completed = std::mem::take(&mut self.completed);
+        self.devices.advance(ctl, number, &mut completed);
+        let any = !completed.is_empty();
+        for (entry, result) in completed.drain(..) {
+            self.end_bio(ctl, entry, result.is_ok());
+        }
+        self.completed = completed;
+        if any {
+            self.note_congestion(number);
+            ctl.wake_all(self.devices.list[number as usize].room);
+        }
+    }
+
+    fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
+        let bio = entry.bio;
+        self.enter(ctl, |mm, env| {
+            mm.charge(mm.costs.complete_bio);
+            match (bio.target, bio.write) {
+                (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
+                (BioTarget::File { file, index }, true) => mm.end_writeback(env, file, index, bio.pages, ok),
+                (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
+                (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
+                (BioTarget::Metadata, _) => {}
+            }
+        });
+        if bio.write {
+            ctl.wake_all(self.queues.written);
+        }
+        if let Some(queue) = entry.waiter {
+            ctl.wake_all(queue);
+        }
+    }
+
+    /// What the twin knows of a task.
+    #[inline]
+    pub(crate) fn task(&self, task: TaskId) -> TaskInfo {
+        self.tasks.get(task.index()).copied().unwrap_or_default()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut TaskInfo {
+        if task.index() >= self.tasks.len() {
+            self.tasks.resize(task.index() + 1, TaskInfo::default());
+        }
+        &mut self.tasks[task.index()]
+    }
+}
+
+impl sim::World for World {
+    type Event = Event;
+    type Reason = SleepReason;
+
+    fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
+        match event {
+            Event::Device(number) => self.device_event(ctl, number),
+            Event::Flusher(device) => {
+                ctl.wake_all(self.queues.flusher[device as usize]);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Parameters of workloads: names and defaults as data, values checked where they are read.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+use units::Bytes;
+
+/// One parameter of a workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Default, as it would be typed; `auto` follows the machine.
+    pub default: &'static str,
+    /// What it means, with its unit.
+    pub doc: &'static str,
+}
+
+/// Why parameters were refused.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ParamError {
+    /// No workload has this name.
+    #[error("unknown workload `{name}`; expected one of {expected}")]
+    UnknownWorkload {
+        /// What was asked for.
+        name: String,
+        /// All there are.
+        expected: String,
+    },
+    /// The workload has no such parameter.
+    #[error("workload {workload} has no parameter `{name}`; it has {expected}")]
+    Unknown {
+        /// The workload.
+        workload: &'static str,
+        /// What was given.
+        name: String,
+        /// All it has.
+        expected: String,
+    },
+    /// A value is not what the parameter takes.
+    #[error("{name}={given}: expected {expected}")]
+    Value {
+        /// The parameter.
+        name: String,
+        /// What was given.
+        given: String,
+        /// What it takes.
+        expected: String,
+    },
+}
+
+/// Values for the parameters of one workload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Params {
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Params {
+    /// The defaults of `spec`, changed as `given` says.
+    pub fn new(
+        workload: &'static str,
+        spec: &'static [Param],
+        given: &[(String, String)],
+    ) -> Result<Params, ParamError> {
+        let mut values: BTreeMap<&'static str, String> = spec.iter().map(|p| (p.name, p.default.to_string())).collect();
+        for (name, value) in given {
+            let known = spec.iter().find(|p| p.name == name).ok_or_else(|| ParamError::Unknown {
+                workload,
+                name: name.clone(),
+                expected: spec.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+            })?;
+            values.insert(known.name, value.clone());
+        }
+        Ok(Params { values })
+    }
+
+    /// Every parameter with its value as text, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    fn text(&self, name: &'static str) -> &str {
+        &self.values[name]
+    }
+
+    fn refuse<T>(&self, name: &'static str, expected: String) -> Result<T, ParamError> {
+        Err(ParamError::Value { name: name.to_string(), given: self.text(name).to_string(), expected })
+    }
+
+    /// A whole number from `lo` to `hi`.
+    pub fn number(&self, name: &'static str, lo: u64, hi: u64) -> Result<u64, ParamError> {
+        match self.text(name).parse() {
+            Ok(n) if (lo..=hi).contains(&n) => Ok(n),
+            _ => self.refuse(name, format!("a whole number from {lo} to {hi}")),
+        }
+    }
+
+    /// A whole number from `lo` to `hi`, or `auto`.
+    pub fn number_or_auto(&self, name: &'static str, lo: u64, hi: u64) -> Result<Option<u64>, ParamError> {
+        if self.text(name) == "auto" { Ok(None) } else { self.number(name, lo, hi).map(Some) }
+    }
+
+    /// A fraction above 0 up to `hi`.
+    pub fn fraction(&self, name: &'static str, hi: f64) -> Result<f64, ParamError> {
+        match self.text(name).parse::<f64>() {
+            Ok(x) if x > 0.0 && x <= hi => Ok(x),
+            _ => self.refuse(name, format!("a number above 0 and at most {hi}")),
+        }
+    }
+
+    /// `yes` or `no`.
+    pub fn flag(&self, name: &'static str) -> Result<bool, ParamError> {
+        match self.text(name) {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            _ => self.refuse(name, "yes or no".to_string()),
+        }
+    }
+
+    /// A size in bytes with an optional suffix KiB, MiB or GiB (fio's k, m, g too), from `lo` to `hi`.
+    pub fn size(&self, name: &'static str, lo: Bytes, hi: Bytes) -> Result<Bytes, ParamError> {
+        match parse_size(self.text(name)) {
+            Some(size) if size >= lo && size <= hi => Ok(size),
+            _ => self.refuse(name, format!("a size from {} to {} bytes, such as 64KiB", lo.0, hi.0)),
+        }
+    }
+}
+
+/// Bytes of a size such as `4096`, `64KiB`, `64k`, `2GiB`.
+fn parse_size(text: &str) -> Option<Bytes> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let shift = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        _ => return None,
+    };
+    number.checked_shl(shift).filter(|n| n >> shift == number).map(Bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &[Param] = &[Param { name: "size", default: "64KiB", doc: "" }];
+
+    fn size_of(text: &str) -> Result<Bytes, ParamError> {
+        let given = [("size".to_string(), text.to_string())];
+        Params::new("test", SPEC, &given)?.size("size", Bytes(1), Bytes::gib(1))
+    }
+
+    #[test]
+    fn sizes_take_suffixes() {
+        assert_eq!(size_of("4096"), Ok(Bytes(4096)));
+        assert_eq!(size_of("64k"), Ok(Bytes(64 << 10)));
+        assert_eq!(size_of("3MiB"), Ok(Bytes(3 << 20)));
+    }
+
+    #[test]
+    fn a_size_out_of_range_or_malformed_is_refused_with_what_was_expected() {
+        for bad in ["0", "2GiB", "4x", "", "99999999999999999999g", "18446744073709551615g"] {
+            let error = size_of(bad).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("size={bad}: expected a size from 1 to")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_parameter_lists_those_there_are() {
+        let given = [("sise".to_string(), "1".to_string())];
+        let error = Params::new("test", SPEC, &given).unwrap_err();
+        assert_eq!(error.to_string(), "workload test has no parameter `sise`; it has size");
+    }
+}

@@ -1,0 +1,50 @@
+//! The registry: every workload, its parameters and what it measures.
+
+use sys::Sys;
+
+use crate::thpfioscale::ThpFioScale;
+use crate::{Param, ParamError, Params, thpfioscale};
+
+/// A workload as the command line lists it.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadSpec {
+    /// Name.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+}
+
+/// Every workload.
+pub const WORKLOADS: &[WorkloadSpec] = &[thpfioscale::SPEC];
+
+/// A workload with its parameters, ready to run.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// See [`thpfioscale`].
+    ThpFioScale(ThpFioScale),
+}
+
+impl Workload {
+    /// The workload `name` with the given parameters; also returns every parameter's value for the manifest.
+    pub fn new(name: &str, given: &[(String, String)]) -> Result<(Workload, Params), ParamError> {
+        let spec = WORKLOADS.iter().find(|w| w.name == name).ok_or_else(|| ParamError::UnknownWorkload {
+            name: name.to_string(),
+            expected: WORKLOADS.iter().map(|w| w.name).collect::<Vec<_>>().join(", "),
+        })?;
+        let params = Params::new(spec.name, spec.params, given)?;
+        let workload = match spec.name {
+            "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
+            other => unreachable!("{other} is registered without a constructor"),
+        };
+        Ok((workload, params))
+    }
+
+    /// Runs it to its end.
+    pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        match self {
+            Workload::ThpFioScale(workload) => workload.run(sys).await,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! thpfioscale: huge page faults while fio reads many small files.
+//!
+//! Source: mmtests of November 2018, `config-global-dhp__workload_thpfioscale{,-madvhugepage}`,
+//! `thpfioscale-bench` and `thpfioscale.c`. Steps: 4 fio processes write 64 KiB files of 1.5 times the memory, created as
+//! they are first written; sync; 4 fio processes read the same files at random; after as long a warm-up as the
+//! writing took, threads map 3/4 of node 0's memory together and each faults half of its 2 MiB regions. One
+//! sample is the time to store one byte, ask whether page 64 of the region is resident (then it is a huge page), and
+//! fill the region.
+//! Abstracted: removing the files at the end, which is not measured, is left out.
+
+use sys::{Access, Advice, Dir, Mapping, SpawnOptions, Sys, Thread};
+use units::{Bytes, Nanos};
+
+use crate::fio::{FileService, FioJob, Pattern};
+use crate::{Param, ParamError, Params, WorkloadSpec};
+
+const HUGE_PAGE: Bytes = Bytes::mib(2);
+
+/// As the command line lists it.
+pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
+    name: "thpfioscale",
+    doc: "huge page faults while fio reads many small files that it wrote before (mmtests)",
+    params: &[
+        Param { name: "fio-jobs", default: "4", doc: "fio processes, writing and then reading" },
+        Param { name: "fio-ratio", default: "1.5", doc: "size of all files, as a multiple of the memory" },
+        Param { name: "file-size", default: "64KiB", doc: "size of a file" },
+        Param { name: "thp-threads", default: "auto", doc: "faulting threads; auto: (CPUs per node - fio-jobs) / 4" },
+        Param { name: "thp-ratio", default: "0.75", doc: "memory mapped, as a share of node 0" },
+        Param { name: "madvise", default: "no", doc: "yes: MADV_HUGEPAGE on the mapping" },
+        Param {
+            name: "warmup-s",
+            default: "auto",
+            doc: "seconds of reading before the faults; auto: as long as writing took",
+        },
+    ],
+};
+
+/// The workload with its parameters.
+#[derive(Clone, Debug)]
+pub struct ThpFioScale {
+    fio_jobs: u32,
+    fio_ratio: f64,
+    file_size: Bytes,
+    thp_threads: Option<u64>,
+    thp_ratio: f64,
+    madvise: bool,
+    warmup_s: Option<u64>,
+}
+
+impl ThpFioScale {
+    pub(crate) fn from_params(params: &Params) -> Result<ThpFioScale, ParamError> {
+        Ok(ThpFioScale {
+            fio_jobs: params.number("fio-jobs", 1, 1024)? as u32,
+            fio_ratio: params.fraction("fio-ratio", 100.0)?,
+            file_size: params.size("file-size", Bytes::kib(4), Bytes::gib(1024))?,
+            thp_threads: params.number_or_auto("thp-threads", 1, 1024)?,
+            thp_ratio: params.fraction("thp-ratio", 1.0)?,
+            madvise: params.flag("madvise")?,
+            warmup_s: params.number_or_auto("warmup-s", 0, 1_000_000)?,
+        })
+    }
+
+    pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        let mut dirs = Vec::new();
+        for job in 0..self.fio_jobs {
+            dirs.push(sys.mkdir(&format!("thpfilescale/{job}")).await?);
+        }
+        sys.phase("write");
+        let started = sys.clock();
+        let writers = self.start_jobs(&sys, &dirs, Pattern::Write);
+        join_all(&sys, &writers).await;
+        let written = sys.clock().since(started);
+        sys.sync().await?;
+        sys.phase("warm-up");
+        let readers = self.start_jobs(&sys, &dirs, Pattern::RandRead);
+        sys.sleep(self.warmup_s.map_or(written, Nanos::secs)).await;
+        sys.phase("fault");
+        let faulters = self.start_faulters(&sys);
+        join_all(&sys, &faulters).await;
+        sys.phase("stop");
+        for reader in &readers {
+            sys.stop(*reader);
+        }
+        join_all(&sys, &readers).await;
+        Ok(())
+    }
+
+    fn start_jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern) -> Vec<Thread> {
+        let total = (sys.info().mem_total.bytes().0 as f64 * self.fio_ratio) as u64;
+        let nr_files = (total / self.file_size.0 / u64::from(self.fio_jobs)).max(1) as u32;
+        let reading = pattern == Pattern::RandRead;
+        let start = |(number, dir): (usize, &Dir)| {
+            let job = FioJob {
+                pattern,
+                block_size: Bytes::kib(4),
+                file_size: self.file_size,
+                nr_files,
+                service: if reading { FileService::Random(16) } else { FileService::RoundRobin },
+                time_based: reading,
+                number: number as u64 + if reading { 1000 } else { 0 },
+                dir: *dir,
+            };
+            let name = format!("fio-{}-{number}", if reading { "reader" } else { "writer" });
+            sys.spawn(SpawnOptions::process(name), move |sys: S| async move {
+                if let Err(error) = job.run(sys.clone()).await {
+                    sys.fail(error);
+                }
+            })
+        };
+        dirs.iter().enumerate().map(start).collect()
+    }
+
+    fn start_faulters<S: Sys>(&self, sys: &S) -> Vec<Thread> {
+        let info = sys.info();
+        let per_node = u64::from(info.cpus) / info.node_mem.len() as u64;
+        let auto = (per_node.saturating_sub(u64::from(self.fio_jobs)) / 4).max(1);
+        let threads = self.thp_threads.unwrap_or(auto);
+        let total = (info.node_mem[0].bytes().0 as f64 * self.thp_ratio) as u64;
+        let share = total / threads;
+        let length = Bytes(share.next_multiple_of(4 * HUGE_PAGE.0));
+        let regions = share / HUGE_PAGE.0 / 2;
+        let barrier = sys.barrier(threads as u32);
+        let madvise = self.madvise;
+        let start = |number: u64| {
+            sys.spawn(SpawnOptions::thread(format!("thpfioscale-{number}")), move |sys: S| async move {
+                if let Err(error) = fault_regions(&sys, length, regions, madvise, barrier).await {
+                    sys.fail(error);
+                }
+            })
+        };
+        (0..threads).map(start).collect()
+    }
+}
+
+async fn join_all<S: Sys>(sys: &S, threads: &[Thread]) {
+    for thread in threads {
+        sys.join(*thread).await;
+    }
+}
+
+async fn fault_regions<S: Sys>(
+    sys: &S,
+    length: Bytes,
+    regions: u64,
+    madvise: bool,
+    barrier: sys::Barrier,
+) -> sys::Result<()> {
+    let mapping = sys.mmap(length, HUGE_PAGE).await?;
+    if madvise {
+        sys.madvise(mapping, Advice::HugePage).await?;
+    }
+    sys.barrier_wait(barrier).await;
+    for region in 0..regions {
+        fault_region(sys, mapping, Bytes(region * HUGE_PAGE.0)).await?;
+    }
+    sys.munmap(mapping).await
+}
+
+/// One sample.
+async fn fault_region<S: Sys>(sys: &S, mapping: Mapping, at: Bytes) -> sys::Result<()> {
+    let started = sys.clock();
+    sys.poke(mapping, at, Access::Write).await?;
+    let huge = sys.mincore(mapping, Bytes(at.0 + 64 * units::PAGE_SIZE));
+    sys.touch(mapping, at, HUGE_PAGE, Access::Write).await?;
+    let latency = sys.clock().since(started).as_micros_f64();
+    sys.sample(if huge { "fault-huge" } else { "fault-base" }, latency);
+    Ok(())
+}
