@@ -1,79 +1,36 @@
 //! Whether reclaim should leave the rest to compaction.
 //!
-//! Rule: a zone suits compaction if order-0 pages are free above a watermark (low for costly orders, min otherwise) plus
-//! twice the order's size, and, for costly orders, if the lack is one of contiguity and not of memory (fragmentation
-//! index above `extfrag_threshold`). Direct reclaim for a costly order skips such a zone once it is even above high.
-//! Source: `compaction_ready()`, `should_continue_reclaim()`, `in_reclaim_compaction()` (mm/vmscan.c, 4.20; 6.12),
-//! `compaction_suitable()`, `compact_gap()` (mm/compaction.c), `fragmentation_index()` (mm/vmstat.c).
+//! Rule: direct reclaim for a costly order skips a zone that could serve it, or that suits compaction and has twice the
+//! order's size free above its high watermark. For a costly order, or at high priority for any other, a node is scanned
+//! again while no zone of it suits compaction and there is something left to reclaim.
+//! Source: `compaction_ready()`, `should_continue_reclaim()`, `in_reclaim_compaction()` (mm/vmscan.c, 4.20; 6.12).
 //! Since/until: [`ReclaimForCompaction`].
 
 use rules::ReclaimForCompaction;
 use units::{Gfp, NodeId, Order, ZoneId};
 
 use super::{DEF_PRIORITY, ScanControl};
+use crate::compaction::{CompactResult, compaction_suitable};
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{LruList, Mm, ZoneKind};
 
 /// No allocation flag at all.
 const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
 
-/// How a zone stands to a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Suitable {
-    /// It could be served now.
-    Served,
-    /// Compaction may help.
-    Compact,
-    /// Memory is lacking.
-    Skip,
-}
-
-/// 1000 x the share of fragmentation in the failure of a request; `None` if it would not fail
-/// (`__fragmentation_index()`).
-fn fragmentation_index(free_counts: &[[u64; 5]; 11], order: Order) -> Option<u64> {
-    let (mut blocks, mut free, mut suitable) = (0, 0, 0);
-    for (at, area) in free_counts.iter().enumerate() {
-        let count: u64 = area.iter().sum();
-        blocks += count;
-        free += count << at;
-        if at >= order.index() {
-            suitable += count;
-        }
-    }
-    if blocks == 0 {
-        return Some(0);
-    }
-    let lacking = (1000 + free * 1000 / u64::from(order.pages())) / blocks;
-    (suitable == 0).then(|| 1000_u64.saturating_sub(lacking))
-}
-
 impl Mm {
-    fn compaction_suitable(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> Suitable {
-        if self.zone_watermark_ok(zone, order, self.wmark(zone, Wmark::Min), highest, PLAIN) {
-            return Suitable::Served;
-        }
-        let mark = self.wmark(zone, if order > Order::COSTLY { Wmark::Low } else { Wmark::Min });
-        if !self.zone_watermark_ok(zone, Order(0), mark + compact_gap(order), highest, PLAIN) {
-            return Suitable::Skip;
-        }
-        if order > Order::COSTLY {
-            let index = fragmentation_index(&self.free_counts(zone), order);
-            if index.is_some_and(|index| index <= self.tunables.extfrag_threshold) {
-                return Suitable::Skip;
-            }
-        }
-        Suitable::Compact
+    fn suits_compaction(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> CompactResult {
+        compaction_suitable(self, zone, order, PLAIN, highest)
     }
 
     /// Whether direct reclaim for a costly order leaves a zone to compaction (`compaction_ready()`).
     pub fn compaction_ready(&self, zone: ZoneId, sc: &ScanControl) -> bool {
-        match self.compaction_suitable(zone, sc.order, sc.reclaim_idx) {
-            Suitable::Served => true,
-            Suitable::Skip => false,
-            Suitable::Compact => {
+        match self.suits_compaction(zone, sc.order, sc.reclaim_idx) {
+            CompactResult::Success => true,
+            CompactResult::Continue => {
                 let mark = self.wmark(zone, Wmark::High) + compact_gap(sc.order);
                 self.zone_watermark_ok(zone, Order(0), mark, sc.reclaim_idx, PLAIN)
             }
+            _ => false,
         }
     }
 
@@ -87,7 +44,8 @@ impl Mm {
             let zones = mm.nodes[node.index()].zones.iter();
             zones
                 .filter(|z| mm.zones[z.index()].kind <= sc.reclaim_idx && mm.zones[z.index()].managed > 0)
-                .any(|&z| mm.compaction_suitable(z, sc.order, sc.reclaim_idx) != Suitable::Skip)
+                .map(|&z| mm.suits_compaction(z, sc.order, sc.reclaim_idx))
+                .any(|result| matches!(result, CompactResult::Success | CompactResult::Continue))
         };
         let gap = compact_gap(sc.order);
         let anon = if self.swap_free_pages() > 0 { self.lru_size(node, LruList::InactiveAnon) } else { 0 };
@@ -107,18 +65,52 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
+    use rules::Rules;
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
     use super::*;
+    use crate::Kind;
+
+    /// A machine whose memory is full of clean cache.
+    fn full(rules: Rules) -> Machine {
+        let mut m = Machine::new(rules);
+        m.fill(Kind::File, 0);
+        m
+    }
 
     #[test]
-    fn many_small_blocks_are_fragmentation_and_few_are_lack() {
-        let mut counts = [[0; 5]; 11];
-        counts[0][1] = 4096;
-        // 1000 - (1000 + 4096 x 1000 / 512) / 4096 = 1000 - 9000 / 4096 = 998.
-        assert_eq!(fragmentation_index(&counts, Order(9)), Some(998));
-        counts[0][1] = 2;
-        // 1000 - (1000 + 3) / 2 = 499.
-        assert_eq!(fragmentation_index(&counts, Order(9)), Some(499));
-        counts[9][1] = 1;
-        assert_eq!(fragmentation_index(&counts, Order(9)), None);
+    fn order_0_and_small_orders_at_low_priority_never_go_on_for_compaction() {
+        let m = full(rules_4_20());
+        let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+        assert!(!m.mm.should_continue_reclaim(NODE, 32, 32, &sc));
+        (sc.order, sc.priority) = (Order(3), DEF_PRIORITY - 2);
+        assert!(!m.mm.should_continue_reclaim(NODE, 32, 32, &sc));
+        sc.priority = DEF_PRIORITY - 3;
+        assert!(m.mm.should_continue_reclaim(NODE, 32, 32, &sc), "an order up to 3 does so from priority 9 on");
+        (sc.order, sc.priority) = (Order(4), DEF_PRIORITY);
+        assert!(m.mm.should_continue_reclaim(NODE, 32, 32, &sc), "a costly order at once");
+    }
+
+    #[test]
+    fn a_pass_without_progress_is_the_last_unless_the_caller_insists_and_pages_were_scanned() {
+        let m = full(rules_4_20());
+        let mut sc = ScanControl::direct(Gfp::TRANSHUGE, Order(9), ZoneKind::Normal);
+        assert!(!m.mm.should_continue_reclaim(NODE, 0, 100, &sc));
+        sc.gfp = Gfp::TRANSHUGE.with(Gfp::RETRY_MAYFAIL);
+        assert!(m.mm.should_continue_reclaim(NODE, 0, 100, &sc));
+        assert!(!m.mm.should_continue_reclaim(NODE, 0, 0, &sc));
+        let m = full(Rules::newest());
+        assert!(!m.mm.should_continue_reclaim(NODE, 0, 100, &sc), "since 5.4 insisting does not help");
+    }
+
+    #[test]
+    fn a_full_zone_is_not_ready_for_compaction_and_an_empty_one_needs_none() {
+        let sc = ScanControl::direct(Gfp::TRANSHUGE, Order(9), ZoneKind::Normal);
+        for rules in [rules_4_20(), Rules::newest()] {
+            let m = Machine::new(rules.clone());
+            assert!(m.mm.compaction_ready(m.mm.zones[1].id, &sc));
+            let m = full(rules);
+            assert!(!m.mm.compaction_ready(m.mm.zones[1].id, &sc));
+        }
     }
 }

@@ -121,7 +121,7 @@ impl Mm {
             taken += i64::from(frame.nr_pages());
             let fate = if is_plain(frame) {
                 sc.nr_scanned += 1;
-                self.remove_mapping(env, pfn)
+                self.remove_mapping(env, node, pfn)
             } else {
                 self.shrink_page(env, node, pfn, sc, &mut stat)
             };
@@ -205,7 +205,7 @@ impl Mm {
         {
             return fate;
         }
-        self.remove_mapping(env, pfn)
+        self.remove_mapping(env, node, pfn)
     }
 
     /// Counts a page as scanned: a mapped one, or one in the swap cache, twice where entries are counted.
@@ -344,18 +344,19 @@ impl Mm {
     }
 
     /// Takes a clean, unmapped page from its owner.
-    fn remove_mapping(&mut self, env: &Env, pfn: Pfn) -> Fate {
+    #[inline]
+    fn remove_mapping(&mut self, env: &Env, node: NodeId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
         if frame.has_any(Frame::PINNED | Frame::DIRTY) {
             return Fate::Keep;
         }
         match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
             (Kind::File, false) => {
-                let shadow = self.workingset_eviction(pfn);
+                let shadow = self.evict_from(node, pfn);
                 self.pagecache_remove(env, pfn, Some(shadow));
             }
             (Kind::Anon, true) => {
-                let shadow = if self.swap_has_shadows() { self.workingset_eviction(pfn) } else { 0 };
+                let shadow = if self.swap_has_shadows() { self.evict_from(node, pfn) } else { 0 };
                 self.swapcache_remove(pfn, shadow);
             }
             (Kind::Anon, false) => self.stat.count(VmEvent::Pglazyfreed, 1),

@@ -1,13 +1,16 @@
 //! Whole runs of kswapd and direct reclaim on a small machine.
 
-use rules::{BoostedSlab, Rules, WatermarkBoost};
-use units::{Gfp, Order, PAGEBLOCK_ORDER};
+use rules::{BoostedSlab, Rules, ThpEnabled, WatermarkBoost};
+use units::{Gfp, Order, PAGEBLOCK_ORDER, SpaceId};
 
-use super::fixture::{Machine, NODE, rules_4_20};
-use super::{BalancePgdat, BoostSnapshot, ThrottleReason};
+use super::fixture::{self, Machine, NODE, rules_4_20};
+use super::{BalancePgdat, BoostSnapshot, ScanControl, ShrinkNode, ThrottleReason};
+use crate::anon::{Touch, TouchStop};
+use crate::pagecache::Slot;
 use crate::stat::{NodeStat, VmEvent, ZoneEvent};
+use crate::swap::SwapSpec;
 use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
-use crate::{Effect, Frame, Kind, LruList, ZoneKind};
+use crate::{Bio, BioTarget, Effect, Frame, Kind, LruList, ZoneKind};
 
 fn both_eras() -> [Rules; 2] {
     [rules_4_20(), Rules::newest()]
@@ -202,4 +205,160 @@ fn kswapd_that_meets_nothing_but_writeback_waits_once_the_pages_come_round_again
         assert_eq!(m.mm.nodes[0].kswapd.failures, 4);
         m.check();
     }
+}
+
+/// Maps and writes anonymous memory; returns its space and first page.
+fn write_anon(m: &mut Machine, pages: u32) -> (SpaceId, u32) {
+    let env = fixture::env(false);
+    let space = m.mm.space_create();
+    let vpn = m.mm.mmap_anon(space, pages, 512);
+    let mut touch = Touch::new(space, vpn, pages, true, 1 << 40);
+    assert_eq!(m.mm.touch(&env, &mut touch, None), TouchStop::Done);
+    (space, vpn)
+}
+
+fn with_swap(mut rules: Rules, pages: u32, thp: ThpEnabled) -> Machine {
+    rules.watermark_boost = WatermarkBoost::Off;
+    let mut m = Machine::new(rules);
+    m.mm.tunables.thp_enabled = thp;
+    m.mm.swap.add_device(&SwapSpec { device: 5, start_sector: 0, pages: pages + 1, priority: 0, rotational: true });
+    m
+}
+
+/// Reclaims from the node at a priority, and nothing but its lists.
+fn shrink_at(m: &mut Machine, priority: i8, target: u64) -> ScanControl {
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    (sc.priority, sc.nr_to_reclaim, sc.may_shrink_slab) = (priority, target, false);
+    let mut shrink = ShrinkNode::new(&m.mm, NODE, &sc);
+    m.run(|mm, env| shrink.step(mm, env, &mut sc));
+    sc
+}
+
+/// Ends every write to swap that was submitted; returns how many.
+fn end_swap_writes(m: &mut Machine) -> u64 {
+    let env = m.env;
+    let mut ended = 0;
+    for effect in m.effects() {
+        if let Effect::Submit(Bio { target: BioTarget::Swap { pfn }, write: true, .. }) = effect {
+            m.mm.end_swap_write(&env, pfn, true);
+            ended += 1;
+        }
+    }
+    ended
+}
+
+#[test]
+fn anonymous_pages_are_written_to_swap_and_freed_when_that_has_ended() {
+    for rules in both_eras() {
+        let mut m = with_swap(rules, 4096, ThpEnabled::Never);
+        let (space, vpn) = write_anon(&mut m, 1000);
+        // A pass with nothing on the inactive list moves 32 pages there; later ones take references, then the pages.
+        let mut written = 0;
+        for _ in 0..64 {
+            shrink_at(&mut m, 0, 1000);
+            written += end_swap_writes(&mut m);
+        }
+        assert_eq!(written, 1000, "each page is written once");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 1000);
+        assert_eq!(m.mm.stat.event(VmEvent::PgstealAnon), 1000);
+        assert!((0..1000).all(|n| !m.mm.mincore(space, vpn + n)));
+        assert_eq!(m.mm.stat.event(VmEvent::Pgrotated), 1000, "they were first in line when their writes ended");
+        m.check();
+    }
+}
+
+#[test]
+fn once_the_last_slot_is_taken_anonymous_pages_are_not_scanned() {
+    let mut m = with_swap(rules_4_20(), 64, ThpEnabled::Never);
+    write_anon(&mut m, 1000);
+    for _ in 0..64 {
+        shrink_at(&mut m, 0, 1000);
+        end_swap_writes(&mut m);
+    }
+    // 64 slots: one batch of 32 is written and freed, the next is written and takes the last slot. Its pages are in
+    // the swap cache and clean, but nobody looks at their list any more.
+    assert_eq!(m.mm.stat.event(VmEvent::PgstealAnon), 32);
+    assert_eq!((m.mm.swap_free_pages(), m.mm.stat.node(NODE, NodeStat::SwapCached)), (0, 32));
+    m.check();
+}
+
+#[test]
+fn a_huge_page_is_split_and_swapped_page_by_page() {
+    for rules in both_eras() {
+        let mut m = with_swap(rules, 4096, ThpEnabled::Always);
+        write_anon(&mut m, 1024);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::AnonThps), 2);
+        for _ in 0..64 {
+            shrink_at(&mut m, 0, 1024);
+            end_swap_writes(&mut m);
+        }
+        assert_eq!(m.mm.stat.event(VmEvent::ThpSplitPage), 2);
+        assert_eq!(m.mm.stat.event(VmEvent::ThpSwpoutFallback), 2);
+        assert_eq!(m.mm.stat.event(VmEvent::PgstealAnon), 1024);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::AnonThps), 0);
+        m.check();
+    }
+}
+
+#[test]
+fn a_boosted_run_does_not_swap() {
+    let mut m = with_swap(rules_4_20(), 4096, ThpEnabled::Never);
+    write_anon(&mut m, 1000);
+    m.mm.zones[1].boost = 512;
+    let (run, _) = m.kswapd(Order(0));
+    assert_eq!((run.nr_reclaimed(), m.mm.stat.event(VmEvent::Pswpout)), (0, 0));
+    assert_eq!(m.mm.zones[1].boost, 0);
+}
+
+#[test]
+fn an_evicted_page_that_comes_back_soon_is_active() {
+    for rules in both_eras() {
+        let mut m = Machine::new(rules);
+        m.add("J K", Kind::File, Frame::ACTIVE);
+        m.add("a b c", Kind::File, 0);
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        let env = m.env;
+        m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveFile, 3, false, &mut sc);
+        let shadow = |m: &Machine, index| match m.mm.pagecache_get(m.file, index) {
+            Slot::Shadow(shadow) => shadow,
+            slot => panic!("{slot:?}"),
+        };
+        // Clock 3 now. The page evicted last left 3 (4.20: 1, 2, 3) or 2 (6.12: 0, 1, 2): distance 0 or 1, and the
+        // first one's is 2 or 3. Two pages are active: a distance up to 2 counts.
+        let (a, c) = (shadow(&m, 2), shadow(&m, 4));
+        let is_420 = m.mm.rules.scan_balance == rules::ScanBalance::RotatedRatio;
+        m.add("d e", Kind::File, 0);
+        let (d, e) = (m.page('d'), m.page('e'));
+        m.mm.workingset_refault(&env, e, a);
+        assert_eq!(m.frame('e').take(Frame::ACTIVE), is_420);
+        m.mm.workingset_refault(&env, d, c);
+        assert!(m.frame('d').take(Frame::ACTIVE));
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::WorkingsetRefaultFile), 2);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::WorkingsetActivateFile), 1 + u64::from(is_420));
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::WorkingsetRestoreFile), 0, "they never were active");
+    }
+}
+
+#[test]
+fn dentries_and_inodes_are_shrunk_and_their_slabs_count_as_reclaimed() {
+    let mut m = Machine::new(rules_4_20());
+    let env = m.env;
+    let fs = m.mm.vfs_mkfs(crate::vfs::FsSpec::ext4(4, units::Bytes::gib(4)));
+    let root = m.mm.vfs_root(fs);
+    for _ in 0..20_000 {
+        let handle = m.mm.vfs_create(&env, root).expect("memory is plentiful");
+        m.mm.vfs_close(&env, handle);
+    }
+    let slab = |m: &Machine| m.mm.stat.node(NODE, NodeStat::SlabReclaimable);
+    let (before, freed_before) = (slab(&m), m.mm.stat.event(VmEvent::Pgfree));
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    (sc.priority, sc.nr_to_reclaim) = (0, 1);
+    let mut shrink = ShrinkNode::new(&m.mm, NODE, &sc);
+    let (steps, _) = m.run(|mm, env| shrink.step(mm, env, &mut sc));
+    assert!(m.mm.stat.event(VmEvent::SlabsScanned) > 0);
+    assert!(steps >= 20, "batches of 1024, one a step: {steps}");
+    // Beside slabs, the pages of metadata buffers.
+    assert!(slab(&m) < before && before - slab(&m) <= sc.nr_reclaimed);
+    assert_eq!(sc.nr_reclaimed, m.mm.stat.event(VmEvent::Pgfree) - freed_before, "no page was on the LRU lists");
+    m.check();
 }

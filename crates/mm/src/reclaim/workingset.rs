@@ -80,10 +80,15 @@ impl Mm {
     }
 
     /// Notes the eviction of a page; what is returned belongs in its slot.
-    #[inline]
     pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        let layout = self.reclaim.shadows;
-        let (node, workingset) = (self.node_of(pfn), self.frames[pfn].has(Frame::WORKINGSET));
+        self.evict_from(self.node_of(pfn), pfn)
+    }
+
+    /// Notes the eviction of a page of a known node.
+    #[inline]
+    pub(super) fn evict_from(&mut self, node: NodeId, pfn: Pfn) -> u32 {
+        debug_assert_eq!(node, self.node_of(pfn));
+        let (layout, workingset) = (self.reclaim.shadows, self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
         let age = &mut self.nodes[node.index()].lruvec.nonresident_age;
         let before = *age;
