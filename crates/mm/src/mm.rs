@@ -150,6 +150,7 @@ impl Mm {
         let mut violations = Vec::new();
         self.validate_zone(&mut violations);
         self.validate_reclaim(&mut violations);
+        self.validate_compaction(&mut violations);
         self.validate_slab(&mut violations);
         self.validate_vfs(&mut violations);
         self.validate_pagecache(&mut violations);

@@ -103,7 +103,10 @@ mod tests {
     fn a_64_gib_node_has_three_zones_and_loses_what_the_pci_hole_hides_to_none_of_them() {
         let layout = memory_layout(&Machine::load("skylake-1s").expect("built in"));
         let zones = &layout.nodes[0].zones;
-        assert_eq!(zones.iter().map(|z| z.kind).collect::<Vec<_>>(), [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal]);
+        assert_eq!(
+            zones.iter().map(|z| z.kind).collect::<Vec<_>>(),
+            [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal]
+        );
         assert_eq!(zones[0].present, Pages(3998));
         // 2 GiB hole: DMA32 ends at 2 GiB.
         assert_eq!(zones[1].present, Pages((2 << 18) - 4096));

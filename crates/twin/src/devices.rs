@@ -31,12 +31,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(
-        spec: &DeviceSpec,
-        queue: &QueueSpec,
-        seed: u64,
-        room: WaitQueueId,
-    ) -> Result<Device, SpecError> {
+    pub(crate) fn new(spec: &DeviceSpec, queue: &QueueSpec, seed: u64, room: WaitQueueId) -> Result<Device, SpecError> {
         Ok(Device { model: BlockDevice::new(spec, queue, seed)?, room, clock: Nanos::ZERO, armed: None, writes: 0 })
     }
 

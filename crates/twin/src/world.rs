@@ -1,9 +1,9 @@
 //! The world of the simulation: the memory of the machine, its devices, and who waits for what.
 
+use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
-use blockdev::Op;
 use sim::{Class, Ctl, TaskId, WaitQueueId};
 use units::{CpuId, Nanos, NodeId, Pfn};
 
@@ -17,7 +17,7 @@ const PAGE_WAIT_TABLE_BITS: u32 = 8;
 
 /// What happens without a task.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// A device has something to do.
     Device(u16),
     /// The periodic flush of a device is due.
@@ -87,7 +87,7 @@ pub(crate) struct TaskInfo {
 }
 
 /// The whole machine.
-pub struct World {
+pub(crate) struct World {
     pub(crate) mm: Mm,
     pub(crate) devices: Devices,
     pub(crate) queues: Queues,
@@ -116,12 +116,7 @@ impl World {
     /// Who calls: the running task, or an interrupt on the first CPU.
     pub(crate) fn env(&self, ctl: &Ctl<World>) -> Env {
         match ctl.current() {
-            Some(task) => Env {
-                now: ctl.now(),
-                cpu: ctl.cpu(),
-                node: ctl.node(),
-                task: self.task(task).flags,
-            },
+            Some(task) => Env { now: ctl.now(), cpu: ctl.cpu(), node: ctl.node(), task: self.task(task).flags },
             None => Env { now: ctl.now(), cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() },
         }
     }
@@ -201,14 +196,12 @@ impl World {
 
     fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
         let bio = entry.bio;
-        self.enter(ctl, |mm, env| {
-            match (bio.target, bio.write) {
-                (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
-                (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
-                (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
-                (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
-                (BioTarget::Metadata, false) => {}
-            }
+        self.enter(ctl, |mm, env| match (bio.target, bio.write) {
+            (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
+            (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
+            (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
+            (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
+            (BioTarget::Metadata, false) => {}
         });
         if bio.write {
             ctl.wake_all(self.queues.written);

@@ -43,7 +43,7 @@ fn huge_share(huge: usize, base: usize) -> Option<Metric> {
     (all > 0).then(|| Metric::new("fault_huge_pct", vec![huge as f64 / all as f64 * 100.0]))
 }
 
-fn registered<'a>(sample: &'a str) -> &'a str {
+fn registered(sample: &str) -> &str {
     SAMPLES.iter().find(|(name, _)| *name == sample).map_or(sample, |(_, metric)| metric)
 }
 

@@ -16,7 +16,7 @@ pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Me
                 runs(number, kernel)
             };
             let (baseline, variant) =
-                (of_kernel(&comparison.baseline_kernel.get_ref()), of_kernel(&comparison.variant_kernel.get_ref()));
+                (of_kernel(comparison.baseline_kernel.get_ref()), of_kernel(comparison.variant_kernel.get_ref()));
             if baseline.is_empty() || variant.is_empty() {
                 continue;
             }

@@ -55,7 +55,10 @@ fn pairs() {
 #[test]
 fn names_of_workloads_parameters_and_tunables() {
     refused(&["run", "thpfio"], &["unknown workload `thpfio`; expected one of thpfioscale"]);
-    refused(&["run", "thpfioscale", "-p", "jobs=2"], &["workload thpfioscale has no parameter `jobs`; it has fio-jobs, "]);
+    refused(
+        &["run", "thpfioscale", "-p", "jobs=2"],
+        &["workload thpfioscale has no parameter `jobs`; it has fio-jobs, "],
+    );
     refused(&["run", "thpfioscale", "-p", "fio-jobs=0"], &["fio-jobs=0: expected a whole number from 1 to 1024"]);
     refused(&["run", "thpfioscale", "--set", "vm.swapiness=1"], &["`vm.swapiness`; did you mean `vm.swappiness`?"]);
     refused(&["run", "thpfioscale", "--set", "thp.enabled=yes"], &["thp.enabled: `yes` is not one of always, madvise"]);
@@ -82,7 +85,11 @@ fn files_are_named_with_line_and_key() {
     change("tiny.toml", "count = 2", "count = 0");
     refused_in(&dir, &["run", "thpfioscale", "-m", "bad-tiny.toml"], &["bad-tiny.toml:5: cpus.count: 0 CPUs"]);
     for (from, to, told) in [
-        ("warmup-s = 1", "warmup = 1", "bad-study.toml:17: case.params: workload thpfioscale has no parameter `warmup`"),
+        (
+            "warmup-s = 1",
+            "warmup = 1",
+            "bad-study.toml:17: case.params: workload thpfioscale has no parameter `warmup`",
+        ),
         ("\"thpfioscale\"", "\"fio\"", "unknown workload `fio`"),
         ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:29: metric: no metric is named `extfrag`"),
         ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:11: kernels: unknown kernel `5.9`"),

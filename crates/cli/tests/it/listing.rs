@@ -61,6 +61,7 @@ fn every_shell_gets_its_completions() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let command = format!("{} list counters | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_mmtwin"));
+    let command =
+        format!("{} list counters | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_mmtwin"));
     assert_cmd::Command::new("bash").args(["-c", &command]).assert().success().stdout("0\n").stderr("");
 }

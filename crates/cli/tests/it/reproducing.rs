@@ -21,7 +21,10 @@ fn the_document_has_the_fields_of_the_design() {
     }
     let row = &study["rows"][0];
     assert_eq!(study["rows"].as_array().unwrap().len(), 1);
-    assert_eq!((&row["config"], &row["metric"]), (&"skylake1s/thpfioscale-xfs/default-thp".into(), &"extfrag events".into()));
+    assert_eq!(
+        (&row["config"], &row["metric"]),
+        (&"skylake1s/thpfioscale-xfs/default-thp".into(), &"extfrag events".into())
+    );
     assert_eq!((&row["baseline"], &row["variant"]), (&"4.20-rc3".into(), &"boost-v5r8".into()));
     assert_eq!(row["published"]["baseline"], 804_694.0);
     assert!(row["twin"]["baseline"].is_f64() && row["twin"]["variant"].is_f64());

@@ -45,7 +45,7 @@ pub(super) struct Scanners {
 
 impl Scanners {
     /// Where a run in this zone starts; remembered places that were never set are set.
-    pub fn start(zone: &mut Zone, whole_zone: bool, sync: bool) -> Scanners {
+    pub(super) fn start(zone: &mut Zone, whole_zone: bool, sync: bool) -> Scanners {
         let (start, end) = (zone.start, zone.end());
         let last = block_start(Pfn(end.0 - 1));
         if whole_zone {
@@ -64,13 +64,13 @@ impl Scanners {
 
     /// Whether there is nothing left between them (`compact_scanners_met()`).
     #[inline]
-    pub fn met(&self) -> bool {
+    pub(super) fn met(&self) -> bool {
         self.free.0 >> PAGEBLOCK_ORDER.0 <= self.migrate.0 >> PAGEBLOCK_ORDER.0
     }
 
     /// The part of a pageblock that lies in the zone, as first frame and one past the last.
     #[inline]
-    pub fn clamp_block(&self, block: Pfn) -> (Pfn, Pfn) {
+    pub(super) fn clamp_block(&self, block: Pfn) -> (Pfn, Pfn) {
         (block.max(self.start), block.offset(PAGEBLOCK_PAGES).min(self.end))
     }
 }

@@ -68,10 +68,10 @@ impl Mm {
         self.note_shadow_nodes();
         self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
         self.charge(self.costs.cache_insert);
-        if slots::is_shadow(old) && !gfp.contains(Gfp::WRITE) {
-            if let super::Slot::Shadow(shadow) = slots::unpack(old) {
-                self.workingset_refault(env, pfn, shadow);
-            }
+        if let super::Slot::Shadow(shadow) = slots::unpack(old)
+            && !gfp.contains(Gfp::WRITE)
+        {
+            self.workingset_refault(env, pfn, shadow);
         }
         self.lru_add(env, pfn);
     }

@@ -34,7 +34,6 @@ use units::{FileId, Pfn};
 
 use crate::Mm;
 
-
 pub(crate) use io::BIO_PAGES;
 pub(crate) use tree::{NO_RECORD, Trees};
 
@@ -56,8 +55,6 @@ pub struct PageCache {
     pub(crate) trees: Trees,
     /// Pages truncated while I/O on them was in flight, by file and index; freed as it ends.
     orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
-
-
 }
 
 impl Mm {

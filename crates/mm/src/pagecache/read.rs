@@ -173,13 +173,7 @@ impl Mm {
     }
 
     /// Allocates the pages of the present batch that are not cached, and submits their reads.
-    fn run_batch(
-        &mut self,
-        env: &Env,
-        file: FileId,
-        ra: &mut Readahead,
-        hand: &mut Option<Pfn>,
-    ) -> Result<(), Need> {
+    fn run_batch(&mut self, env: &Env, file: FileId, ra: &mut Readahead, hand: &mut Option<Pfn>) -> Result<(), Need> {
         let Some(mut batch) = ra.batch else { return Ok(()) };
         let gfp = self.mapping_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
         while batch.next < batch.end {

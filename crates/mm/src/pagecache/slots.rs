@@ -78,7 +78,7 @@ impl LeafId {
 
     #[inline]
     fn at(self) -> usize {
-        (self.0 & (1 << 29) - 1) as usize
+        (self.0 & ((1 << 29) - 1)) as usize
     }
 }
 

@@ -401,5 +401,4 @@ fn host_memory_stays_near_four_bytes_a_page() {
     // have passed through the arena of 4 slots.
     let used = u64::from(files) * (64 + 32 + 20);
     assert!(trees.host_bytes() as u64 <= 2 * used, "{} for {used}", trees.host_bytes());
-
 }

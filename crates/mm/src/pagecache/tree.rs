@@ -9,7 +9,7 @@
 //! Abstracted: on the host, the levels above the leaves are one directory of leaves and a count for each node.
 //! Omitted: multi-index entries (large folios).
 
-use super::slots::{self, Leaf, LeafId, Leaves, NODE_SHIFT, NODE_SLOTS, NO_LEAF};
+use super::slots::{self, Leaf, LeafId, Leaves, NO_LEAF, NODE_SHIFT, NODE_SLOTS};
 use crate::slab::Obj;
 
 /// No record of a dirty inode.
@@ -143,6 +143,7 @@ impl Trees {
     }
 
     /// Whether a file has neither pages nor shadows.
+    #[cfg(test)]
     pub(super) fn is_empty(&self, file: u32) -> bool {
         self.files.get(file as usize).is_none_or(|c| c.height == 0 && c.root == 0)
     }

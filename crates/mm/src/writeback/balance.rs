@@ -176,10 +176,7 @@ impl Mm {
 impl TaskDirty {
     /// The pause for `pages` pages at a rate, between the shortest and the longest; `next` pages to the next look.
     fn pause_for(&mut self, pages: u64, mut now: u64, rate: u64, (min, max): (u64, u64), next: u64) -> Pause {
-        let pause = if rate == 0 {
-            max
-        } else {
-            let period = HZ * pages / rate;
+        let pause = if let Some(period) = (HZ * pages).checked_div(rate) {
             let thought = if self.paused_when == 0 { 0 } else { now - self.paused_when.min(now) };
             let ahead = self.paused_when.saturating_sub(now);
             let pause = (period + ahead) as i64 - thought as i64;
@@ -192,6 +189,8 @@ impl TaskDirty {
                 now += (pause - max).min(max);
             }
             pause.min(max)
+        } else {
+            max
         };
         self.paused_when = now + pause;
         self.nr_dirtied = 0;

@@ -130,14 +130,14 @@ impl Mm {
         let Some(work) = flush.work.as_mut() else {
             return self.next_work(env, device, flush);
         };
-        if work.inode.is_none() {
-            if let Some(stop) = self.next_inode(env, device, work) {
-                if stop {
-                    self.finish_work(device, work);
-                    flush.work = None;
-                }
-                return FlushStep::More;
+        if work.inode.is_none()
+            && let Some(stop) = self.next_inode(env, device, work)
+        {
+            if stop {
+                self.finish_work(device, work);
+                flush.work = None;
             }
+            return FlushStep::More;
         }
         self.write_slice(env, device, work, budget)
     }
@@ -145,9 +145,7 @@ impl Mm {
     /// Looks for work in the order of the stages.
     fn next_work(&mut self, env: &Env, device: u16, flush: &mut FlushWork) -> FlushStep {
         let nr_dirty = self.stat.node_sum(NodeStat::FileDirty) as i64;
-        let begin = |reason, nr_pages| {
-            Some(Work { reason, nr_pages, since: env.now, batch: None, inode: None })
-        };
+        let begin = |reason, nr_pages| Some(Work { reason, nr_pages, since: env.now, batch: None, inode: None });
         let state = &mut self.writeback.devices[usize::from(device)];
         flush.work = match flush.stage {
             Stage::Requests => match state.requests.pop_front() {

@@ -186,7 +186,9 @@ impl Device {
         while let Some(at) = self.b_more_io.tail() {
             self.move_inode(records, at, On::Io);
         }
-        while let Some(at) = self.b_dirty.tail().filter(|&at| until.is_some_and(|until| records[at].dirtied_when <= until)) {
+        while let Some(at) =
+            self.b_dirty.tail().filter(|&at| until.is_some_and(|until| records[at].dirtied_when <= until))
+        {
             self.move_inode(records, at, On::Io);
         }
     }
@@ -198,7 +200,8 @@ mod tests {
 
     /// Draws the lists from head to tail; files are letters.
     fn drawn(device: &Device, records: &Records) -> String {
-        let list = |l: &InodeList| l.iter(records).map(|at| (b'a' + records[at].file as u8) as char).collect::<String>();
+        let list =
+            |l: &InodeList| l.iter(records).map(|at| (b'a' + records[at].file as u8) as char).collect::<String>();
         format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
     }
 

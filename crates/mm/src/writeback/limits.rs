@@ -84,11 +84,8 @@ mod tests {
     fn background_is_half_unless_it_is_lower() {
         let limits = |background| {
             let bytes = |pages: u64| pages * PAGE_SIZE;
-            let tunables = Tunables {
-                dirty_bytes: bytes(100),
-                dirty_background_bytes: bytes(background),
-                ..Tunables::default()
-            };
+            let tunables =
+                Tunables { dirty_bytes: bytes(100), dirty_background_bytes: bytes(background), ..Tunables::default() };
             DirtyLimits::new(0, &tunables).background
         };
         assert_eq!((limits(99), limits(100), limits(500)), (99, 50, 50));

@@ -86,11 +86,11 @@ impl Mm {
         while self.dirty_pages_of(file).1 > 0 {
             let (index, _) = self.pagecache.trees.next_entry(file.0, *from)?;
             *from = index;
-            if let Slot::Page(pfn) = self.pagecache_get(file, index) {
-                if self.frames[pfn].has(Frame::WRITEBACK) {
-                    self.frames[pfn].set(Frame::WAITERS);
-                    return Some(pfn);
-                }
+            if let Slot::Page(pfn) = self.pagecache_get(file, index)
+                && self.frames[pfn].has(Frame::WRITEBACK)
+            {
+                self.frames[pfn].set(Frame::WAITERS);
+                return Some(pfn);
             }
             *from = index.checked_add(1)?;
         }

@@ -30,7 +30,9 @@ fn submitted(rig: &mut Rig, files: &[FileId]) -> Vec<usize> {
     let number = |file: FileId| files.iter().position(|&f| f == file).expect("one of ours");
     let bios: Vec<_> = rig.bios.iter().copied().collect();
     rig.complete_all();
-    bios.iter().filter_map(|b| if let BioTarget::File { file, .. } = b.target { Some(number(file)) } else { None }).collect()
+    bios.iter()
+        .filter_map(|b| if let BioTarget::File { file, .. } = b.target { Some(number(file)) } else { None })
+        .collect()
 }
 
 /// A machine whose device has written something, so that it has a share of the limits.

@@ -20,11 +20,11 @@ mod validate;
 mod watermark;
 mod zonelist;
 
+pub use crate::compaction::CompactPriority;
 pub use balance::MAX_RECLAIM_RETRIES;
 pub use flags::gfp_zone;
 pub use pageblock::PageBlocks;
 pub use pcp::Pcps;
-pub use crate::compaction::CompactPriority;
 pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
 
 use units::{NodeId, Order, Pfn, ZoneId};

@@ -35,5 +35,4 @@ pub(super) fn vmstat(mm: &Mm, era: Era) -> Counters {
 }
 
 /// Kinds of zones that the kernel is built with on x86-64.
-const ZONE_KINDS: [ZoneKind; ZoneKind::COUNT] =
-    [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
+const ZONE_KINDS: [ZoneKind; ZoneKind::COUNT] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];

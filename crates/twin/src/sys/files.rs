@@ -15,7 +15,10 @@ const READAHEAD_PAGES: u32 = 32;
 
 impl SysTwin {
     /// Repeats an operation until nothing is missing.
-    async fn until_satisfied<R>(&self, mut call: impl FnMut(&mut Mm, &Env) -> std::result::Result<R, Need>) -> Result<R> {
+    async fn until_satisfied<R>(
+        &self,
+        mut call: impl FnMut(&mut Mm, &Env) -> std::result::Result<R, Need>,
+    ) -> Result<R> {
         loop {
             match self.task.mm(&mut call) {
                 Ok(result) => return Ok(result),
@@ -37,9 +40,9 @@ impl SysTwin {
 
     fn lookup(&self, name: FileName) -> Option<FileId> {
         let number = name.number as usize;
-        self.task.ctx.with(|world, _| {
-            world.processes.directories[name.dir.0 as usize].files.get(number).copied().flatten()
-        })
+        self.task
+            .ctx
+            .with(|world, _| world.processes.directories[name.dir.0 as usize].files.get(number).copied().flatten())
     }
 
     fn set_name(&self, name: FileName, file: Option<FileId>) {

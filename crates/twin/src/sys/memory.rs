@@ -1,7 +1,7 @@
 //! Anonymous memory.
 
-use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
 use mm::Frame;
+use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
 use sys::{Access, Advice, Mapping, Result, SysError};
 use units::{Bytes, PAGE_SIZE, SpaceId};
 

@@ -1,7 +1,7 @@
 //! Processes of the workload: their mappings and open files.
 
-use mm::pagecache::Readahead;
 use mm::Mm;
+use mm::pagecache::Readahead;
 use mm::vfs::{DirId, Handle};
 use sim::WaitQueueId;
 use units::{FileId, SpaceId};

@@ -14,15 +14,7 @@ use super::Task;
 use crate::reason::SleepReason;
 
 impl Task {
-    /// Allocates, sleeping if it must and may; `None` if the request fails.
-    pub(crate) async fn alloc_pages(&self, request: AllocRequest) -> Option<Pfn> {
-        if let Some(pfn) = self.mm(|mm, env| mm.alloc_pages(env, request)) {
-            return Some(pfn);
-        }
-        self.alloc_pages_slowpath(request).await
-    }
-
-    /// The slow path alone, for a request that the fast path just refused.
+    /// Serves a request that the fast path just refused, sleeping if it must and may; `None` if the request fails.
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
         let may_reclaim = request.gfp.contains(Gfp::DIRECT_RECLAIM);
         let costly = request.order > Order::COSTLY;

@@ -112,6 +112,8 @@ fn check(mm: &mut Mm) {
     mm.validate_reclaim(&mut violations);
     mm.validate_compaction(&mut violations);
     assert!(violations.is_empty(), "{violations:?}");
+    let mut frames = (0..mm.frames.len() as u32).map(|pfn| &mm.frames[Pfn(pfn)]);
+    assert!(!frames.any(|f| f.kind() == Kind::Held && f.prev.is_some()), "a run that is over holds no targets");
 }
 
 fn direct(priority: CompactPriority) -> CompactControl {
