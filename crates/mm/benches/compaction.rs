@@ -77,7 +77,7 @@ fn scan_for_free(bencher: Bencher) {
 #[divan::bench(sample_count = 5)]
 fn migrate(bencher: Bencher) {
     let input = || zone(|n| Some(n % 2 == 0));
-    bencher.counter(ItemsCount::new(FRAMES / 4)).with_inputs(input).bench_local_refs(|mm| compact(mm));
+    bencher.counter(ItemsCount::new(FRAMES / 4)).with_inputs(input).bench_local_refs(compact);
 }
 
 /// Every block has a skip hint: pageblocks a second.
