@@ -291,8 +291,10 @@ fn start_daemons(
         sim.spawn(options, |ctx| task::kcompactd(ctx, node));
     }
     if let Some((fs, device)) = mounted {
-        let options = SpawnOptions::new("fs-worker", CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::fs_worker(ctx, fs, device));
+        let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
+        sim.spawn(options, task::fs_reclaim);
+        let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();

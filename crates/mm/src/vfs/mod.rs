@@ -20,6 +20,7 @@ mod shrink;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::collections::BTreeMap;
 
@@ -137,6 +138,8 @@ impl FileRec {
     const UNHASHED: u16 = 1 << 11;
     /// Its inode is being evicted (`I_FREEING`).
     const FREEING: u16 = 1 << 12;
+    /// Was read since it was last modified: its access time is newer than the time of its last change.
+    const ATIME: u16 = 1 << 13;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,

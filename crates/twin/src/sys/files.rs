@@ -117,6 +117,7 @@ impl SysTwin {
         let file = self.file(fd)?;
         let first = (offset.0 / PAGE_SIZE) as u32;
         let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
+        self.until_satisfied(|mm, env| mm.vfs_update_time(env, file)).await?;
         for index in first..end {
             if self.write_one(file, index).await? {
                 self.task.balance_dirty_pages(file).await;
@@ -151,6 +152,7 @@ impl SysTwin {
             self.read_one(fd, file, index, end - index).await?;
             self.task.ctx.preempt_point().await;
         }
+        self.until_satisfied(|mm, env| mm.vfs_touch_atime(env, file)).await?;
         Ok(Bytes(u64::from(end.saturating_sub(first)) * PAGE_SIZE))
     }
 
