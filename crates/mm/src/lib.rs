@@ -20,6 +20,7 @@ mod rmap;
 pub mod slab;
 pub mod stat;
 pub mod swap;
+pub mod table;
 pub mod trace;
 mod validate;
 pub mod vfs;
