@@ -15,6 +15,7 @@ mod machine;
 mod mm;
 mod node;
 pub mod pagecache;
+mod pool;
 pub mod reclaim;
 mod rmap;
 pub mod slab;
