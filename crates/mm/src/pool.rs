@@ -26,6 +26,18 @@ impl Block {
         Block(order << ORDERS | unit)
     }
 
+    /// From what [`Block::raw`] gave.
+    #[inline]
+    pub(crate) fn from_raw(raw: u32) -> Block {
+        Block(raw)
+    }
+
+    /// As a number, of which the upper five bits are never all set but for [`Block::NONE`].
+    #[inline]
+    pub(crate) fn raw(self) -> u32 {
+        self.0
+    }
+
     /// Whether this names a block.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
