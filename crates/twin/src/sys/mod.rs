@@ -1,5 +1,6 @@
 //! `Sys` over the model: what a workload's system calls do on the twin.
 
+mod descriptors;
 mod files;
 mod memory;
 mod process;
