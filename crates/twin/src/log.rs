@@ -30,6 +30,8 @@ pub struct RunLog {
     pub samples: Vec<(&'static str, Vec<f64>)>,
     /// When each phase of the workload began.
     pub phases: Vec<(Nanos, String)>,
+    /// How much of the workload is done, from 0 to 1, as far as it says.
+    pub done: f64,
     /// Recorded trace events.
     pub events: Vec<Traced>,
     /// Why the workload could not go on.

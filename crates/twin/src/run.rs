@@ -59,6 +59,8 @@ pub struct Progress<'a> {
     pub now: Nanos,
     /// Phase of the workload.
     pub phase: &'a str,
+    /// How much of the workload is done, from 0 to 1; 0 while it does not say.
+    pub done: f64,
 }
 
 /// What a run came to.
@@ -89,9 +91,6 @@ pub enum RunError {
     /// The machine has an impossible device.
     #[error("disk {0}: {1}")]
     Device(String, SpecError),
-    /// The workload needs a file system and the machine mounts none.
-    #[error("the machine has no [mount], which the workload needs")]
-    NoMount,
     /// The workload could not go on.
     #[error("the workload failed in phase `{phase}` after {at:.3} s: {error}")]
     Workload {
@@ -158,7 +157,7 @@ where
         if end == RunEnd::AllEnded {
             break;
         }
-        if !progress(&Progress { now: sim.now(), phase }) {
+        if !progress(&Progress { now: sim.now(), phase, done: world.log.done }) {
             return Err(RunError::Interrupted);
         }
         if deadline > VIRTUAL_LIMIT {

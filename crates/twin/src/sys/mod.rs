@@ -180,4 +180,8 @@ impl Sys for SysTwin {
     fn phase(&self, name: &str) {
         self.task.ctx.with(|world, ctl| world.log.phases.push((ctl.now(), name.to_string())));
     }
+
+    fn progress(&self, done: f64) {
+        self.task.ctx.with(|world, _| world.log.done = done);
+    }
 }

@@ -11,4 +11,4 @@
 mod job;
 mod pick;
 
-pub(crate) use job::{FileService, FioJob, Pattern};
+pub(crate) use job::{FileService, FioJob, Pattern, Share};
