@@ -8,7 +8,7 @@ use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
 use mm::{Costs, Mm};
-use observe::Snapshot;
+use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
 use sim::{CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
@@ -18,7 +18,7 @@ use units::{Bytes, Nanos, NodeId};
 use crate::boot;
 use crate::devices::{Device, Devices};
 use crate::log::RunLog;
-use crate::snapshot::snapshot;
+use crate::snapshot;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
 use crate::world::{Queues, TaskInfo, World};
@@ -48,6 +48,8 @@ pub struct RunSpec {
     pub verify: bool,
     /// Tracepoints to record.
     pub trace: TraceFilter,
+    /// Virtual time between two readings of the counters (rounded up to half seconds); none are kept without it.
+    pub series: Option<Nanos>,
 }
 
 /// How far a run has come.
@@ -69,6 +71,8 @@ pub struct RunOutcome {
     pub after: Snapshot,
     /// Samples, phases, events.
     pub log: RunLog,
+    /// Counters over time, if they were asked for.
+    pub series: Option<Series>,
     /// Virtual time from the start to the end of the workload.
     pub virtual_time: Nanos,
     /// CPU time of each task: name, daemon or not, time.
@@ -132,12 +136,16 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot(&sim.world().mm, &spec.kernel);
+    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel);
     start_workload(&mut sim, workload);
+    let mut series = Series::default();
     let mut deadline = Nanos::ZERO;
     loop {
         deadline += PROGRESS_STEP;
         let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
+        if spec.series.is_some_and(|step| series.rows().last().is_none_or(|row| sim.now() >= row.at + step)) {
+            snapshot::sample(&mut series, &sim.world().mm, snapshot::era(&spec.kernel), sim.now());
+        }
         if spec.verify {
             verify(&sim, spec)?;
         }
@@ -156,14 +164,14 @@ where
             return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
         }
     }
-    Ok(outcome(sim, before, spec))
+    Ok(outcome(sim, before, spec.series.map(|_| series), spec))
 }
 
-fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
+fn outcome(mut sim: Sim<World>, before: Snapshot, series: Option<Series>, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
     let mut world = sim.into_world();
-    let after = snapshot(&world.mm, &spec.kernel);
+    let after = snapshot::snapshot(&world.mm, &spec.kernel);
     let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
@@ -171,6 +179,7 @@ fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome 
         before,
         after,
         log: std::mem::take(&mut world.log),
+        series,
         virtual_time,
         cpu_times,
         frames: world.mm.frames.len() as u64,
@@ -281,8 +290,10 @@ fn start_daemons(
         sim.spawn(options, |ctx| task::kcompactd(ctx, node));
     }
     if let Some((fs, device)) = mounted {
-        let options = SpawnOptions::new("fs-worker", CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::fs_worker(ctx, fs, device));
+        let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
+        sim.spawn(options, task::fs_reclaim);
+        let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();

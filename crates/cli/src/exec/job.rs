@@ -8,11 +8,15 @@ use observe::{Described, Program, RunDir};
 use profile::{Kernel, Machine};
 use rules::TUNABLES;
 use twin::{RunSpec, TraceFilter};
+use units::Nanos;
 use workloads::Workload;
 
 use super::events;
 use crate::args::Common;
 use crate::failure::Failure;
+
+/// Virtual time between two rows of a kept run's `series.csv`.
+const SERIES_STEP: Nanos = Nanos::secs(1);
 
 /// A run to be made.
 pub(crate) struct Job {
@@ -107,6 +111,7 @@ impl Setup<'_> {
                 iteration,
                 verify: self.common.verify,
                 trace: self.trace,
+                series: self.common.out.as_ref().map(|_| SERIES_STEP),
             },
             dir: dir(iteration),
         };

@@ -103,7 +103,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         before: outcome.before,
         after: outcome.after,
         metrics,
-        series: None,
+        series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
         run.write(dir, &events).map_err(Failure::writing)?;

@@ -3,6 +3,7 @@
 mod buddy;
 mod counters;
 mod meminfo;
+mod series;
 mod slab;
 mod zones;
 
@@ -10,12 +11,11 @@ use mm::Mm;
 use observe::Snapshot;
 use profile::{Era, Kernel};
 
+pub(crate) use series::sample;
+
 /// Every file of `/proc` that the model has.
 pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
-    let era = match kernel.era {
-        Era::V4_20 => observe::Era::V4_20,
-        Era::V6_12 => observe::Era::V6_12,
-    };
+    let era = era(kernel);
     Snapshot {
         vmstat: Some(counters::vmstat(mm, era)),
         zoneinfo: Some(zones::zoneinfo(mm, era)),
@@ -24,5 +24,13 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
         meminfo: Some(meminfo::meminfo(mm)),
         slabinfo: Some(slab::slabinfo(mm)),
         ..Snapshot::default()
+    }
+}
+
+/// Whose format of the files a kernel has.
+pub(crate) fn era(kernel: &Kernel) -> observe::Era {
+    match kernel.era {
+        Era::V4_20 => observe::Era::V4_20,
+        Era::V6_12 => observe::Era::V6_12,
     }
 }

@@ -6,6 +6,7 @@ use sim::{CpuSet, SpawnOptions as SimOptions};
 use sys::{Barrier, SpawnOptions, Thread};
 
 use super::SysTwin;
+use super::descriptors::Descriptors;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
 use crate::world::TaskInfo;
@@ -38,10 +39,13 @@ impl SysTwin {
         Thread(task.0)
     }
 
-    /// Gives back the memory of the process of this thread.
+    /// Gives back the memory of the process of this thread and closes its files (`exit_mm()`, `exit_files()`).
     pub(crate) fn exit_process(&self) {
         let space = self.space();
         self.task.mm(|mm, env| mm.space_exit(env, space));
+        for handle in self.descriptors(Descriptors::take_all) {
+            self.task.mm(|mm, env| mm.vfs_close(env, handle));
+        }
     }
 
     pub(super) fn new_barrier(&self, parties: u32) -> Barrier {

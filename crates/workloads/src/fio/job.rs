@@ -76,37 +76,22 @@ impl FioJob {
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         let mut rng = ChaCha8Rng::seed_from_u64(sys.seed());
         rng.set_stream(self.number + 1);
-        let started = sys.clock();
-        loop {
-            self.pass(&sys, &mut rng, started).await?;
-            if !self.time_based || sys.stopping() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Serves every block of every file once.
-    async fn pass<S: Sys>(&self, sys: &S, rng: &mut ChaCha8Rng, started: Nanos) -> sys::Result<()> {
         let blocks = (self.file_size.0 / self.block_size.0) as u32;
+        let all = u64::from(blocks) * u64::from(self.nr_files);
+        let started = sys.clock();
+        let mut served = 0;
         let mut open: Vec<Option<Fd>> = vec![None; self.nr_files as usize];
         let mut picker = FilePicker::new(self.service, self.nr_files);
         let mut maps = BlockMaps::new(blocks);
-        let mut served = 0;
-        while let Some(file) = picker.next(rng) {
-            if sys.stopping() {
-                break;
-            }
+        while (self.time_based || served < all) && !sys.stopping() {
+            let file = picker.next(&mut rng);
             let fd = match open[file as usize] {
                 Some(fd) => fd,
-                None => {
-                    let fd = self.open(sys, file).await?;
-                    open[file as usize] = Some(fd);
-                    fd
-                }
+                None => *open[file as usize].insert(self.open(&sys, file).await?),
             };
-            let (block, last) = match self.pattern {
+            let block = match self.pattern {
                 Pattern::Write => maps.next_sequential(file),
-                Pattern::RandRead => maps.next_random(file, rng),
+                Pattern::RandRead => maps.next_random(file, &mut rng),
             };
             sys.compute(FIO_OVERHEAD).await;
             let offset = Bytes(u64::from(block) * self.block_size.0);
@@ -116,12 +101,7 @@ impl FioJob {
             }
             served += 1;
             if served % PROGRESS_BLOCKS == 0 {
-                self.tell(sys, served as f64 / (f64::from(blocks) * f64::from(self.nr_files)), started);
-            }
-            if last {
-                sys.close(fd).await?;
-                open[file as usize] = None;
-                picker.done(file);
+                self.tell(&sys, served as f64 / all as f64, started);
             }
         }
         for fd in open.into_iter().flatten() {
