@@ -7,7 +7,7 @@ use twin::TraceFilter;
 
 use crate::args::{EventGroup, On, RunArgs};
 use crate::comparing::column;
-use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
+use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
 use crate::output;
 
@@ -24,10 +24,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let kernels = load_kernels(&args.kernels)?;
     let jobs = plan(args, &machine, &kernels)?;
     let interrupt = Interrupt::install()?;
-    let board = Board::new(jobs.len());
+    let (board, watch) = (Board::new(jobs.len()), Stopwatch::start());
     let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
     drop(board);
-    print(args, &kernels, &machine, &answers)?;
+    print(args, &kernels, &machine, &answers, watch.seconds())?;
     exec::verdict(&answers, &interrupt)
 }
 
@@ -67,7 +67,13 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
 }
 
 /// Prints the runs that there are.
-fn print(args: &RunArgs, kernels: &[Kernel], machine: &Machine, answers: &[Answer]) -> Result<(), Failure> {
+fn print(
+    args: &RunArgs,
+    kernels: &[Kernel],
+    machine: &Machine,
+    answers: &[Answer],
+    wall_s: f64,
+) -> Result<(), Failure> {
     let done: Vec<&Done> = answers.iter().flatten().flatten().collect();
     if done.is_empty() {
         return Ok(());
@@ -84,7 +90,9 @@ fn print(args: &RunArgs, kernels: &[Kernel], machine: &Machine, answers: &[Answe
         let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
         columns.push(column(kernel.name.clone(), &runs));
     }
-    output::print(&(head(args, machine, &done) + &comparison_table(&columns, output::width()) + &foot(args, &done)))
+    output::print(
+        &(head(args, machine, &done, wall_s) + &comparison_table(&columns, output::width()) + &foot(args, &done)),
+    )
 }
 
 fn report_of(args: &RunArgs, done: &Done) -> RunReport {
@@ -94,21 +102,19 @@ fn report_of(args: &RunArgs, done: &Done) -> RunReport {
 }
 
 /// What ran where, and what that took.
-fn head(args: &RunArgs, machine: &Machine, done: &[&Done]) -> String {
+fn head(args: &RunArgs, machine: &Machine, done: &[&Done], wall_s: f64) -> String {
     let (cpus, memory) = (machine.cpus.count.get_ref(), Size(machine.memory()));
     let sysctls: Vec<String> = args.common.sysctls.iter().map(|(name, value)| format!(", {name}={value}")).collect();
-    let bytes = done.iter().map(|done| done.host_bytes).max().unwrap_or(0);
-    let frames = done[0].frames;
+    let bytes_per_frame = done.iter().map(|done| done.bytes_per_frame()).fold(0.0, f64::max);
     let virtual_s: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();
-    let wall_s: f64 = done.iter().map(|done| done.wall_s).sum();
     format!(
         "{} on {} ({cpus} CPUs, {memory}), seed {}{}\n\
-         {frames} page frames at {:.1} B of host memory each at the peak; {virtual_s:.0} s of virtual time in {wall_s:.1} s\n",
+         {} page frames at {bytes_per_frame:.1} B of host memory each at the peak; {virtual_s:.0} s of virtual time in {wall_s:.1} s\n",
         args.workload,
         machine.name.get_ref(),
         args.common.seed,
         sysctls.concat(),
-        bytes as f64 / frames as f64,
+        done[0].frames,
     )
 }
 

@@ -1,20 +1,25 @@
 //! A study's published and twin figures beside each other, grouped by table and configuration.
 
-use comfy_table::{Cell, Table};
+use comfy_table::{Cell, ColumnConstraint, Table, Width};
 use compare::{Direction, PUBLISHED_NOISE_PCT};
 
 use crate::number::{NOTHING, format_effect, format_number};
 use crate::table::{arrow, plain_table, right};
 use crate::{CaseReport, Row, StudyReport};
 
+/// Columns from which on there is room for whole words in the heads.
+const WIDE: u16 = 112;
+
 /// The study as text, `width` terminal columns wide at most: a table for each configuration, and what one must know to
 /// read it.
 pub fn study_table(report: &StudyReport, width: u16) -> String {
     let mut out = head(report);
+    let labels = report.rows.iter().map(|row| label(row).chars().count());
+    let label_width = if width < WIDE { 0 } else { labels.max().unwrap_or(0) as u16 };
     for case in &report.cases {
         let rows: Vec<&Row> = report.rows.iter().filter(|row| row.config == case.config).collect();
         if !rows.is_empty() {
-            out.push_str(&format!("\n{}\n{}\n", case_head(case), case_table(&rows, width).trim_fmt()));
+            out.push_str(&format!("\n{}\n{}\n", case_head(case), case_table(&rows, width, label_width).trim_fmt()));
         }
     }
     let mut notes = foot(&report.rows);
@@ -35,23 +40,26 @@ fn head(report: &StudyReport) -> String {
 }
 
 fn case_head(case: &CaseReport) -> String {
-    let gib = case.memory_bytes as f64 / f64::from(1 << 30);
-    format!("{}: {} CPUs, {} GiB ({})", case.title, case.cpus, format_number(Some(gib)), case.config)
+    let (shift, unit) = if case.memory_bytes < 1 << 30 { (20, "MiB") } else { (30, "GiB") };
+    let memory = format_number(Some(case.memory_bytes as f64 / f64::from(1 << shift)));
+    format!("{}: {} CPUs, {memory} {unit} ({})", case.title, case.cpus, case.config)
 }
 
-fn case_table(rows: &[&Row], width: u16) -> Table {
+fn case_table(rows: &[&Row], width: u16, label_width: u16) -> Table {
     let mut table = plain_table(width);
+    let (published, baseline, interval) =
+        if width < WIDE { ("publ.", "base", "") } else { ("published", "baseline", " [95 %]") };
     let heads = [
-        "published\nbaseline",
-        "published\nvariant",
-        "published\neffect",
-        "twin\nbaseline",
-        "twin\nvariant",
-        "twin\neffect [95 %]",
-        "diff.\npoints",
-        "",
+        format!("{published}\n{baseline}"),
+        format!("{published}\nvariant"),
+        format!("{published}\neffect"),
+        format!("twin\n{baseline}"),
+        "twin\nvariant".to_owned(),
+        format!("twin\neffect{interval}"),
+        "diff.\npoints".to_owned(),
+        String::new(),
     ];
-    table.set_header([Cell::new("metric")].into_iter().chain(heads.map(right)));
+    table.set_header([Cell::new("metric")].into_iter().chain(heads.iter().map(|head| right(head))));
     let mut pair: Option<(&str, &str)> = None;
     for row in rows {
         let this_pair = (row.baseline.as_str(), row.variant.as_str());
@@ -60,13 +68,20 @@ fn case_table(rows: &[&Row], width: u16) -> Table {
         }
         table.add_row(cells(row));
     }
+    // As wide in every table, so that one reads them as one; with a column of space on each side.
+    let labels = table.column_mut(0).expect("the column of the metrics");
+    labels.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(label_width + 2)));
     table
 }
 
-fn cells(row: &Row) -> Vec<Cell> {
+/// A metric with its unit and better-direction.
+fn label(row: &Row) -> String {
     // "extfrag events" need no unit beside their name.
     let unit = if row.metric.contains(&row.unit) { String::new() } else { format!(" {}", row.unit) };
-    let metric = format!("  {}{unit}{}", row.metric, arrow(row.better));
+    format!("  {}{unit}{}", row.metric, arrow(row.better))
+}
+
+fn cells(row: &Row) -> Vec<Cell> {
     let figures = [
         format_number(row.published.baseline),
         format_number(row.published.variant),
@@ -77,7 +92,7 @@ fn cells(row: &Row) -> Vec<Cell> {
         row.difference_points.map_or(NOTHING.to_owned(), |points| format!("{points:+.1}")),
         mark(row.direction).to_owned(),
     ];
-    [Cell::new(metric)].into_iter().chain(figures.iter().map(|figure| right(figure))).collect()
+    [Cell::new(label(row))].into_iter().chain(figures.iter().map(|figure| right(figure))).collect()
 }
 
 /// The twin's effect and its interval.

@@ -9,7 +9,7 @@ use twin::Progress;
 
 use super::Stopwatch;
 
-const TOTAL: &str = "{bar:30} {msg}";
+const TOTAL: &str = "{bar:20} {msg}";
 const RUN: &str = "{spinner} {prefix}: {wide_msg}";
 /// Parts in which the progress of one run is counted.
 const PARTS: u64 = 1000;
