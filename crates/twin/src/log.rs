@@ -8,14 +8,17 @@ use units::{CpuId, Nanos};
 
 use crate::world::World;
 
+/// Letters of a task's name that tracepoints keep (`TASK_COMM_LEN` less the end of the string).
+const COMM_LEN: usize = 15;
+
 /// A trace event with who and when.
 #[derive(Clone, Debug)]
 pub struct Traced {
     /// When.
     pub at: Nanos,
-    /// Name of the task (`comm`), or `<irq>`.
+    /// Name of the task (`comm`), or `<idle>` for what no task caused: an interrupt.
     pub comm: String,
-    /// Its number.
+    /// Its number, from 1; 0 for `<idle>`.
     pub pid: u32,
     /// CPU.
     pub cpu: CpuId,
@@ -30,7 +33,7 @@ pub struct RunLog {
     pub samples: Vec<(&'static str, Vec<f64>)>,
     /// When each phase of the workload began.
     pub phases: Vec<(Nanos, String)>,
-    /// Recorded trace events.
+    /// Recorded trace events, in the order of their times.
     pub events: Vec<Traced>,
     /// Why the workload could not go on.
     pub failure: Option<SysError>,
@@ -45,19 +48,22 @@ impl RunLog {
         }
     }
 
+    /// The run is over: CPUs that ran ahead of each other recorded out of order.
+    pub(crate) fn sort_events(&mut self) {
+        self.events.sort_by_key(|event| event.at);
+    }
+
     /// Samples of a metric; none if it was never sampled.
     pub fn of(&self, metric: &str) -> &[f64] {
         self.samples.iter().find(|(name, _)| *name == metric).map_or(&[], |(_, values)| values)
     }
 
-    /// Moves what the mechanisms traced into the log.
+    /// Moves what a call of a mechanism traced into the log; its caller is still the running task.
+    #[cold]
     pub(crate) fn take_trace(&mut self, mm: &mut Mm, ctl: &Ctl<World>) {
-        if !mm.trace.is_pending() {
-            return;
-        }
         let (comm, pid, cpu) = match ctl.current() {
-            Some(task) => (ctl.task_name(task).to_string(), task.0, ctl.cpu()),
-            None => ("<irq>".to_string(), 0, CpuId(0)),
+            Some(task) => (ctl.task_name(task).chars().take(COMM_LEN).collect(), task.0 + 1, ctl.cpu()),
+            None => ("<idle>".to_string(), 0, CpuId(0)),
         };
         let at = ctl.now();
         let traced = mm.trace.take().into_iter().map(|event| Traced { at, comm: comm.clone(), pid, cpu, event });

@@ -168,6 +168,7 @@ fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome 
     let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
+    world.log.sort_events();
     RunOutcome {
         before,
         after,

@@ -127,6 +127,9 @@ impl World {
         let env = self.env(ctl);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
+        if self.mm.trace.is_pending() {
+            self.log.take_trace(&mut self.mm, ctl);
+        }
         if !self.mm.effects.is_empty() {
             self.carry_out(ctl);
         }
@@ -165,7 +168,6 @@ impl World {
             }
         }
         self.effects = effects;
-        self.log.take_trace(&mut self.mm, ctl);
     }
 
     /// Gives a bio to its device; `waiter` is woken at its end.
