@@ -17,7 +17,9 @@ pub enum SysError {
     Invalid,
     /// `EBADF`.
     BadFd,
-    /// The thread was killed (out of memory).
+    /// `EFBIG`.
+    FileTooLarge,
+    /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
     Killed,
 }
 
@@ -30,6 +32,7 @@ impl fmt::Display for SysError {
             SysError::Io => "input/output error (EIO)",
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",
+            SysError::FileTooLarge => "file too large (EFBIG)",
             SysError::Killed => "killed",
         })
     }

@@ -2,14 +2,12 @@
 
 use std::future::Future;
 
-use sim::{CpuSet, SpawnOptions as SimOptions};
+use sim::{CpuSet, SpawnOptions as SimOptions, TaskId};
 use sys::{Barrier, SpawnOptions, Thread};
 
 use super::SysTwin;
-use super::descriptors::Descriptors;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
-use crate::world::TaskInfo;
 
 impl SysTwin {
     pub(super) fn spawn_thread<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -17,8 +15,9 @@ impl SysTwin {
         F: FnOnce(Self) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let process = if options.process {
-            self.task.ctx.with(|world, _| world.processes.create(&mut world.mm))
+        let leader = options.process;
+        let process = if leader {
+            self.task.ctx.with(|world, ctl| world.processes.create(&mut world.mm, ctl))
         } else {
             self.process
         };
@@ -26,25 +25,16 @@ impl SysTwin {
         let sim_options = SimOptions::new(options.name, cpus).nice(options.nice);
         let task = self.task.ctx.spawn(sim_options, |ctx| {
             let sys = SysTwin::new(ctx, process);
-            async move {
-                body(sys.clone()).await;
-                if options.process {
-                    sys.exit_process();
-                }
-            }
+            sys.clone().live(leader, async move { body(sys).await })
         });
-        self.task.ctx.with(|world, _| {
-            *world.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() };
-        });
+        self.task.ctx.with(|world, _| world.adopt(task, process));
         Thread(task.0)
     }
 
-    /// Gives back the memory of the process of this thread and closes its files (`exit_mm()`, `exit_files()`).
-    pub(crate) fn exit_process(&self) {
-        let space = self.space();
-        self.task.mm(|mm, env| mm.space_exit(env, space));
-        for handle in self.descriptors(Descriptors::take_all) {
-            self.task.mm(|mm, env| mm.vfs_close(env, handle));
+    /// Waits until a thread has ended; of a process, until all of it has.
+    pub(super) async fn wait_for(&self, thread: Thread) {
+        while !self.task.ctx.join_or_wake(TaskId(thread.0), SleepReason::Join).await {
+            self.return_to_user().await;
         }
     }
 
@@ -71,6 +61,7 @@ impl SysTwin {
         let passed = || self.task.ctx.with(|world, _| world.processes.barriers[barrier.0 as usize].round != round);
         while !passed() {
             self.task.ctx.wait(queue, SleepReason::Barrier).await;
+            self.return_to_user().await;
         }
     }
 }
