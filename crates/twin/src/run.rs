@@ -79,7 +79,7 @@ pub struct RunOutcome {
     pub cpu_times: Vec<(String, Nanos)>,
     /// Frames of the machine, holes included.
     pub frames: u64,
-    /// Host bytes of all state that grows with the machine or the workload's files.
+    /// Most host bytes that everything took that grows with the machine, the workload's files or the length of the run.
     pub host_bytes: u64,
     /// Fragmentation events by requested type: unmovable, movable, reclaimable.
     pub extfrag: [u64; 3],
@@ -140,6 +140,7 @@ where
     start_workload(&mut sim, workload);
     let mut series = Series::default();
     let mut deadline = Nanos::ZERO;
+    let mut host_bytes = 0;
     loop {
         deadline += PROGRESS_STEP;
         let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
@@ -150,6 +151,7 @@ where
             verify(&sim, spec)?;
         }
         let world = sim.world();
+        host_bytes = world.host_bytes().max(host_bytes);
         let phase = world.log.phases.last().map_or("start", |(_, name)| name);
         if let Some(error) = world.log.failure {
             return Err(RunError::Workload { error, phase: phase.to_string(), at: sim.now().as_secs_f64() });
@@ -164,22 +166,23 @@ where
             return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
         }
     }
-    Ok(outcome(sim, before, spec.series.map(|_| series), spec))
+    let mut outcome = outcome(sim, before, host_bytes, spec);
+    outcome.series = spec.series.map(|_| series);
+    Ok(outcome)
 }
 
-fn outcome(mut sim: Sim<World>, before: Snapshot, series: Option<Series>, spec: &RunSpec) -> RunOutcome {
+fn outcome(mut sim: Sim<World>, before: Snapshot, host_bytes: usize, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
     let mut world = sim.into_world();
     let after = snapshot::snapshot(&world.mm, &spec.kernel);
-    let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
     RunOutcome {
         before,
         after,
         log: std::mem::take(&mut world.log),
-        series,
+        series: None,
         virtual_time,
         cpu_times,
         frames: world.mm.frames.len() as u64,

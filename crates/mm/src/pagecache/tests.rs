@@ -348,10 +348,10 @@ fn apply(rig: &mut Rig, files: &[FileId], ras: &mut [Readahead], op: Op) {
         }
         Op::Evict(f, index) => {
             let busy = Frame::DIRTY | Frame::WRITEBACK | Frame::LOCKED;
-            if let Slot::Page(pfn) = rig.mm.pagecache_get(files[f as usize], index) {
-                if !rig.mm.frames[pfn].has_any(busy) {
-                    rig.evict(files[f as usize], index);
-                }
+            if let Slot::Page(pfn) = rig.mm.pagecache_get(files[f as usize], index)
+                && !rig.mm.frames[pfn].has_any(busy)
+            {
+                rig.evict(files[f as usize], index);
             }
         }
         Op::Shrink => {

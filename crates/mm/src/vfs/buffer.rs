@@ -14,7 +14,7 @@ use super::disk::Metadata;
 use super::lru::{Link, Linked, NONE};
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::slab::Obj;
-use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm};
+use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm, table};
 
 /// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
 const USED: u8 = 2;
@@ -124,7 +124,7 @@ impl Mm {
                 number
             }
             None => {
-                self.vfs.buffers.push(buffer);
+                table::push(&mut self.vfs.buffers, buffer);
                 self.vfs.buffers.len() as u32 - 1
             }
         };
