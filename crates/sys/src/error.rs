@@ -17,6 +17,10 @@ pub enum SysError {
     Invalid,
     /// `EBADF`.
     BadFd,
+    /// `EMFILE` or `ENFILE`.
+    TooManyFiles,
+    /// `ENOSYS`: this world does not have the call.
+    NotSupported,
     /// The thread was killed (out of memory).
     Killed,
 }
@@ -30,6 +34,8 @@ impl fmt::Display for SysError {
             SysError::Io => "input/output error (EIO)",
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",
+            SysError::TooManyFiles => "too many open files (EMFILE)",
+            SysError::NotSupported => "not supported in this world (ENOSYS)",
             SysError::Killed => "killed",
         })
     }

@@ -5,7 +5,7 @@ use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
 use mm::{Env, Mm};
 use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, Result, SysError};
-use units::{Bytes, FileId, Gfp, PAGE_SIZE};
+use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pages};
 
 use super::SysTwin;
 use super::process::{Directory, OpenFile};
@@ -196,6 +196,13 @@ impl SysTwin {
             mm.set_inode_size_pages(file, pages);
         });
         Ok(())
+    }
+
+    pub(super) async fn stat_file(&self, name: FileName) -> Result<Bytes> {
+        self.enter().await?;
+        let file = self.lookup(name).ok_or(SysError::NoEntry)?;
+        self.until_satisfied(|mm, env| mm.vfs_stat(env, file)).await?;
+        Ok(Pages(u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file)))).bytes())
     }
 
     pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
