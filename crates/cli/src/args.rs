@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::real::RealArgs;
 
 /// A deterministic twin of Linux memory management in virtual time.
 #[derive(Debug, Parser)]
@@ -50,7 +51,8 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m small
   mmtwin run thpfioscale -m small -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
   mmtwin run thpfioscale -p madvise=yes --set vm.watermark_boost_factor=0
-  mmtwin run thpfioscale -m small --out runs --events kmem,compaction";
+  mmtwin run thpfioscale -m small --out runs --events kmem,compaction
+  mmtwin run thpfioscale -m guest-576m --on qemu --kernel-image debian:6.12 --out runs";
 
 const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare runs                              every run below a folder
@@ -133,6 +135,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
     pub(crate) events: Vec<EventGroup>,
     #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[command(flatten)]
     pub(crate) common: Common,
 }
 
@@ -141,9 +145,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum On {
     /// The model
     Twin,
-    /// A real kernel in a guest (not there yet)
+    /// A real kernel in a guest of QEMU
     Qemu,
-    /// The kernel of this machine (not there yet)
+    /// The kernel of this machine, in a cgroup
     Host,
 }
 

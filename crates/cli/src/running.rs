@@ -10,11 +10,11 @@ use crate::comparing::column;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
 use crate::failure::Failure;
 use crate::output;
+use crate::real;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.on != On::Twin {
-        let world = format!("{:?}", args.on).to_lowercase();
-        return Err(Failure::bad_input(format!("--on {world}: only the twin is there yet; expected --on twin")));
+        return real::run(args);
     }
     let machine = Machine::load(&args.machine)?;
     let kernels = load_kernels(&args.kernels)?;
@@ -23,11 +23,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let board = Board::new(jobs.len());
     let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
     drop(board);
-    print(args, &kernels, &answers)?;
-    match exec::verdict(&answers) {
+    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    conclude(args, &names, &answers)
+}
+
+/// Prints the runs that there are, a column for each of `kernels`, and says how the command ends.
+pub(crate) fn conclude(args: &RunArgs, kernels: &[String], answers: &[Answer]) -> Result<(), Failure> {
+    print(args, kernels, answers)?;
+    match exec::verdict(answers) {
         (0, _) => Ok(()),
         (_, Some(failure)) => Err(failure.clone()),
-        (missing, None) => Err(Failure::failed(format!("interrupted: {missing} of {} runs are missing", jobs.len()))),
+        (missing, None) => {
+            Err(Failure::failed(format!("interrupted: {missing} of {} runs are missing", answers.len())))
+        }
     }
 }
 
@@ -66,7 +74,7 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
 }
 
 /// Prints the runs that there are.
-fn print(args: &RunArgs, kernels: &[Kernel], answers: &[Answer]) -> Result<(), Failure> {
+fn print(args: &RunArgs, kernels: &[String], answers: &[Answer]) -> Result<(), Failure> {
     let done: Vec<&Done> = answers.iter().flatten().flatten().collect();
     if done.is_empty() {
         return Ok(());
@@ -79,9 +87,9 @@ fn print(args: &RunArgs, kernels: &[Kernel], answers: &[Answer]) -> Result<(), F
         };
     }
     let mut columns = Vec::new();
-    for (kernel, answers) in kernels.iter().zip(answers.chunks(args.iterations as usize)) {
+    for (name, answers) in kernels.iter().zip(answers.chunks(args.iterations as usize)) {
         let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
-        columns.push(column(kernel.name.clone(), &runs));
+        columns.push(column(name.clone(), &runs));
     }
     let manifest = &done[0].run.manifest;
     let head = format!("{} on {}, seed {}\n", manifest.workload.name, manifest.machine.name, manifest.seed);

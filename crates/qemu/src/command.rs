@@ -158,7 +158,7 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
     let mut pair = |option: &str, value: String| args.extend([option.to_string(), value]);
     if mode == Mode::Icount {
         let size = mib(machine.total());
-        let backend = format!("memory-backend-file,id=m,size={size}M,share=off,prealloc=off,mem-path={}", path(files.memory));
+        let backend = format!("memory-backend-file,id=m,size={size}M,share=off,prealloc=off,reserve=off,mem-path={}", path(files.memory));
         pair("-object", backend);
     } else {
         let used = 1 + usize::from(machine.swap.0 > 0);

@@ -1,7 +1,6 @@
 //! The data disk, made on the host: the same bytes every time.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
@@ -59,23 +58,30 @@ pub(crate) fn make_sparse(path: &Path, size: Bytes) -> Result<(), QemuError> {
     file.set_len(size.0).map_err(io_error("extend", path))
 }
 
-/// Copies what is not zero of `from` into `to`, from `offset` on.
+/// Copies what `from` holds into `to`, from `offset` on; holes stay holes.
 pub(crate) fn copy_at(from: &Path, to: &Path, offset: Bytes) -> Result<(), QemuError> {
-    let mut source = File::open(from).map_err(io_error("read", from))?;
+    use rustix::fs::SeekFrom;
+    let source = File::open(from).map_err(io_error("read", from))?;
     let target = OpenOptions::new().write(true).open(to).map_err(io_error("write", to))?;
+    let seek = |position| match rustix::fs::seek(&source, position) {
+        Ok(at) => Ok(Some(at)),
+        // There is nothing behind the position.
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(io_error("find the content of", from)(error.into())),
+    };
     let mut block = vec![0; BLOCK];
-    let mut at = offset.0;
-    loop {
-        match source.read(&mut block).map_err(io_error("read", from))? {
-            0 => return Ok(()),
-            read => {
-                if block[..read].iter().any(|byte| *byte != 0) {
-                    target.write_all_at(&block[..read], at).map_err(io_error("write", to))?;
-                }
-                at += read as u64;
-            }
+    let mut at = 0;
+    while let Some(start) = seek(SeekFrom::Data(at))? {
+        let end = seek(SeekFrom::Hole(start))?.unwrap_or(start);
+        at = start;
+        while at < end {
+            let part = &mut block[..BLOCK.min((end - at) as usize)];
+            source.read_exact_at(part, at).map_err(io_error("read", from))?;
+            target.write_all_at(part, offset.0 + at).map_err(io_error("write", to))?;
+            at += part.len() as u64;
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

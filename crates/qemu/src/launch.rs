@@ -96,7 +96,7 @@ impl Prepared {
             console: &console,
             answer: &answer,
         };
-        let seed = sys_seed(run.job.seed, run.job.iteration);
+        let seed = cpu_seed(run.job.seed, run.job.iteration);
         let arguments = arguments(machine, run.mode, seed, &files);
         Ok(Prepared { arguments, agent_hash: initramfs.agent_hash, console, answer, complaints: dir.join("qemu") })
     }
@@ -183,7 +183,7 @@ fn die_with_parent(command: &mut Command) {
 }
 
 /// Seed of QEMU's own draws: the CPU's random numbers.
-fn sys_seed(seed: u64, iteration: u32) -> u32 {
-    let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(iteration));
+fn cpu_seed(seed: u64, iteration: u32) -> u32 {
+    let mixed = sys::workload_seed(seed, iteration);
     (mixed ^ mixed >> 32) as u32
 }

@@ -12,6 +12,7 @@ use sys::{Access, Advice, Dir, Mapping, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos};
 
 use crate::fio::{FileService, FioJob, Pattern};
+use crate::steps::join_all;
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
 const HUGE_PAGE: Bytes = Bytes::mib(2);
@@ -129,12 +130,6 @@ impl ThpFioScale {
             })
         };
         (0..threads).map(start).collect()
-    }
-}
-
-async fn join_all<S: Sys>(sys: &S, threads: &[Thread]) {
-    for thread in threads {
-        sys.join(*thread).await;
     }
 }
 

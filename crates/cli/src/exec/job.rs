@@ -123,8 +123,13 @@ impl Job {
 
 /// Checks, before anything runs, that every run that is to be kept has a place of its own.
 pub(crate) fn check_places<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+    check_free(jobs.into_iter().filter_map(|job| job.dir.as_deref()))
+}
+
+/// The same of places.
+pub(crate) fn check_free<'a>(dirs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut places: BTreeSet<&Path> = BTreeSet::new();
-    for dir in jobs.into_iter().filter_map(|job| job.dir.as_deref()) {
+    for dir in dirs {
         if !places.insert(dir) {
             return Err(Failure::bad_input(format!("{}: two runs would be kept there", dir.display())));
         }
@@ -137,8 +142,8 @@ pub(crate) fn check_places<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Resul
 }
 
 /// `name` as one component of a path.
-fn one_word(name: &str) -> String {
-    let word = name.replace(['/', ' '], "-");
+pub(crate) fn one_word(name: &str) -> String {
+    let word = name.replace(['/', ' ', ':'], "-");
     if word.starts_with('.') { format!("_{word}") } else { word }
 }
 

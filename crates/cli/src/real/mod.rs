@@ -1,0 +1,65 @@
+//! `mmtwin run --on qemu` and `--on host`: a workload on a real kernel.
+//!
+//! Runs are made one after another: each has the machine for itself.
+
+mod args;
+mod guest_run;
+mod keep;
+mod plan;
+mod settings;
+
+pub(crate) use args::RealArgs;
+
+use crate::args::{On, RunArgs};
+use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free};
+use crate::failure::Failure;
+use crate::running::conclude;
+use plan::Planned;
+
+/// A world that makes runs: nothing if it was interrupted.
+trait Kernel {
+    /// How it is called in tables.
+    fn name(&self) -> String;
+    /// Makes a run; `go_on` says when the user has had enough.
+    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer;
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if !args.events.is_empty() {
+        return Err(Failure::bad_input("--events: a real kernel counts tracepoints and keeps no list of them"));
+    }
+    let kernels: Vec<Box<dyn Kernel>> = match args.on {
+        On::Twin => unreachable!("the twin has no real kernel"),
+        On::Qemu => guest_run::kernels(args)?,
+        On::Host => return Err(Failure::bad_input("--on host: not there yet")),
+    };
+    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
+    let planned = plan::plan(args, &names)?;
+    check_free(planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    let interrupt = Interrupt::install()?;
+    let board = Board::new(planned.len());
+    let mut answers = Vec::new();
+    for run in &planned {
+        answers.push(run_one(kernels[run.kernel].as_ref(), run, &board, &interrupt));
+    }
+    drop(board);
+    conclude(args, &names, &answers)
+}
+
+fn run_one(kernel: &dyn Kernel, run: &Planned, board: &Board, interrupt: &Interrupt) -> Answer {
+    if interrupt.is_set() {
+        return None;
+    }
+    let watch = Stopwatch::start();
+    let mut line = board.start(run.name.clone());
+    let answer = kernel.run(run, &mut || {
+        line.tick();
+        !interrupt.is_set()
+    });
+    line.end(match &answer {
+        Some(Ok(done)) => format!("{:.1} s of the workload in {:.1} s", done.run.manifest.virtual_s, watch.seconds()),
+        Some(Err(_)) => "failed".to_string(),
+        None => "interrupted".to_string(),
+    });
+    answer.map(|result| result.map_err(|f| f.with_message(format!("{}: {}", run.name, f.message()))))
+}
