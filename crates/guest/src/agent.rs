@@ -8,12 +8,12 @@ use std::process::ExitCode;
 
 use rustix::process::{Resource, Rlimit};
 use rustix::system::{RebootCommand, reboot};
-use sys_linux::collect::{Histograms, Snapshot, TRIGGERS};
+use sys_linux::collect::{Histograms, TRIGGERS};
 use sys_linux::{Config, Supervision, SyncScope, system_info};
 use units::Nanos;
 use workloads::Workload;
 
-use crate::answer::{ERROR_FILE, Phase, RESULT_FILE, Results, write_tar};
+use crate::answer::{ERROR_FILE, RESULT_FILE, Results, write_tar};
 use crate::job::{JOB_FILE, Job, MODULES_DIR};
 use crate::port::DebugPort;
 use crate::{disks, mounts};
@@ -101,31 +101,11 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         watch: None,
     };
     let done = sys_linux::run(config, supervision, |sys| workload.run(sys)).map_err(|error| error.to_string())?;
-    let mut missing: Vec<String> =
-        refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
-    let mut files: Files = Vec::new();
-    for (name, content) in histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))? {
-        files.push((format!("hist/{name}"), content));
-    }
-    drop(histograms);
-    let snapshot = |place: &str, files: &mut Files, snapshot: Snapshot| {
-        files.extend(snapshot.0.into_iter().map(|(name, content)| (format!("{place}/{name}"), content)));
-    };
-    snapshot("before", &mut files, done.before);
-    snapshot("after", &mut files, done.after);
+    let refused = refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
+    let counted = histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))?;
+    let (results, mut files) = Results::of(done, refused);
+    files.extend(counted.into_iter().map(|(name, content)| (format!("hist/{name}"), content)));
     files.extend(facts());
-    let series = done.series.unwrap_or(sys_linux::collect::Series { names: Vec::new(), rows: Vec::new(), cut: false });
-    if series.cut {
-        missing.push("series: it ends before the workload does, because its memory was full".to_string());
-    }
-    let results = Results {
-        elapsed_ns: done.elapsed.0,
-        samples: done.samples,
-        phases: done.phases.into_iter().map(|phase| Phase { at_ns: phase.at.0, name: phase.name }).collect(),
-        series_names: series.names,
-        series_rows: series.rows.into_iter().map(|(at, values)| (at.0, values)).collect(),
-        missing,
-    };
     files.push((RESULT_FILE.to_string(), serde_json::to_vec(&results).map_err(|error| error.to_string())?));
     Ok(files)
 }

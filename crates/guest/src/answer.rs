@@ -35,6 +35,27 @@ pub struct Results {
     pub missing: Vec<String>,
 }
 
+impl Results {
+    /// What a workload measured; its snapshots become files of `before/` and `after/`.
+    pub fn of(done: sys_linux::Workload, mut missing: Vec<String>) -> (Results, Vec<(String, Vec<u8>)>) {
+        let mut files = Vec::new();
+        for (place, snapshot) in [("before", done.before), ("after", done.after)] {
+            files.extend(snapshot.0.into_iter().map(|(name, content)| (format!("{place}/{name}"), content)));
+        }
+        let (mut series_names, mut series_rows) = (Vec::new(), Vec::new());
+        if let Some(series) = done.series {
+            if series.cut {
+                missing.push("series: it ends before the workload does, because its memory was full".to_string());
+            }
+            series_names = series.names;
+            series_rows = series.rows.into_iter().map(|(at, values)| (at.0, values)).collect();
+        }
+        let phases = done.phases.into_iter().map(|phase| Phase { at_ns: phase.at.0, name: phase.name }).collect();
+        let (elapsed_ns, samples) = (done.elapsed.0, done.samples);
+        (Results { elapsed_ns, samples, phases, series_names, series_rows, missing }, files)
+    }
+}
+
 /// Writes files as a tar: the same files give the same bytes.
 pub(crate) fn write_tar(files: &[(String, Vec<u8>)], out: impl Write) -> io::Result<()> {
     let mut tar = tar::Builder::new(out);

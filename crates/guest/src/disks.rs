@@ -57,8 +57,7 @@ fn names(disks: Disks) -> [&'static str; 2] {
 fn force_raw() -> Result<(), String> {
     let devices = "/sys/bus/nd/devices";
     let entries = fs::read_dir(devices).map_err(|error| format!("{devices}: {error}"))?;
-    let mut namespaces: Vec<String> =
-        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut namespaces: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     namespaces.retain(|name| name.starts_with("namespace"));
     namespaces.sort();
     for name in namespaces {

@@ -69,7 +69,10 @@ mod tests {
 
     #[test]
     fn the_loaders_list_is_read() {
-        assert_eq!(library_of("\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f)"), Some("/lib/x86_64-linux-gnu/libc.so.6"));
+        assert_eq!(
+            library_of("\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f)"),
+            Some("/lib/x86_64-linux-gnu/libc.so.6")
+        );
         assert_eq!(library_of("\t/lib64/ld-linux-x86-64.so.2 (0x7f)"), Some("/lib64/ld-linux-x86-64.so.2"));
         assert_eq!(library_of("\tlinux-vdso.so.1 (0x7ffd)"), None);
     }

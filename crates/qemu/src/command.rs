@@ -70,11 +70,16 @@ impl GuestMachine {
     pub(crate) fn check(&self, mode: Mode) -> Result<(), QemuError> {
         let refuse = |what: String| Err(QemuError::Input(what));
         if !MEMORY.contains(&self.memory) || !self.memory.0.is_multiple_of(1 << 20) {
-            return refuse(format!("a guest's memory: expected 64 MiB to 3 GiB in whole MiB, found {} bytes", self.memory.0));
+            return refuse(format!(
+                "a guest's memory: expected 64 MiB to 3 GiB in whole MiB, found {} bytes",
+                self.memory.0
+            ));
         }
         if mode == Mode::Icount && self.cpus != 1 {
             let found = self.cpus;
-            return refuse(format!("a guest's CPUs: expected 1 in icount mode, found {found}; --mode mttcg takes more"));
+            return refuse(format!(
+                "a guest's CPUs: expected 1 in icount mode, found {found}; --mode mttcg takes more"
+            ));
         }
         if !(1..=64).contains(&self.cpus) {
             return refuse(format!("a guest's CPUs: expected 1 to 64, found {}", self.cpus));
@@ -158,7 +163,10 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
     let mut pair = |option: &str, value: String| args.extend([option.to_string(), value]);
     if mode == Mode::Icount {
         let size = mib(machine.total());
-        let backend = format!("memory-backend-file,id=m,size={size}M,share=off,prealloc=off,reserve=off,mem-path={}", path(files.memory));
+        let backend = format!(
+            "memory-backend-file,id=m,size={size}M,share=off,prealloc=off,reserve=off,mem-path={}",
+            path(files.memory)
+        );
         pair("-object", backend);
     } else {
         let used = 1 + usize::from(machine.swap.0 > 0);

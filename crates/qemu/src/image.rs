@@ -54,7 +54,9 @@ fn file(path: &str, modules: Option<&Path>) -> Result<KernelImage, QemuError> {
 fn debian(version: &str) -> Result<KernelImage, QemuError> {
     let plain = !version.is_empty() && version.chars().all(|c| c.is_ascii_digit() || c == '.');
     if !plain {
-        return Err(QemuError::Input(format!("--kernel-image debian:{version}: expected a version such as debian:6.12")));
+        return Err(QemuError::Input(format!(
+            "--kernel-image debian:{version}: expected a version such as debian:6.12"
+        )));
     }
     let cache = cache_dir()?;
     if let Some(kernel) = newest_cached(&cache, version)? {
@@ -113,7 +115,9 @@ fn newest_package(version: &str) -> Result<String, QemuError> {
     let listed = output(Command::new("apt-cache").args(["search", "--names-only", &pattern]));
     let remedy = || {
         let line = format!("apt-get update; apt-get download linux-image-{version}.N-{FLAVOUR}");
-        format!("on Debian: `{line}` must find it; elsewhere give --kernel-image the path of a vmlinuz and --modules DIR")
+        format!(
+            "on Debian: `{line}` must find it; elsewhere give --kernel-image the path of a vmlinuz and --modules DIR"
+        )
     };
     let missing = |_| QemuError::Missing { what: format!("a Debian kernel {version}"), remedy: remedy() };
     let text = listed.map_err(missing)?;
@@ -137,7 +141,8 @@ fn fetch(cache: &Path, package: &str) -> Result<(), QemuError> {
         message: "it left no file".to_string(),
     })?;
     let tree = dir.join("tree");
-    output(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&tree)).map_err(failed(format!("dpkg-deb -x {package}")))?;
+    output(Command::new("dpkg-deb").arg("-x").arg(&deb).arg(&tree))
+        .map_err(failed(format!("dpkg-deb -x {package}")))?;
     let place = cache.join(package);
     match fs::rename(&tree, &place) {
         // Another mmtwin may have been faster; what it left is the same.
@@ -167,7 +172,9 @@ mod tests {
             assert!(!is_of_version(name, "6.1"), "{name}");
         }
         assert!(is_of_version("linux-image-6.1.0-56-cloud-amd64", "6.1"));
-        for name in ["linux-image-6.12.117+deb12-cloud-amd64-dbg", "linux-image-6.12-cloud-amd64", "linux-image-6.12.1-amd64"] {
+        for name in
+            ["linux-image-6.12.117+deb12-cloud-amd64-dbg", "linux-image-6.12-cloud-amd64", "linux-image-6.12.1-amd64"]
+        {
             assert!(!is_of_version(name, "6.12"), "{name}");
         }
     }

@@ -54,7 +54,8 @@ impl Tree<'_> {
             if self.builtin.lines().any(builtin) {
                 return Ok(());
             }
-            let message = format!("{}: expected the module {name}, built in or as a file; found neither", self.dir.display());
+            let message =
+                format!("{}: expected the module {name}, built in or as a file; found neither", self.dir.display());
             return Err(QemuError::Input(message));
         };
         let bad = |message: String| QemuError::Input(format!("{}: {message}", path.display()));

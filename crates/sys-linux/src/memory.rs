@@ -81,8 +81,8 @@ impl SysLinux {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new shared mapping at an address of the kernel's choice.
         let address = unsafe {
-            let start =
-                rustix::mm::mmap(std::ptr::null_mut(), size, protection, MapFlags::SHARED, &*file, 0).map_err(sys_error)?;
+            let start = rustix::mm::mmap(std::ptr::null_mut(), size, protection, MapFlags::SHARED, &*file, 0)
+                .map_err(sys_error)?;
             rustix::mm::madvise(start, size, MmAdvice::LinuxDontFork).map_err(sys_error)?;
             start as usize
         };

@@ -74,7 +74,8 @@ impl ThpFio3 {
         run_process(&sys, "fw", move |sys: S| async move { writers.write(&sys, &written).await }).await;
         sys.phase("read");
         let readers = self.clone();
-        let reading = start(&sys, SpawnOptions::process("fr"), move |sys: S| async move { readers.read(&sys, dirs).await });
+        let reading =
+            start(&sys, SpawnOptions::process("fr"), move |sys: S| async move { readers.read(&sys, dirs).await });
         sys.sleep(HEAD_START).await;
         for (phase, advised) in [("fault-advised", true), ("fault", false)] {
             sys.phase(phase);

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use units::Bytes;
 
-/// Options of `mmtwin run --on qemu`.
+/// Options of `mmtwin run --on qemu` and `--on host`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Real kernels (--on qemu)")]
+#[command(next_help_heading = "Real kernels (--on qemu, --on host)")]
 pub(crate) struct RealArgs {
     /// Kernel of the guest: debian:6.12, debian:6.1, or the path of a vmlinuz; several are compared
     #[arg(long = "kernel-image", value_name = "IMAGE")]
@@ -23,6 +24,21 @@ pub(crate) struct RealArgs {
     /// Longest time that the workload may take on the kernel's own clock, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=604_800))]
     pub(crate) time_limit: u32,
+    /// On the host: directory for the workload's files; what it makes there is removed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// On the host: memory of the cgroup that the workload runs in, such as 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory_limit: Option<Bytes>,
+    /// On the host: allow what affects everybody on it
+    #[arg(long)]
+    pub(crate) i_know: bool,
+}
+
+/// A size of at least 16 MiB.
+fn size(text: &str) -> Result<Bytes, String> {
+    let profile::Size(size) = profile::Size::parse(text)?;
+    if size < Bytes::mib(16) { Err("expected at least 16MiB".to_string()) } else { Ok(size) }
 }
 
 /// How the guest's CPUs are emulated.

@@ -116,10 +116,7 @@ impl Guest<'_> {
             Mode::Icount => "icount shift=0: an instruction a nanosecond",
             Mode::Mttcg => "mttcg: as fast as the host is, not reproducible",
         };
-        let text = format!(
-            "image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n",
-            self.image.name, outcome.agent_hash
-        );
+        let text = format!("image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n", self.image.name, outcome.agent_hash);
         Evidence {
             world: World::Qemu,
             kernel: Described { name: self.name(), toml: text },

@@ -3,7 +3,9 @@
 //! Runs are made one after another: each has the machine for itself.
 
 mod args;
+mod cgroup;
 mod guest_run;
+mod host_run;
 mod keep;
 mod plan;
 mod settings;
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let kernels: Vec<Box<dyn Kernel>> = match args.on {
         On::Twin => unreachable!("the twin has no real kernel"),
         On::Qemu => guest_run::kernels(args)?,
-        On::Host => return Err(Failure::bad_input("--on host: not there yet")),
+        On::Host => host_run::kernels(args)?,
     };
     let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
     let planned = plan::plan(args, &names)?;

@@ -6,7 +6,7 @@ use observe::{Described, Program};
 use profile::Machine;
 use workloads::Workload;
 
-use crate::args::RunArgs;
+use crate::args::{On, RunArgs};
 use crate::exec::one_word;
 use crate::failure::Failure;
 
@@ -31,16 +31,24 @@ pub(super) fn plan(args: &RunArgs, kernels: &[String]) -> Result<Vec<Planned>, F
     let (_, params) = Workload::new(&args.workload, &args.params)?;
     let params = params.iter().map(|(key, value)| (key.to_string(), value.into())).collect();
     let program = Program { name: args.workload.clone(), params };
-    let machine = Machine::load(&args.machine)?;
-    let machine = Described { name: machine.name, toml: machine.text };
+    let machine = match args.on {
+        // The host is what it is, whatever machine is named.
+        On::Host => Described { name: "host".to_string(), toml: String::new() },
+        _ => {
+            let machine = Machine::load(&args.machine)?;
+            Described { name: machine.name, toml: machine.text }
+        }
+    };
     let case = format!("{}-{}", args.workload, machine.name);
     let planned = |(number, kernel): (usize, &String), iteration: u32| Planned {
         name: format!("{case} {kernel} iter-{iteration}"),
         kernel: number,
         iteration,
-        dir: args.common.out.as_ref().map(|out| {
-            out.join(one_word(&case)).join(one_word(kernel)).join(format!("iter-{iteration}"))
-        }),
+        dir: args
+            .common
+            .out
+            .as_ref()
+            .map(|out| out.join(one_word(&case)).join(one_word(kernel)).join(format!("iter-{iteration}"))),
         program: program.clone(),
         machine: machine.clone(),
     };

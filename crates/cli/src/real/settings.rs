@@ -48,7 +48,9 @@ mod tests {
 
     #[test]
     fn what_is_none_is_refused() {
-        for (name, value) in [("vm.swappiness", "201"), ("swappiness", "1"), ("vm.../../etc/x", "1"), ("thp.enabled", "x")] {
+        for (name, value) in
+            [("vm.swappiness", "201"), ("swappiness", "1"), ("vm.../../etc/x", "1"), ("thp.enabled", "x")]
+        {
             assert!(file(name, value).is_err(), "{name}");
         }
     }

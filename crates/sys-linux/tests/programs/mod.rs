@@ -81,7 +81,9 @@ pub(crate) async fn reads_end_where_the_file_ends<S: Sys>(sys: S) -> Result<()> 
     sys.sample("read", size(sys.read(fd, Bytes(0), Bytes(10)).await));
     sys.write(fd, Bytes(0), Bytes(10_000)).await?;
     sys.sample("size", size(sys.stat(name).await));
-    for (offset, length) in [(0, 10), (0, 10_000), (0, 20_000), (4095, 2), (9_999, 5), (10_000, 1), (12_288, 1), (99_999, 9)] {
+    for (offset, length) in
+        [(0, 10), (0, 10_000), (0, 20_000), (4095, 2), (9_999, 5), (10_000, 1), (12_288, 1), (99_999, 9)]
+    {
         sys.sample("read", size(sys.read(fd, Bytes(offset), Bytes(length)).await));
     }
     // Beyond the end: a hole, then the data.

@@ -65,6 +65,7 @@ impl SysTwin {
                 let dir = self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].id);
                 let handle = self.until_satisfied(|mm, env| mm.vfs_create(env, dir)).await?;
                 self.set_name(name, Some(handle.file));
+                self.set_end(handle.file, Bytes(0));
                 handle
             }
         };
@@ -100,6 +101,30 @@ impl SysTwin {
         self.with_open(fd, |open| open.handle.file)
     }
 
+    /// Size of a file in bytes.
+    fn size(&self, file: FileId) -> Bytes {
+        let pages = self.task.mm(|mm, _| mm.inode_size_pages(file));
+        let last = self.task.ctx.with(|world, _| world.processes.last_bytes.get(file.index()).copied().unwrap_or(0));
+        let whole = Pages(u64::from(pages)).bytes();
+        if last == 0 || pages == 0 { whole } else { Bytes(whole.0 - PAGE_SIZE + u64::from(last)) }
+    }
+
+    /// Notes where in its last page a file of this size ends.
+    fn set_end(&self, file: FileId, size: Bytes) {
+        let last = (size.0 % PAGE_SIZE) as u16;
+        self.task.ctx.with(|world, _| {
+            let ends = &mut world.processes.last_bytes;
+            match ends.get_mut(file.index()) {
+                Some(end) => *end = last,
+                None if last == 0 => {}
+                None => {
+                    ends.resize(file.index() + 1, 0);
+                    ends[file.index()] = last;
+                }
+            }
+        });
+    }
+
     pub(super) async fn close_file(&self, fd: Fd) -> Result<()> {
         self.enter().await?;
         let handle = self.with_open(fd, |open| open.handle)?;
@@ -116,12 +141,18 @@ impl SysTwin {
         self.enter().await?;
         let file = self.file(fd)?;
         let first = (offset.0 / PAGE_SIZE) as u32;
-        let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
+        let written = Bytes(offset.0 + length.0);
+        let end = written.pages_up().0 as u32;
+        let before = self.size(file);
         for index in first..end {
             if self.write_one(file, index).await? {
                 self.task.balance_dirty_pages(file).await;
             }
             self.task.ctx.preempt_point().await;
+        }
+        // Unless another writer has extended the file further meanwhile.
+        if written > before && self.task.mm(|mm, _| mm.inode_size_pages(file)) == end {
+            self.set_end(file, written);
         }
         Ok(())
     }
@@ -145,13 +176,16 @@ impl SysTwin {
         self.enter().await?;
         let file = self.file(fd)?;
         let first = (offset.0 / PAGE_SIZE) as u32;
-        let wanted = Bytes(offset.0 + length.0).pages_up().0 as u32;
-        let end = wanted.min(self.task.mm(|mm, _| mm.inode_size_pages(file)));
+        let read = Bytes(length.0.min(self.size(file).0.saturating_sub(offset.0)));
+        if read == Bytes(0) {
+            return Ok(read);
+        }
+        let end = Bytes(offset.0 + read.0).pages_up().0 as u32;
         for index in first..end {
             self.read_one(fd, file, index, end - index).await?;
             self.task.ctx.preempt_point().await;
         }
-        Ok(Bytes(u64::from(end.saturating_sub(first)) * PAGE_SIZE))
+        Ok(read)
     }
 
     async fn read_one(&self, fd: Fd, file: FileId, index: u32, wanted: u32) -> Result<()> {
@@ -195,6 +229,7 @@ impl SysTwin {
             mm.truncate_pages(env, file, pages);
             mm.set_inode_size_pages(file, pages);
         });
+        self.set_end(file, length);
         Ok(())
     }
 
@@ -202,7 +237,7 @@ impl SysTwin {
         self.enter().await?;
         let file = self.lookup(name).ok_or(SysError::NoEntry)?;
         self.until_satisfied(|mm, env| mm.vfs_stat(env, file)).await?;
-        Ok(Pages(u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file)))).bytes())
+        Ok(self.size(file))
     }
 
     pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {

@@ -55,13 +55,15 @@ pub(crate) struct Processes {
     pub(crate) barriers: Vec<BarrierState>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
+    /// Bytes of each file's last page that belong to it, by the file's id; 0: all. `mm` counts whole pages.
+    pub(crate) last_bytes: Vec<u16>,
     /// The mounted file system.
     pub(crate) fs: Option<mm::vfs::FsId>,
 }
 
 impl Processes {
     pub(crate) fn new(seed: u64, fs: Option<mm::vfs::FsId>) -> Processes {
-        Processes { list: Vec::new(), directories: Vec::new(), barriers: Vec::new(), seed, fs }
+        Processes { list: Vec::new(), directories: Vec::new(), barriers: Vec::new(), seed, last_bytes: Vec::new(), fs }
     }
 
     /// A new process with an empty address space.
@@ -75,6 +77,6 @@ impl Processes {
     pub(crate) fn host_bytes(&self) -> usize {
         let dirs: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<Option<FileId>>()).sum();
         let fds: usize = self.list.iter().map(|p| p.files.capacity() * size_of::<Option<OpenFile>>()).sum();
-        dirs + fds
+        dirs + fds + self.last_bytes.capacity() * size_of::<u16>()
     }
 }
