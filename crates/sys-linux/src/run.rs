@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use sys::SysError;
 use thiserror::Error;
 use units::Nanos;
@@ -120,28 +120,45 @@ where
     let sampler = supervision.series.map(|interval| Sampler::start(shared, interval)).transpose();
     let sampler = sampler.map_err(start("the process that samples counters"))?;
     let main = start_main(process, workload, supervision.limit_s).map_err(start("the workload's first process"))?;
-    let group = Group(main);
+    let group = Group(Some(main));
     (supervision.enter)(main.as_raw_pid()).map_err(start("the workload's cgroup"))?;
     let before = Snapshot::take_before();
     shared.start();
-    let status = wait_for(main, supervision.watch)?;
+    wait_for(main, supervision.watch)?;
     let elapsed = shared.now();
     let after = Snapshot::take_after();
-    drop(group);
+    let status = group.end().map_err(start("waiting for the workload"))?;
     let series = sampler.map(Sampler::stop);
     let (samples, phases) = sorted(shared.entries().ok_or(RunError::LogFull)?);
     verdict(shared, status, supervision.limit_s, &phases)?;
     Ok(Workload { elapsed, samples, phases, before, after, series })
 }
 
-/// The process group of a run, which ends with it.
-struct Group(Pid);
+/// The process group of a run, which ends with it. Its first process is waited for last, so that the group's number is
+/// nobody else's until then.
+struct Group(Option<Pid>);
+
+impl Group {
+    /// Kills what is left and gives the first process's end.
+    fn end(mut self) -> std::io::Result<WaitStatus> {
+        let pid = self.0.take().expect("it ends once");
+        Ok(end_group(pid)?.expect("it blocks until there is a status").1)
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Without a process in it the group is gone, which is what is wanted.
-        let _ = rustix::process::kill_process_group(self.0, Signal::KILL);
+        if let Some(pid) = self.0 {
+            // A run that failed has said why.
+            let _ = end_group(pid);
+        }
     }
+}
+
+fn end_group(pid: Pid) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
+    // Without a process in it but those that have ended, there is nothing to kill.
+    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()))
 }
 
 /// Forks the workload's first process, which waits for the start.
@@ -180,21 +197,21 @@ fn arm_limit(seconds: u32) {
     unsafe { libc::alarm(seconds) };
 }
 
-fn wait_for(pid: Pid, watch: Option<&mut dyn FnMut() -> bool>) -> Result<WaitStatus, RunError> {
-    let wait = |options| rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), options));
-    let failed = |error: rustix::io::Errno| RunError::Start { what: "waiting for the workload", source: error.into() };
-    let Some(go_on) = watch else {
-        return Ok(wait(WaitOptions::empty()).map_err(failed)?.expect("it blocks until there is a status").1);
+/// Waits until a process has ended, and leaves its status to be taken.
+fn wait_for(pid: Pid, watch: Option<&mut dyn FnMut() -> bool>) -> Result<(), RunError> {
+    let wait = |more| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | more;
+        let waited = rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), options));
+        waited.map_err(|error| RunError::Start { what: "waiting for the workload", source: error.into() })
     };
-    loop {
-        if let Some((_, status)) = wait(WaitOptions::NOHANG).map_err(failed)? {
-            return Ok(status);
-        }
+    let Some(go_on) = watch else { return wait(WaitIdOptions::empty()).map(drop) };
+    while wait(WaitIdOptions::NOHANG)?.is_none() {
         if !go_on() {
             return Err(RunError::Interrupted);
         }
         std::thread::sleep(WATCH_STEP);
     }
+    Ok(())
 }
 
 fn verdict(shared: &Shared, status: WaitStatus, limit_s: u32, phases: &[Phase]) -> Result<(), RunError> {

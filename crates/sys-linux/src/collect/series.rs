@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 use units::Nanos;
@@ -43,7 +43,7 @@ struct Room {
 pub(crate) struct Sampler {
     room: &'static Room,
     names: Vec<String>,
-    pid: Pid,
+    pid: Option<Pid>,
 }
 
 impl Sampler {
@@ -54,21 +54,34 @@ impl Sampler {
         let room = map_room()?;
         let number = shared.new_thread();
         match fork()? {
-            Some(pid) => Ok(Sampler { room, names, pid }),
+            Some(pid) => Ok(Sampler { room, names, pid: Some(pid) }),
             None => exit_after(shared, number, || sample(shared, room, interval, text.len())),
         }
     }
 
     /// Ends the process and gives what it read.
-    pub(crate) fn stop(self) -> Series {
-        self.room.stop.store(1, Ordering::Release);
-        wake(&self.room.stop);
-        // If it is gone already, what it read is there all the same.
-        let _ = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(self.pid), WaitOptions::empty()));
+    pub(crate) fn stop(mut self) -> Series {
+        self.end();
         let used = self.room.used.load(Ordering::Acquire);
         let words: Vec<u64> = self.room.words[..used].iter().map(|word| word.load(Ordering::Relaxed)).collect();
         let rows = words.chunks_exact(self.names.len() + 1).map(|row| (Nanos(row[0]), row[1..].to_vec()));
-        Series { rows: rows.collect(), cut: self.room.cut.load(Ordering::Acquire) != 0, names: self.names }
+        let cut = self.room.cut.load(Ordering::Acquire) != 0;
+        Series { rows: rows.collect(), cut, names: self.names.clone() }
+    }
+
+    fn end(&mut self) {
+        let Some(pid) = self.pid.take() else { return };
+        self.room.stop.store(1, Ordering::Release);
+        wake(&self.room.stop);
+        // It may still wait for a start that never came. What it has read is in the room.
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+        let _ = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
