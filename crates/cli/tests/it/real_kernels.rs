@@ -152,8 +152,12 @@ fn what_goes_wrong_in_a_guest_is_told_with_the_consoles_last_lines() {
     let full = ["-p", "fio-ratio=16", "-p", "file-size=4MiB"];
     guest(dir.path(), "thpfioscale", &full).assert().code(1).stderr(told("in phase `write`: no space left"));
     // Memory and swap together hold 416 MiB.
-    let memory = ["-p", "anon-mb=600", "-p", "write-mb=1", "-p", "file-mb=1"];
-    guest(dir.path(), "wbstrm", &memory).assert().code(1).stderr(told("in phase `stream`"));
+    let memory = ["-p", "anon-mb=600", "-p", "write-mb=1", "-p", "file-mb=1", "--set"];
+    let refused = [&memory[..], &["vm.overcommit_memory=0"]].concat();
+    guest(dir.path(), "wbstrm", &refused).assert().code(1).stderr(told("in phase `stream`: out of memory (ENOMEM)"));
+    let killed = [&memory[..], &["vm.overcommit_memory=1"]].concat();
+    let console = told("in phase `stream`: killed").and(contains("Out of memory: Killed process"));
+    guest(dir.path(), "wbstrm", &killed).assert().code(1).stderr(console);
     guest(dir.path(), "untar2", &["--time-limit", "1"]).assert().code(1).stderr(told("was not finished after 1 s"));
     guest(dir.path(), "untar2", &["--wall-limit", "1"]).assert().code(1).stderr(told("after 1 s on the wall"));
     guest(dir.path(), "untar2", &["--set", "vm.no_such=1"]).assert().code(1).stderr(told("/proc/sys/vm/no_such: `1`"));
