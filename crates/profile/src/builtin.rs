@@ -5,6 +5,9 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("small", include_str!("../../../machines/small.toml")),
+    ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
+    ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
+    ("guest-576m", include_str!("../../../machines/guest-576m.toml")),
 ];
 
 /// Kernels by name.

@@ -6,7 +6,11 @@
 mod fio;
 mod param;
 mod registry;
+mod steps;
+mod thpfio3;
 mod thpfioscale;
+mod untar2;
+mod wbstrm;
 
 pub use param::{Param, ParamError, Params};
 pub use registry::{WORKLOADS, Workload, WorkloadSpec};

@@ -2,8 +2,11 @@
 
 use sys::Sys;
 
+use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
-use crate::{Param, ParamError, Params, thpfioscale};
+use crate::untar2::Untar2;
+use crate::wbstrm::WbStrm;
+use crate::{Param, ParamError, Params, thpfio3, thpfioscale, untar2, wbstrm};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +20,19 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] = &[thpfioscale::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] = &[thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
 pub enum Workload {
     /// See [`thpfioscale`].
     ThpFioScale(ThpFioScale),
+    /// See [`thpfio3`].
+    ThpFio3(ThpFio3),
+    /// See [`wbstrm`].
+    WbStrm(WbStrm),
+    /// See [`untar2`].
+    Untar2(Untar2),
 }
 
 impl Workload {
@@ -36,6 +45,9 @@ impl Workload {
         let params = Params::new(spec.name, spec.params, given)?;
         let workload = match spec.name {
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
+            "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
+            "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -44,7 +56,7 @@ impl Workload {
     /// Whether it uses files.
     pub fn needs_mount(&self) -> bool {
         match self {
-            Workload::ThpFioScale(_) => true,
+            Workload::ThpFioScale(_) | Workload::ThpFio3(_) | Workload::WbStrm(_) | Workload::Untar2(_) => true,
         }
     }
 
@@ -52,6 +64,9 @@ impl Workload {
     pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         match self {
             Workload::ThpFioScale(workload) => workload.run(sys).await,
+            Workload::ThpFio3(workload) => workload.run(sys).await,
+            Workload::WbStrm(workload) => workload.run(sys).await,
+            Workload::Untar2(workload) => workload.run(sys).await,
         }
     }
 }

@@ -116,6 +116,11 @@ impl Sys for SysTwin {
         self.syscall(self.map_anonymous(length, align)).await
     }
 
+    async fn mmap_file(&self, _fd: Fd, _length: Bytes) -> Result<Mapping> {
+        // `mm` has no mappings of files (its anon module lists them under Omitted).
+        Err(SysError::NotSupported)
+    }
+
     async fn munmap(&self, mapping: Mapping) -> Result<()> {
         self.syscall(self.unmap(mapping)).await
     }
@@ -166,6 +171,10 @@ impl Sys for SysTwin {
 
     async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()> {
         self.syscall(self.truncate_file(fd, length)).await
+    }
+
+    async fn stat(&self, name: FileName) -> Result<Bytes> {
+        self.syscall(self.stat_file(name)).await
     }
 
     async fn unlink(&self, name: FileName) -> Result<()> {

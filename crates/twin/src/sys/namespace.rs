@@ -8,7 +8,7 @@
 use mm::vfs::{DirId, Handle, Need};
 use mm::{Env, Mm};
 use sys::{Dir, Fd, FileName, OpenMode, Result, SysError};
-use units::FileId;
+use units::{Bytes, FileId};
 
 use super::SysTwin;
 use super::process::Directory;
@@ -51,6 +51,16 @@ impl SysTwin {
         let opened = self.until_satisfied(|world, ctl| open(world, ctl, name.dir, number, mode)).await?;
         let handle = opened?;
         Ok(self.descriptors(|files| files.install(handle)))
+    }
+
+    pub(super) async fn stat_file(&self, name: FileName) -> Result<Bytes> {
+        let number = place_of(name)?;
+        let found = self.until_satisfied(|world, ctl| {
+            let Some(file) = world.processes.file_named(name.dir, number) else { return Ok(Err(SysError::NoEntry)) };
+            world.enter(ctl, |mm, env| mm.vfs_stat(env, file))?;
+            Ok(Ok(file))
+        });
+        Ok(self.size(found.await??))
     }
 
     pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
@@ -108,5 +118,6 @@ fn open(
     let id = directory.id;
     let handle = world.enter(ctl, |mm, env| mm.vfs_create(env, id))?;
     world.processes.set_name(dir, number, Some(handle.file));
+    world.processes.set_end(handle.file, Bytes(0));
     Ok(Ok(handle))
 }
