@@ -94,7 +94,7 @@ fn out_of_memory(signal: i32) -> &'static str {
 }
 
 /// How a run is started and watched.
-pub struct Supervision<'a> {
+pub struct Supervision<'a, 'b> {
     /// What is done with the number of the first process before it starts: putting it into a cgroup.
     pub enter: &'a mut dyn FnMut(i32) -> std::io::Result<()>,
     /// What the workload may take, in whole seconds.
@@ -102,14 +102,14 @@ pub struct Supervision<'a> {
     /// Interval of the series, if one is wanted.
     pub series: Option<Nanos>,
     /// Asked now and then whether to go on; without it, the supervisor sleeps until the workload has ended.
-    pub watch: Option<&'a mut dyn FnMut() -> bool>,
+    pub watch: Option<&'b mut dyn FnMut() -> bool>,
 }
 
 /// Runs `workload` in a process group of its own and waits for its end; nothing of it runs when this returns.
 ///
 /// # Errors
 /// The workload failed, was killed or took too long; the system refused a process.
-pub fn run<F, Fut>(config: Config, supervision: Supervision<'_>, workload: F) -> Result<Workload, RunError>
+pub fn run<F, Fut>(config: Config, supervision: Supervision<'_, '_>, workload: F) -> Result<Workload, RunError>
 where
     F: FnOnce(SysLinux) -> Fut,
     Fut: Future<Output = sys::Result<()>>,

@@ -21,7 +21,8 @@ where
     let info = system_info(None).unwrap();
     let config = Config { mount: mount.path().to_owned(), seed: 1, info, sync: SyncScope::TestMount };
     let series = Some(Nanos::millis(20));
-    run(config, Supervision { enter: &mut |_| Ok(()), limit_s, series, watch }, program)
+    let mut enter = |_| Ok(());
+    run(config, Supervision { enter: &mut enter, limit_s, series, watch }, program)
 }
 
 /// A process that sleeps until it is killed, and whose number the file `pid` below the system's temporary directory tells.
