@@ -54,7 +54,8 @@ impl SysTwin {
 
     /// Provides what an operation lacks.
     async fn satisfy(&self, need: Need) -> Result<()> {
-        self.task.satisfy(need).await.ok_or(SysError::NoMemory)
+        let error = if need == Need::Space { SysError::NoSpace } else { SysError::NoMemory };
+        self.task.satisfy(need).await.ok_or(error)
     }
 }
 
