@@ -53,6 +53,8 @@ pub struct Mm {
     pub tunables: Tunables,
     /// CPU costs.
     pub costs: Costs,
+    /// What the watermarks keep free (`min_free_kbytes`), in KiB.
+    pub(crate) min_free_kib: u64,
     /// CPU time used since the caller last took it, in ns.
     cpu_ns: u64,
 }
@@ -80,6 +82,7 @@ impl Mm {
             rules,
             tunables,
             costs,
+            min_free_kib: 0,
             cpu_ns: 0,
         };
         mm.free_all_at_boot(layout);

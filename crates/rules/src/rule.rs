@@ -270,6 +270,15 @@ rule!(
     }
 );
 rule!(
+    /// What a kernel stack is made of.
+    KernelStack {
+        /// One block of order 2: 3.15 to 4.8.
+        Contiguous,
+        /// Single pages mapped side by side (`CONFIG_VMAP_STACK`): since e37e43a497d5 (4.9).
+        Mapped,
+    }
+);
+rule!(
     /// Range of the OOM killer's badness.
     OomScore {
         /// At least 1 for whoever can be killed: 4.20.
@@ -378,6 +387,8 @@ pub struct Rules {
     pub xfs_reclaim: XfsReclaim,
     /// Page tables in the statistics.
     pub page_table_stat: PageTableStat,
+    /// Kernel stacks.
+    pub kernel_stack: KernelStack,
     /// Badness of who uses little.
     pub oom_score: OomScore,
     /// Accessed bits of migrated pages.
@@ -421,6 +432,7 @@ impl Rules {
             struct_sizes: StructSizes::Linux612,
             xfs_reclaim: XfsReclaim::SkipDirty,
             page_table_stat: PageTableStat::AllButTop,
+            kernel_stack: KernelStack::Mapped,
             oom_score: OomScore::Signed,
             migrate_young: MigrateYoung::Kept,
             compaction_withdrawn: CompactionWithdrawn::RaisePriority,

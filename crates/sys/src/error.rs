@@ -19,6 +19,10 @@ pub enum SysError {
     BadFd,
     /// The thread was killed (out of memory).
     Killed,
+    /// Only a kernel module can do this, and this world has none.
+    NeedsModule,
+    /// This world cannot read or write this sysctl.
+    NoSysctl,
 }
 
 impl fmt::Display for SysError {
@@ -31,6 +35,8 @@ impl fmt::Display for SysError {
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",
             SysError::Killed => "killed",
+            SysError::NeedsModule => "only a kernel module can do this, and there is none here",
+            SysError::NoSysctl => "this sysctl cannot be used here",
         })
     }
 }

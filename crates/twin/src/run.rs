@@ -17,7 +17,7 @@ use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
 use crate::devices::{Device, Devices};
-use crate::log::RunLog;
+use crate::log::{CpuTime, RunLog};
 use crate::snapshot::snapshot;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
@@ -71,6 +71,8 @@ pub struct RunOutcome {
     pub virtual_time: Nanos,
     /// CPU time of each task: name, daemon or not, time.
     pub cpu_times: Vec<(String, Nanos)>,
+    /// CPU time of the whole machine.
+    pub cpu: CpuTime,
     /// Frames of the machine, holes included.
     pub frames: u64,
     /// Host bytes of all state that grows with the machine or the workload's files.
@@ -133,7 +135,7 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot(&sim.world().mm, &spec.kernel);
+    let before = snapshot(&sim.world().mm, era(spec));
     start_workload(&mut sim, workload);
     let mut deadline = Nanos::ZERO;
     loop {
@@ -143,7 +145,7 @@ where
             verify(&sim, spec)?;
         }
         let world = sim.world();
-        let phase = world.log.phases.last().map_or("start", |(_, name)| name);
+        let phase = world.log.phases.last().map_or("start", |phase| &phase.name);
         if let Some(error) = world.log.failure {
             return Err(RunError::Workload { error, phase: phase.to_string(), at: sim.now().as_secs_f64() });
         }
@@ -157,14 +159,25 @@ where
             return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
         }
     }
-    Ok(outcome(sim, before, spec))
+    Ok(outcome(sim, before))
 }
 
-fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
+/// Which counters the kernel prints.
+fn era(spec: &RunSpec) -> observe::Era {
+    match spec.kernel.era {
+        profile::Era::V4_20 => observe::Era::V4_20,
+        profile::Era::V6_12 => observe::Era::V6_12,
+    }
+}
+
+fn outcome(mut sim: Sim<World>, before: Snapshot) -> RunOutcome {
     let virtual_time = sim.now();
-    let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
+    let (cpu_times, cpu) = sim.with_world(|world, ctl| {
+        let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
+        (times, world.cpu_time(ctl))
+    });
     let mut world = sim.into_world();
-    let after = snapshot(&world.mm, &spec.kernel);
+    let after = snapshot(&world.mm, world.era);
     let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
@@ -174,6 +187,7 @@ fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome 
         log: std::mem::take(&mut world.log),
         virtual_time,
         cpu_times,
+        cpu,
         frames: world.mm.frames.len() as u64,
         host_bytes: host_bytes as u64,
         extfrag,
@@ -220,7 +234,7 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let nr_nodes = layout.nodes.len();
     let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
     let streams = sim::Streams::new(spec.seed, spec.iteration);
-    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)));
+    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)), era(spec));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);

@@ -82,6 +82,7 @@ impl Mm {
     }
 
     fn setup_zone_watermarks(&mut self, min_free_kib: u64) {
+        self.min_free_kib = min_free_kib;
         let lowmem = self.zones.iter().filter(|z| z.kind <= ZoneKind::Normal).map(|z| z.managed).sum();
         for zone in &mut self.zones {
             zone.watermarks = watermarks(zone, min_free_kib, lowmem, self.tunables.watermark_scale_factor);

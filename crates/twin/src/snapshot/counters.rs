@@ -4,7 +4,7 @@ use mm::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
 use mm::{Mm, ZoneKind};
 use observe::{Counters, Era};
 
-pub(super) fn vmstat(mm: &Mm, era: Era) -> Counters {
+pub(crate) fn vmstat(mm: &Mm, era: Era) -> Counters {
     let mut counters = Counters::default();
     for item in ZoneStat::ALL {
         counters.set(item.name(), mm.stat.zone_sum(*item));

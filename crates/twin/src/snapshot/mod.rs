@@ -7,15 +7,12 @@ mod slab;
 mod zones;
 
 use mm::Mm;
-use observe::Snapshot;
-use profile::{Era, Kernel};
+use observe::{Era, Snapshot};
+
+pub(crate) use counters::vmstat;
 
 /// Every file of `/proc` that the model has.
-pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
-    let era = match kernel.era {
-        Era::V4_20 => observe::Era::V4_20,
-        Era::V6_12 => observe::Era::V6_12,
-    };
+pub(crate) fn snapshot(mm: &Mm, era: Era) -> Snapshot {
     Snapshot {
         vmstat: Some(counters::vmstat(mm, era)),
         zoneinfo: Some(zones::zoneinfo(mm, era)),

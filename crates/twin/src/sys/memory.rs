@@ -3,7 +3,7 @@
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
 use sys::{Access, Advice, Mapping, Result, SysError};
-use units::{Bytes, PAGE_SIZE, SpaceId};
+use units::{Bytes, Nanos, PAGE_SIZE, SpaceId};
 
 use super::SysTwin;
 use super::process::Mapped;
@@ -71,8 +71,8 @@ impl SysTwin {
     ) -> Result<()> {
         self.fault_in(mapping, offset, length, access).await?;
         let pages = length.pages_up().0;
-        self.task.mm(|mm, _| mm.charge(mm.costs.memset_page * pages));
-        self.task.ctx.preempt_point().await;
+        let time = self.task.mm(|mm, _| mm.costs.memset_page * pages);
+        self.compute_for(Nanos(time)).await;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use mm::Mm;
 use mm::pagecache::Readahead;
 use mm::vfs::{DirId, Handle};
 use sim::WaitQueueId;
-use units::{FileId, SpaceId};
+use units::{FileId, Pfn, SpaceId};
 
 /// An anonymous mapping.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,8 @@ pub(crate) struct Processes {
     pub(crate) list: Vec<Process>,
     pub(crate) directories: Vec<Directory>,
     pub(crate) barriers: Vec<BarrierState>,
+    /// Blocks that a kernel module holds.
+    pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
     /// The mounted file system.
@@ -61,7 +63,7 @@ pub(crate) struct Processes {
 
 impl Processes {
     pub(crate) fn new(seed: u64, fs: Option<mm::vfs::FsId>) -> Processes {
-        Processes { list: Vec::new(), directories: Vec::new(), barriers: Vec::new(), seed, fs }
+        Processes { list: Vec::new(), directories: Vec::new(), barriers: Vec::new(), blocks: Vec::new(), seed, fs }
     }
 
     /// A new process with an empty address space.

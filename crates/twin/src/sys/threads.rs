@@ -2,13 +2,21 @@
 
 use std::future::Future;
 
+use mm::TaskMemory;
+use mm::vfs::Need;
 use sim::{CpuSet, SpawnOptions as SimOptions};
-use sys::{Barrier, SpawnOptions, Thread};
+use sys::{Barrier, Result, SpawnOptions, SysError, Thread};
+
+use units::Nanos;
 
 use super::SysTwin;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
 use crate::world::TaskInfo;
+
+/// CPU time that a program uses at a time: who wakes up meanwhile waits for its end. Shorter than the least slice that
+/// the scheduler gives (`sched_min_granularity`, 2.25 ms on 4 CPUs).
+const COMPUTE_PART: Nanos = Nanos::millis(1);
 
 impl SysTwin {
     pub(super) fn spawn_thread<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -26,22 +34,65 @@ impl SysTwin {
         let task = self.task.ctx.spawn(sim_options, |ctx| {
             let sys = SysTwin::new(ctx, process);
             async move {
-                body(sys.clone()).await;
+                match sys.begin_task(options.process).await {
+                    Ok(memory) => {
+                        body(sys.clone()).await;
+                        sys.end_task(memory);
+                    }
+                    Err(error) => sys::Sys::fail(&sys, error),
+                }
                 if options.process {
                     sys.exit_process();
                 }
             }
         });
         self.task.ctx.with(|world, _| {
-            *world.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() };
+            *world.task_mut(task) = TaskInfo { process: Some(process), kernel: options.kernel, ..TaskInfo::default() };
         });
         Thread(task.0)
+    }
+
+    /// Allocates what the kernel needs for a new task. It is done by the task itself, not by its parent.
+    async fn begin_task(&self, process: bool) -> Result<TaskMemory> {
+        let mut memory = TaskMemory::default();
+        self.task.mm(|mm, _| mm.charge(if process { mm.costs.process } else { 0 }));
+        loop {
+            match self.task.mm(|mm, env| mm.begin_task(env, &mut memory, process)) {
+                Ok(()) => return Ok(memory),
+                Err(Need::Page(request)) => {
+                    let page = self.task.alloc_pages_slowpath(request).await;
+                    memory.give(page.ok_or(SysError::NoMemory)?);
+                }
+                Err(need) => self.satisfy(need).await?,
+            }
+        }
+    }
+
+    fn end_task(&self, memory: TaskMemory) {
+        self.task.mm(|mm, env| mm.end_task(env, memory));
     }
 
     /// Gives back the memory of the process of this thread.
     pub(crate) fn exit_process(&self) {
         let space = self.space();
         self.task.mm(|mm, env| mm.space_exit(env, space));
+    }
+
+    /// Uses the CPU for so long, in parts after which others may run.
+    pub(super) async fn compute_for(&self, time: Nanos) {
+        let task = self.task.ctx.task();
+        let mut left = time;
+        while left > Nanos::ZERO {
+            let part = left.min(COMPUTE_PART);
+            left = left.since(part);
+            self.task.ctx.with(|world, ctl| {
+                ctl.charge(part);
+                if !world.task(task).kernel {
+                    world.user_time += part;
+                }
+            });
+            self.task.ctx.preempt_point().await;
+        }
     }
 
     pub(super) fn new_barrier(&self, parties: u32) -> Barrier {
