@@ -35,6 +35,6 @@ pub use frame::{Frame, Frames, Kind};
 pub use list::List;
 pub use machine::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
 pub use mm::Mm;
-pub use node::{LruList, Lruvec, Node};
+pub use node::{LruList, Lruvec, LruvecId, Node};
 pub use process::TaskMemory;
 pub use validate::Violation;
