@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use profile::{MachineChange, Size};
 
 use crate::failure::Failure;
 use crate::output;
@@ -19,7 +20,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_STATUS: &str = "Results go to standard output, progress and complaints to standard error.\n\
-    Exit status: 0 done, 1 a run failed or was interrupted, 2 bad usage or bad input.";
+    Exit status: 0 done, 1 a run failed, 2 bad usage or bad input, 130 interrupted.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -42,15 +43,19 @@ pub(crate) enum Command {
 
 const REPRODUCE_EXAMPLES: &str = "Examples:
   mmtwin reproduce                                 every study at full scale
-  mmtwin reproduce watermark-boost --quick         one study with less memory
+  mmtwin reproduce watermark-boost --quick         one study within half a minute, with less memory
+  mmtwin reproduce watermark-boost --memory 16GiB  what if its machines had less memory?
   mmtwin reproduce --json > studies.json           one JSON document
   mmtwin reproduce my-study.toml --out runs        a study of one's own, every run kept";
 
 const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m small
-  mmtwin run thpfioscale -m small -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
-  mmtwin run thpfioscale -p madvise=yes --set vm.watermark_boost_factor=0
-  mmtwin run thpfioscale -m small --out runs --events kmem,compaction";
+  mmtwin run thpfioscale -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
+  mmtwin run thpfioscale -m skylake-1s --memory 8GiB -p madvise=yes
+  mmtwin run thpfioscale -k 6.12 --set vm.watermark_boost_factor=0
+  mmtwin run thpfioscale --out runs --events kmem,compaction
+
+Several settings are compared by keeping the runs: mmtwin compare runs-a runs-b";
 
 const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare runs                              every run below a folder
@@ -61,9 +66,21 @@ Runs of one configuration are iterations and form one column; the first column i
 const COMPLETIONS_EXAMPLES: &str = "Example:
   mmtwin completions bash > ~/.local/share/bash-completion/completions/mmtwin";
 
+/// Heading of the options that change what a machine or a kernel is.
+const WHAT_IF: &str = "What if";
+
 /// What `run` and `reproduce` have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
+    /// RAM of the machine instead of its own: 16GiB, 512MiB; nodes keep their shares, all else stays
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
+    pub(crate) memory: Option<Size>,
+    /// CPUs of the machine instead of its own, spread evenly over the nodes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
+    pub(crate) cpus: Option<u32>,
+    /// Tunable instead of the kernel's own value (`mmtwin list tunables`); may be given several times
+    #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
+    pub(crate) sysctls: Vec<(String, String)>,
     /// Seed; the same seed gives the same run, and all kernels the same draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -73,15 +90,23 @@ pub(crate) struct Common {
     /// Keep every run as DIR/CASE/KERNEL/iter-N; nothing is written over
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Print one JSON document
+    /// Print one JSON document; the same inputs give the same bytes
     #[arg(long)]
     pub(crate) json: bool,
+    /// Add wall time to the JSON document, which then differs from run to run
+    #[arg(long, requires = "json")]
+    pub(crate) timings: bool,
     /// Check every structure of the model all the time (slow)
     #[arg(long)]
     pub(crate) verify: bool,
 }
 
 impl Common {
+    /// What of the machine is to be otherwise.
+    pub(crate) fn machine_change(&self) -> MachineChange {
+        MachineChange { memory: self.memory, cpus: self.cpus }
+    }
+
     /// How many runs may run at the same time.
     pub(crate) fn jobs(&self) -> usize {
         let cpus = || std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -95,11 +120,11 @@ pub(crate) struct ReproduceArgs {
     /// Names of studies, or files [default: all]
     #[arg(value_name = "STUDY")]
     pub(crate) studies: Vec<String>,
-    /// Divide the memory, to see within minutes whether the effects are there
-    #[arg(long)]
+    /// Divide the memory as the study says, to see within half a minute whether the effects are there
+    #[arg(long, conflicts_with_all = ["memory", "cpus"])]
     pub(crate) quick: bool,
     /// Runs of each configuration [default: what the study says]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = iterations())]
     pub(crate) iterations: Option<u32>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -120,14 +145,11 @@ pub(crate) struct RunArgs {
     /// Parameter of the workload
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) params: Vec<(String, String)>,
-    /// Tunable, in place of the kernel's own value (`mmtwin list tunables`)
-    #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair)]
-    pub(crate) sysctls: Vec<(String, String)>,
     /// Where to run
     #[arg(long, value_enum, value_name = "WORLD", default_value = "twin")]
     pub(crate) on: On,
     /// Runs of each kernel, each with draws of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = iterations())]
     pub(crate) iterations: u32,
     /// Tracepoints to keep in the run directories
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
@@ -200,6 +222,10 @@ pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
+}
+
+fn iterations() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=10_000)
 }
 
 /// `key=value`.

@@ -7,10 +7,12 @@ use profile::ProfileError;
 use rules::TunableError;
 use workloads::ParamError;
 
-/// Exit status of a run that failed or was interrupted.
+/// Exit status of a run that failed.
 const FAILED: u8 = 1;
 /// Exit status of bad usage and of bad input.
 const BAD_INPUT: u8 = 2;
+/// Exit status after Ctrl-C, as shells give it: 128 and the number of SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command did not succeed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +30,11 @@ impl Failure {
     /// What was asked for was tried and did not come to its end.
     pub(crate) fn failed(message: impl ToString) -> Failure {
         Failure { status: FAILED, message: message.to_string() }
+    }
+
+    /// The user has had enough.
+    pub(crate) fn interrupted(message: impl ToString) -> Failure {
+        Failure { status: INTERRUPTED, message: message.to_string() }
     }
 
     /// A run directory that cannot be written.

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 /// Width of tables that do not go to a terminal, in columns.
 const WIDTH: u16 = 120;
 /// Narrowest and widest tables on a terminal, in columns.
-const WIDTH_MIN: u16 = 80;
+const WIDTH_MIN: u16 = 60;
 const WIDTH_MAX: u16 = 160;
 
 /// Writes a result. A reader that has seen enough (`| head`) is no error.

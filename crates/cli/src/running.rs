@@ -1,13 +1,13 @@
 //! `mmtwin run`: a workload on a machine under one or several kernels.
 
 use observe::RunDir;
-use profile::{Kernel, Machine};
-use report::{RunReport, comparison_table};
+use profile::{Kernel, Machine, Size};
+use report::{HostUse, RunReport, comparison_table};
 use twin::TraceFilter;
 
 use crate::args::{EventGroup, On, RunArgs};
 use crate::comparing::column;
-use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
+use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
 use crate::output;
 
@@ -16,19 +16,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         let world = format!("{:?}", args.on).to_lowercase();
         return Err(Failure::bad_input(format!("--on {world}: only the twin is there yet; expected --on twin")));
     }
-    let machine = Machine::load(&args.machine)?;
+    let change = args.common.machine_change();
+    let mut machine = Machine::load(&args.machine)?;
+    if !change.is_empty() {
+        machine = machine.changed(&change)?;
+    }
     let kernels = load_kernels(&args.kernels)?;
     let jobs = plan(args, &machine, &kernels)?;
     let interrupt = Interrupt::install()?;
-    let board = Board::new(jobs.len());
+    let (board, watch) = (Board::new(jobs.len()), Stopwatch::start());
     let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
     drop(board);
-    print(args, &kernels, &answers)?;
-    match exec::verdict(&answers) {
-        (0, _) => Ok(()),
-        (_, Some(failure)) => Err(failure.clone()),
-        (missing, None) => Err(Failure::failed(format!("interrupted: {missing} of {} runs are missing", jobs.len()))),
-    }
+    print(args, &kernels, &machine, &answers, watch.seconds())?;
+    exec::verdict(&answers, &interrupt)
 }
 
 fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
@@ -46,11 +46,11 @@ fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
 fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job>, Failure> {
     let records = |group| args.events.contains(&group);
     let setup = Setup {
-        case: &format!("{}-{}", args.workload, machine.name),
+        case: &format!("{}-{}", args.workload, machine.name.get_ref()),
         machine,
         workload: &args.workload,
         params: &args.params,
-        sysctls: &args.sysctls,
+        sysctls: &args.common.sysctls,
         iterations: args.iterations,
         trace: TraceFilter {
             kmem: records(EventGroup::Kmem),
@@ -59,6 +59,7 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
         },
         common: &args.common,
     };
+    setup.check_machine()?;
     let jobs: Result<Vec<Vec<Job>>, Failure> = kernels.iter().map(|kernel| setup.jobs(&kernel.name, kernel)).collect();
     let jobs: Vec<Job> = jobs?.into_iter().flatten().collect();
     exec::check_places(&jobs)?;
@@ -66,13 +67,19 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
 }
 
 /// Prints the runs that there are.
-fn print(args: &RunArgs, kernels: &[Kernel], answers: &[Answer]) -> Result<(), Failure> {
+fn print(
+    args: &RunArgs,
+    kernels: &[Kernel],
+    machine: &Machine,
+    answers: &[Answer],
+    wall_s: f64,
+) -> Result<(), Failure> {
     let done: Vec<&Done> = answers.iter().flatten().flatten().collect();
     if done.is_empty() {
         return Ok(());
     }
     if args.common.json {
-        let reports: Vec<RunReport> = done.iter().map(|done| report_of(done)).collect();
+        let reports: Vec<RunReport> = done.iter().map(|done| report_of(args, done)).collect();
         return match reports.as_slice() {
             [report] if answers.len() == 1 => output::print_json(report),
             reports => output::print_json(&reports),
@@ -83,13 +90,32 @@ fn print(args: &RunArgs, kernels: &[Kernel], answers: &[Answer]) -> Result<(), F
         let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
         columns.push(column(kernel.name.clone(), &runs));
     }
-    let manifest = &done[0].run.manifest;
-    let head = format!("{} on {}, seed {}\n", manifest.workload.name, manifest.machine.name, manifest.seed);
-    output::print(&(head + &comparison_table(&columns, output::width()) + &foot(args, &done)))
+    output::print(
+        &(head(args, machine, &done, wall_s) + &comparison_table(&columns, output::width()) + &foot(args, &done)),
+    )
 }
 
-fn report_of(done: &Done) -> RunReport {
-    RunReport::of(&done.run, done.dir.as_ref().map(|dir| dir.to_string_lossy()).as_deref())
+fn report_of(args: &RunArgs, done: &Done) -> RunReport {
+    let wall_s = args.common.timings.then_some(done.wall_s);
+    let host = HostUse { frames: done.frames, bytes: done.host_bytes, wall_s };
+    RunReport::of(&done.run, host, done.dir.as_ref().map(|dir| dir.to_string_lossy()).as_deref())
+}
+
+/// What ran where, and what that took.
+fn head(args: &RunArgs, machine: &Machine, done: &[&Done], wall_s: f64) -> String {
+    let (cpus, memory) = (machine.cpus.count.get_ref(), Size(machine.memory()));
+    let sysctls: Vec<String> = args.common.sysctls.iter().map(|(name, value)| format!(", {name}={value}")).collect();
+    let bytes_per_frame = done.iter().map(|done| done.bytes_per_frame()).fold(0.0, f64::max);
+    let virtual_s: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();
+    format!(
+        "{} on {} ({cpus} CPUs, {memory}), seed {}{}\n\
+         {} page frames at {bytes_per_frame:.1} B of host memory each at the peak; {virtual_s:.0} s of virtual time in {wall_s:.1} s\n",
+        args.workload,
+        machine.name.get_ref(),
+        args.common.seed,
+        sysctls.concat(),
+        done[0].frames,
+    )
 }
 
 /// What is left out of the model, and where the runs are.

@@ -161,14 +161,11 @@ fn insert_and_evict(bencher: Bencher) {
     let mut next = 0u32;
     let mut turn = |mm: &mut Mm| {
         let index = next % MANY;
-        let mut pfn = mm.alloc_pages(&env, req).expect("memory is free");
-        while let Err(need) = mm.pagecache_insert(&env, pfn, file, index) {
-            panic!("{need:?}");
-        }
+        let pfn = mm.alloc_pages(&env, req).expect("memory is free");
+        mm.pagecache_insert(&env, pfn, file, index).expect("memory is free");
         if next >= resident {
             let old = (next - resident) % MANY;
-            let Slot::Page(page) = mm.pagecache_get(file, old) else { panic!("page {old} is cached") };
-            pfn = page;
+            let Slot::Page(pfn) = mm.pagecache_get(file, old) else { panic!("page {old} is cached") };
             mm.lru_del(pfn);
             let shadow = mm.workingset_eviction(pfn);
             mm.pagecache_remove(&env, pfn, Some(shadow));

@@ -90,6 +90,8 @@ costs! {
     /// Starting and ending a process: fork, exec, exit, wait. Source: 139 us without exec measured on a Zen 4 guest;
     /// lmbench's fork and exec take two to three times its fork.
     process = 350_000;
+    /// Changing an inode in a transaction of its own. Guess: a quarter of a creation, without path walk and directory.
+    log_inode = 2_500;
     /// Opening an existing cached file. Guess.
     open_file = 1_500;
     /// Removing one file. Guess, as creating.

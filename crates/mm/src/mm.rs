@@ -178,6 +178,7 @@ impl Mm {
             + self.pagecache_host_bytes()
             + self.spaces.host_bytes()
             + self.swap.host_bytes()
+            + self.writeback.host_bytes()
     }
 
     /// Checks every structure against a recount of the frames (`--verify`).

@@ -25,18 +25,21 @@ pub const KERNELS: &[(&str, &str)] = &[
 pub const STUDIES: &[(&str, &str)] = &[("watermark-boost", include_str!("../../../studies/watermark-boost.toml"))];
 
 /// Published figures by file name.
-pub(crate) const PUBLISHED: &[(&str, &str)] = &[
+const PUBLISHED: &[(&str, &str)] = &[
     ("000_watermark_boost.json", include_str!("../../../studies/published/000_watermark_boost.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
 ];
 
-/// A kind of input file: what errors call it, the folder of the built-in ones, and these by name.
+/// A kind of input file: what errors call it, where the built-in ones are and how their names end, and these by name.
 pub(crate) struct Kind {
     pub(crate) what: &'static str,
     pub(crate) folder: &'static str,
+    pub(crate) suffix: &'static str,
     pub(crate) builtin: &'static [(&'static str, &'static str)],
 }
 
-pub(crate) const MACHINE: Kind = Kind { what: "machine", folder: "machines", builtin: MACHINES };
-pub(crate) const KERNEL: Kind = Kind { what: "kernel", folder: "kernels", builtin: KERNELS };
-pub(crate) const STUDY: Kind = Kind { what: "study", folder: "studies", builtin: STUDIES };
+pub(crate) const MACHINE: Kind = Kind { what: "machine", folder: "machines", suffix: ".toml", builtin: MACHINES };
+pub(crate) const KERNEL: Kind = Kind { what: "kernel", folder: "kernels", suffix: ".toml", builtin: KERNELS };
+pub(crate) const STUDY: Kind = Kind { what: "study", folder: "studies", suffix: ".toml", builtin: STUDIES };
+pub(crate) const PUBLICATION: Kind =
+    Kind { what: "publication", folder: "studies/published", suffix: "", builtin: PUBLISHED };

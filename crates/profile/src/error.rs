@@ -35,4 +35,16 @@ pub enum ProfileError {
         /// What is wrong and what was expected.
         message: String,
     },
+    /// A machine that cannot have the size that was asked for.
+    #[error("machine {machine} with {what}: {key}: {message}")]
+    Changed {
+        /// The machine.
+        machine: String,
+        /// What was asked for.
+        what: String,
+        /// The key of its file that would be impossible.
+        key: String,
+        /// What was expected.
+        message: String,
+    },
 }

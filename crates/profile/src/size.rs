@@ -31,6 +31,19 @@ impl Size {
     }
 }
 
+/// With the largest unit that leaves no fraction.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Size(Bytes(bytes)) = *self;
+        let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let fits = |(shift, _): &&(u32, &str)| bytes != 0 && bytes % (1 << shift) == 0;
+        match units.iter().find(fits) {
+            Some((shift, unit)) => write!(f, "{}{unit}", bytes >> shift),
+            None => write!(f, "{bytes}"),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
         struct SizeVisitor;
@@ -62,6 +75,13 @@ mod tests {
         assert_eq!(Size::parse("64GiB"), Ok(Size(Bytes(64 << 30))));
         assert_eq!(Size::parse("512 KiB"), Ok(Size(Bytes(512 << 10))));
         assert_eq!(Size::parse("4096"), Ok(Size(Bytes(4096))));
+    }
+
+    #[test]
+    fn sizes_are_written_as_they_are_read() {
+        for text in ["64GiB", "1536MiB", "3TiB", "4KiB", "4097", "0"] {
+            assert_eq!(Size::parse(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]

@@ -20,7 +20,8 @@ impl Text {
     /// The built-in file of this name, or the file at that path.
     pub(crate) fn find(kind: &Kind, name: &str) -> Result<Text, ProfileError> {
         if let Some((known, content)) = kind.builtin.iter().find(|(known, _)| *known == name) {
-            return Ok(Text { file: format!("{}/{known}.toml", kind.folder), content: (*content).to_string() });
+            let file = format!("{}/{known}{}", kind.folder, kind.suffix);
+            return Ok(Text { file, content: (*content).to_string() });
         }
         let path = Path::new(name);
         if path.extension().is_none_or(|e| e != "toml") && !path.exists() {

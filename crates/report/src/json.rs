@@ -17,13 +17,31 @@ pub struct RunReport {
     pub vmstat: IndexMap<String, i64>,
     /// States of `/proc/vmstat` at both ends.
     pub gauges: IndexMap<String, Gauge>,
+    /// Page frames of the machine.
+    pub frames: u64,
+    /// Host bytes of state per frame, everything counted, at the peak.
+    pub bytes_per_frame: f64,
     /// Where the run directory is, if it was kept.
     pub run_dir: Option<String>,
+    /// Wall time, in seconds; left out where the same inputs must give the same bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+}
+
+/// What a run took of the host.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct HostUse {
+    /// Page frames of the machine.
+    pub frames: u64,
+    /// Host bytes of all state.
+    pub bytes: u64,
+    /// Wall time, in seconds, if the document is to tell it.
+    pub wall_s: Option<f64>,
 }
 
 impl RunReport {
     /// The report of a run that lies, if anywhere, in `run_dir`.
-    pub fn of(run: &RunDir, run_dir: Option<&str>) -> RunReport {
+    pub fn of(run: &RunDir, host: HostUse, run_dir: Option<&str>) -> RunReport {
         let delta = run.delta();
         RunReport {
             version: run.manifest.version.clone(),
@@ -31,7 +49,10 @@ impl RunReport {
             metrics: run.metrics.clone(),
             vmstat: delta.counters,
             gauges: delta.gauges,
+            frames: host.frames,
+            bytes_per_frame: host.bytes as f64 / host.frames as f64,
             run_dir: run_dir.map(str::to_owned),
+            wall_s: host.wall_s,
         }
     }
 }
@@ -71,10 +92,13 @@ mod tests {
             metrics: vec![Metric::new("elapsed_s", vec![1.0])],
             series: None,
         };
-        let text = to_json(&RunReport::of(&run, Some("runs/0"))).unwrap();
+        let host = HostUse { frames: 1000, bytes: 24_500, wall_s: None };
+        let text = to_json(&RunReport::of(&run, host, Some("runs/0"))).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
-        assert_eq!(keys.len(), 6);
+        let expected = ["bytes_per_frame", "frames", "gauges", "manifest", "metrics", "run_dir", "version", "vmstat"];
+        assert_eq!(keys, expected);
+        assert_eq!(json["bytes_per_frame"], 24.5);
         assert_eq!(json["vmstat"]["pgfault"], 20);
         assert_eq!(json["gauges"]["nr_dirty"], serde_json::json!({ "before": 1, "after": 4 }));
         assert_eq!(json["metrics"][0]["mean"], 1.0);

@@ -8,8 +8,8 @@ mod study;
 mod study_table;
 mod table;
 
-pub use json::{RunReport, to_json};
+pub use json::{HostUse, RunReport, to_json};
 pub use number::{format_effect, format_number};
-pub use study::{Effect, ReproduceReport, Row, StudyReport, TwinEffect};
+pub use study::{CaseReport, Effect, ReproduceReport, Row, StudyReport, TwinEffect};
 pub use study_table::study_table;
 pub use table::{Column, comparison_table, list_table};

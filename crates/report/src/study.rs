@@ -17,17 +17,24 @@ pub struct ReproduceReport {
 pub struct StudyReport {
     /// Its name.
     pub study: String,
+    /// What it is about.
+    pub title: String,
     /// Whether it ran at the reduced scale of `--quick`.
     pub quick: bool,
-    /// Wall time of all its runs, in seconds.
-    pub wall_s: f64,
+    /// In which scale it ran, and what was set otherwise than the study says.
+    pub scale: String,
+    /// Seed.
+    pub seed: u64,
+    /// Wall time of all its runs, in seconds; left out where the same inputs must give the same bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
     /// Virtual time of all its runs, in seconds.
     pub virtual_s: f64,
     /// Iterations of each configuration.
     pub iterations: u32,
-    /// Page frames of the largest machine that it simulated.
+    /// Page frames of the machine that took the most bytes a frame.
     pub frames: u64,
-    /// Bytes of state per simulated frame.
+    /// Host bytes of state per page frame of that machine, everything counted, at the peak.
     pub bytes_per_frame: f64,
     /// Runs that were interrupted or failed; the rows are made of the others.
     pub runs_missing: usize,
@@ -35,8 +42,27 @@ pub struct StudyReport {
     pub omitted: Vec<String>,
     /// What is known of the study, and of how it was run.
     pub notes: Vec<String>,
+    /// How much its results depend on what is not published.
+    pub sensitivity: Vec<String>,
+    /// Where it ran: the configurations, in the order of the study.
+    pub cases: Vec<CaseReport>,
     /// One row per published effect.
     pub rows: Vec<Row>,
+}
+
+/// One configuration of a study.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CaseReport {
+    /// Its name in the published figures.
+    pub config: String,
+    /// Its name in words.
+    pub title: String,
+    /// The machine that ran.
+    pub machine: String,
+    /// Its CPUs.
+    pub cpus: u32,
+    /// Its memory, in bytes.
+    pub memory_bytes: u64,
 }
 
 /// One effect: a metric of a variant against its baseline, in one configuration.
@@ -60,6 +86,8 @@ pub struct Row {
     pub published: Effect,
     /// The twin's figures.
     pub twin: TwinEffect,
+    /// How far the twin's effect is from the published one, in percentage points.
+    pub difference_points: Option<f64>,
     /// Whether the effects point the same way.
     pub direction: Direction,
 }
@@ -114,13 +142,9 @@ impl Row {
     /// `significant`: whether the publication marked its effect as significant.
     pub fn set_twin(&mut self, baseline: &[f64], variant: &[f64], significant: bool) {
         self.twin = TwinEffect::of(&Comparison::of(baseline, variant, self.better));
+        self.difference_points = self.twin.effect_pct.zip(self.published.effect_pct).map(|(twin, known)| twin - known);
         let published = Published { effect_pct: self.published.effect_pct, significant };
         self.direction = direction(published, self.twin.effect_pct);
-    }
-
-    /// How far the twin's effect is from the published one, in percentage points.
-    pub fn difference_points(&self) -> Option<f64> {
-        Some(self.twin.effect_pct? - self.published.effect_pct?)
     }
 }
 
@@ -140,40 +164,66 @@ pub(crate) mod tests {
             variant: "boost".into(),
             published: Effect::of(Some(200.0), Some(50.0)),
             twin: TwinEffect::default(),
+            difference_points: None,
             direction: Direction::None,
         };
         row.set_twin(&[100.0, 100.0], &[20.0, 20.0], false);
         row
     }
 
-    #[test]
-    fn json_has_the_fields_of_the_design() {
-        let report = StudyReport {
+    /// A report of these rows.
+    pub(crate) fn report(rows: Vec<Row>) -> StudyReport {
+        let case = |config: &str, title: &str| CaseReport {
+            config: config.into(),
+            title: title.into(),
+            machine: "m".into(),
+            cpus: 8,
+            memory_bytes: 4 << 30,
+        };
+        StudyReport {
             study: "watermark-boost".into(),
+            title: "A title".into(),
             quick: true,
-            wall_s: 1.5,
+            scale: "quick".into(),
+            seed: 1,
+            wall_s: None,
             virtual_s: 60.0,
             iterations: 2,
             frames: 1024,
             bytes_per_frame: 24.0,
-            runs_missing: 1,
-            omitted: vec!["psi".into()],
+            runs_missing: 0,
+            omitted: Vec::new(),
             notes: Vec::new(),
-            rows: vec![row()],
-        };
+            sensitivity: Vec::new(),
+            cases: vec![case("skylake1s default-thp", "Skylake"), case("haswell2s", "Haswell")],
+            rows,
+        }
+    }
+
+    #[test]
+    fn json_has_the_fields_of_the_design() {
+        let report =
+            StudyReport { runs_missing: 1, omitted: vec!["psi".into()], cases: Vec::new(), ..report(vec![row()]) };
         let expected = concat!(
-            r#"{"study":"watermark-boost","quick":true,"wall_s":1.5,"virtual_s":60.0,"iterations":2,"#,
-            r#""frames":1024,"bytes_per_frame":24.0,"runs_missing":1,"omitted":["psi"],"notes":[],"#,
-            r#""rows":[{"table":"extfrag","#,
+            r#"{"study":"watermark-boost","title":"A title","quick":true,"scale":"quick","seed":1,"virtual_s":60.0,"#,
+            r#""iterations":2,"frames":1024,"bytes_per_frame":24.0,"runs_missing":1,"omitted":["psi"],"notes":[],"#,
+            r#""sensitivity":[],"cases":[],"rows":[{"table":"extfrag","#,
             r#""config":"skylake1s default-thp","metric":"extfrag events","unit":"events","better":"lower","#,
             r#""baseline":"4.20-rc3","variant":"boost","#,
             r#""published":{"baseline":200.0,"variant":50.0,"effect_pct":-75.0},"#,
             r#""twin":{"baseline":100.0,"variant":20.0,"effect_pct":-80.0,"ci95_pct":[-80.0,-80.0]},"#,
-            r#""direction":"agrees"}]}"#,
+            r#""difference_points":-5.0,"direction":"agrees"}]}"#,
         );
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<StudyReport>(&text).unwrap(), report);
+    }
+
+    #[test]
+    fn wall_time_stands_in_the_document_only_if_it_is_asked_for() {
+        let asked = StudyReport { wall_s: Some(1.5), ..report(Vec::new()) };
+        assert_eq!(serde_json::to_value(&asked).unwrap()["wall_s"], 1.5);
+        assert!(serde_json::to_value(report(Vec::new())).unwrap().get("wall_s").is_none());
     }
 
     #[test]
@@ -185,12 +235,12 @@ pub(crate) mod tests {
         assert!(json["published"]["effect_pct"].is_null());
         assert!(json["twin"]["variant"].is_null() && json["twin"]["ci95_pct"].is_null());
         assert_eq!(json["direction"], "none");
-        assert_eq!(row.difference_points(), None);
+        assert_eq!(row.difference_points, None);
     }
 
     #[test]
     fn the_difference_is_in_points() {
         // -80 % against -75 %.
-        assert_eq!(row().difference_points(), Some(-5.0));
+        assert_eq!(row().difference_points, Some(-5.0));
     }
 }

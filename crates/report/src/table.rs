@@ -18,7 +18,8 @@ pub struct Column {
 
 const LEGEND: &str = "mean ±95 % interval (change against the first column); * Welch p < 0.05";
 
-/// The table of `columns`, `width` terminal columns wide at most, with a legend under it.
+/// The table of `columns`, `width` terminal columns wide at most, with a legend under it. Metrics that are 0 in every run
+/// are only named.
 pub fn comparison_table(columns: &[Column], width: u16) -> String {
     let groups: Vec<IndexMap<&str, Group<'_>>> = columns.iter().map(group).collect();
     let mut names: IndexMap<&str, &Group<'_>> = IndexMap::new();
@@ -28,6 +29,8 @@ pub fn comparison_table(columns: &[Column], width: u16) -> String {
     let mut table = plain_table(width);
     let heads = columns.iter().map(|column| right(&column.name));
     table.set_header([Cell::new("metric")].into_iter().chain(heads));
+    let is_zero = |name: &str| groups.iter().filter_map(|column| column.get(name)).all(Group::is_zero);
+    let (zeros, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, _)| is_zero(name));
     for (name, first) in names {
         let baseline = groups.first().and_then(|columns| columns.get(name));
         let cells = groups.iter().enumerate().map(|(index, column)| match column.get(name) {
@@ -38,7 +41,13 @@ pub fn comparison_table(columns: &[Column], width: u16) -> String {
         let label = format!("{name} {}{}", first.unit, arrow(first.better));
         table.add_row([Cell::new(label)].into_iter().chain(cells));
     }
-    format!("{}\n{LEGEND}\n", table.trim_fmt())
+    let mut out = format!("{}\n{LEGEND}\n", table.trim_fmt());
+    if !zeros.is_empty() {
+        let zeros: Vec<&str> = zeros.into_iter().map(|(name, _)| name).collect();
+        out.push_str(&textwrap::fill(&format!("0 in every run: {}", zeros.join(", ")), usize::from(width)));
+        out.push('\n');
+    }
+    out
 }
 
 /// A list: a line of words for each of `rows` below `heads`, `width` terminal columns wide at most.
@@ -54,6 +63,12 @@ struct Group<'a> {
     unit: &'a str,
     better: Better,
     samples: Vec<f64>,
+}
+
+impl Group<'_> {
+    fn is_zero(&self) -> bool {
+        self.samples.iter().all(|sample| *sample == 0.0)
+    }
 }
 
 fn group(column: &Column) -> IndexMap<&str, Group<'_>> {
@@ -152,6 +167,16 @@ mod tests {
         let rows = rows(&table);
         let iops = rows.iter().find(|row| row.first() == Some(&"iops")).unwrap();
         assert_eq!(iops[1..], ["IOPS", "↑", "-", "7", "(-)"]);
+    }
+
+    #[test]
+    fn metrics_that_are_zero_everywhere_are_only_named() {
+        let (mut a, mut b) = (column("a", &[5.0]), column("b", &[5.0]));
+        a.metrics.extend([Metric::new("iops", vec![0.0]), Metric::new("write_wait_ms", vec![0.0])]);
+        b.metrics.extend([Metric::new("iops", vec![0.0]), Metric::new("write_wait_ms", vec![1.0])]);
+        let table = comparison_table(&[a, b], 100);
+        assert!(table.ends_with("\n0 in every run: iops\n"), "{table}");
+        assert!(table.contains(" write_wait_ms ms"), "{table}");
     }
 
     #[test]

@@ -109,4 +109,6 @@ pub trait Sys: Clone + 'static {
     fn fail(&self, error: SysError);
     /// Says which part of the workload begins; it stands in the run's log and in its time series.
     fn phase(&self, name: &str);
+    /// Says how much of the workload is done, from 0 to 1, to those who wait for it. The run does not depend on it.
+    fn progress(&self, _done: f64) {}
 }

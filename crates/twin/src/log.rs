@@ -1,9 +1,11 @@
 //! What a run leaves behind beside the counters: samples, phases, trace events, the first failure.
 
+use std::sync::Arc;
+
 use mm::Mm;
 use mm::trace::TraceEvent;
 use observe::Counters;
-use sim::Ctl;
+use sim::{Ctl, TaskId};
 use sys::SysError;
 use units::{CpuId, Nanos};
 
@@ -15,7 +17,7 @@ pub struct Traced {
     /// When.
     pub at: Nanos,
     /// Name of the task (`comm`), or `<irq>`.
-    pub comm: String,
+    pub comm: Arc<str>,
     /// Its number.
     pub pid: u32,
     /// CPU.
@@ -62,10 +64,14 @@ pub struct RunLog {
     pub samples: Vec<(&'static str, Vec<f64>)>,
     /// When each phase of the workload began.
     pub phases: Vec<Phase>,
+    /// How much of the workload is done, from 0 to 1, as far as it says.
+    pub done: f64,
     /// Recorded trace events.
     pub events: Vec<Traced>,
     /// Why the workload could not go on.
     pub failure: Option<SysError>,
+    /// Names of tasks that traced, by their number: a million events share them.
+    comms: Vec<Option<Arc<str>>>,
 }
 
 impl RunLog {
@@ -88,17 +94,31 @@ impl RunLog {
         self.samples.iter().find(|(name, _)| *name == metric).map_or(&[], |(_, values)| values)
     }
 
+    /// Host bytes.
+    pub(crate) fn host_bytes(&self) -> usize {
+        let samples: usize = self.samples.iter().map(|(_, values)| values.capacity() * 8).sum();
+        samples + self.events.capacity() * size_of::<Traced>()
+    }
+
     /// Moves what the mechanisms traced into the log.
     pub(crate) fn take_trace(&mut self, mm: &mut Mm, ctl: &Ctl<World>) {
         if !mm.trace.is_pending() {
             return;
         }
         let (comm, pid, cpu) = match ctl.current() {
-            Some(task) => (ctl.task_name(task).to_string(), task.0, ctl.cpu()),
-            None => ("<irq>".to_string(), 0, CpuId(0)),
+            Some(task) => (self.comm(task, ctl), task.0, ctl.cpu()),
+            None => ("<irq>".into(), 0, CpuId(0)),
         };
         let at = ctl.now();
-        let traced = mm.trace.take().into_iter().map(|event| Traced { at, comm: comm.clone(), pid, cpu, event });
-        self.events.extend(traced);
+        for event in mm.trace.take() {
+            mm::table::push(&mut self.events, Traced { at, comm: Arc::clone(&comm), pid, cpu, event });
+        }
+    }
+
+    fn comm(&mut self, task: TaskId, ctl: &Ctl<World>) -> Arc<str> {
+        if self.comms.len() <= task.index() {
+            self.comms.resize(task.index() + 1, None);
+        }
+        Arc::clone(self.comms[task.index()].get_or_insert_with(|| ctl.task_name(task).into()))
     }
 }

@@ -8,7 +8,7 @@ use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
 use mm::{Costs, Mm};
-use observe::Snapshot;
+use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
 use sim::{CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
@@ -18,7 +18,7 @@ use units::{Bytes, Nanos, NodeId};
 use crate::boot;
 use crate::devices::{Device, Devices};
 use crate::log::{CpuTime, RunLog};
-use crate::snapshot::snapshot;
+use crate::snapshot;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
 use crate::world::{Queues, TaskInfo, World};
@@ -48,6 +48,8 @@ pub struct RunSpec {
     pub verify: bool,
     /// Tracepoints to record.
     pub trace: TraceFilter,
+    /// Virtual time between two readings of the counters (rounded up to half seconds); none are kept without it.
+    pub series: Option<Nanos>,
 }
 
 /// How far a run has come.
@@ -57,6 +59,8 @@ pub struct Progress<'a> {
     pub now: Nanos,
     /// Phase of the workload.
     pub phase: &'a str,
+    /// How much of the workload is done, from 0 to 1; 0 while it does not say.
+    pub done: f64,
 }
 
 /// What a run came to.
@@ -67,6 +71,8 @@ pub struct RunOutcome {
     pub after: Snapshot,
     /// Samples, phases, events.
     pub log: RunLog,
+    /// Counters over time, if they were asked for.
+    pub series: Option<Series>,
     /// Virtual time from the start to the end of the workload.
     pub virtual_time: Nanos,
     /// CPU time of each task: name, daemon or not, time.
@@ -75,7 +81,7 @@ pub struct RunOutcome {
     pub cpu: CpuTime,
     /// Frames of the machine, holes included.
     pub frames: u64,
-    /// Host bytes of all state that grows with the machine or the workload's files.
+    /// Most host bytes that everything took that grows with the machine, the workload's files or the length of the run.
     pub host_bytes: u64,
     /// Fragmentation events by requested type: unmovable, movable, reclaimable.
     pub extfrag: [u64; 3],
@@ -87,9 +93,6 @@ pub enum RunError {
     /// The machine has an impossible device.
     #[error("disk {0}: {1}")]
     Device(String, SpecError),
-    /// The workload needs a file system and the machine mounts none.
-    #[error("the machine has no [mount], which the workload needs")]
-    NoMount,
     /// The workload could not go on.
     #[error("the workload failed in phase `{phase}` after {at:.3} s: {error}")]
     Workload {
@@ -135,16 +138,22 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot(&sim.world().mm, era(spec));
+    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel);
     start_workload(&mut sim, workload);
+    let mut series = Series::default();
     let mut deadline = Nanos::ZERO;
+    let mut host_bytes = 0;
     loop {
         deadline += PROGRESS_STEP;
         let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
+        if spec.series.is_some_and(|step| series.rows().last().is_none_or(|row| sim.now() >= row.at + step)) {
+            snapshot::sample(&mut series, &sim.world().mm, snapshot::era(&spec.kernel), sim.now());
+        }
         if spec.verify {
             verify(&sim, spec)?;
         }
         let world = sim.world();
+        host_bytes = world.host_bytes().max(host_bytes);
         let phase = world.log.phases.last().map_or("start", |phase| &phase.name);
         if let Some(error) = world.log.failure {
             return Err(RunError::Workload { error, phase: phase.to_string(), at: sim.now().as_secs_f64() });
@@ -152,39 +161,33 @@ where
         if end == RunEnd::AllEnded {
             break;
         }
-        if !progress(&Progress { now: sim.now(), phase }) {
+        if !progress(&Progress { now: sim.now(), phase, done: world.log.done }) {
             return Err(RunError::Interrupted);
         }
         if deadline > VIRTUAL_LIMIT {
             return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
         }
     }
-    Ok(outcome(sim, before))
+    let mut outcome = outcome(sim, before, host_bytes, spec);
+    outcome.series = spec.series.map(|_| series);
+    Ok(outcome)
 }
 
-/// Which counters the kernel prints.
-fn era(spec: &RunSpec) -> observe::Era {
-    match spec.kernel.era {
-        profile::Era::V4_20 => observe::Era::V4_20,
-        profile::Era::V6_12 => observe::Era::V6_12,
-    }
-}
-
-fn outcome(mut sim: Sim<World>, before: Snapshot) -> RunOutcome {
+fn outcome(mut sim: Sim<World>, before: Snapshot, host_bytes: usize, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let (cpu_times, cpu) = sim.with_world(|world, ctl| {
         let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
         (times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
-    let after = snapshot(&world.mm, world.era);
-    let host_bytes = world.mm.host_bytes() + world.processes.host_bytes();
+    let after = snapshot::snapshot(&world.mm, &spec.kernel);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
     RunOutcome {
         before,
         after,
         log: std::mem::take(&mut world.log),
+        series: None,
         virtual_time,
         cpu_times,
         cpu,
@@ -234,7 +237,7 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let nr_nodes = layout.nodes.len();
     let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
     let streams = sim::Streams::new(spec.seed, spec.iteration);
-    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)), era(spec));
+    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)), snapshot::era(&spec.kernel));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
@@ -296,8 +299,10 @@ fn start_daemons(
         sim.spawn(options, |ctx| task::kcompactd(ctx, node));
     }
     if let Some((fs, device)) = mounted {
-        let options = SpawnOptions::new("fs-worker", CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::fs_worker(ctx, fs, device));
+        let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
+        sim.spawn(options, task::fs_reclaim);
+        let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();

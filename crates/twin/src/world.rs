@@ -128,6 +128,11 @@ impl World {
         CpuTime { user: self.user_time, system: tasks.since(self.user_time) }
     }
 
+    /// Host bytes of everything that grows with the machine, the workload's files or the length of the run.
+    pub(crate) fn host_bytes(&self) -> usize {
+        self.mm.host_bytes() + self.processes.host_bytes() + self.log.host_bytes()
+    }
+
     /// Who calls: the running task, or an interrupt on the first CPU.
     pub(crate) fn env(&self, ctl: &Ctl<World>) -> Env {
         match ctl.current() {

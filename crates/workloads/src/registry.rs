@@ -45,6 +45,13 @@ impl Workload {
         Ok((workload, params))
     }
 
+    /// Whether it uses files.
+    pub fn needs_mount(&self) -> bool {
+        match self {
+            Workload::StressHighalloc(_) | Workload::ThpFioScale(_) => true,
+        }
+    }
+
     /// Runs it to its end.
     pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         match self {

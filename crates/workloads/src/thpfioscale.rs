@@ -8,13 +8,16 @@
 //! fill the region.
 //! Abstracted: removing the files at the end, which is not measured, is left out.
 
-use sys::{Access, Advice, Dir, Mapping, SpawnOptions, Sys, Thread};
+use sys::{Access, Advice, Barrier, Dir, Mapping, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos};
 
-use crate::fio::{FileService, FioJob, Pattern};
+use crate::fio::{FileService, FioJob, Pattern, Share};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
 const HUGE_PAGE: Bytes = Bytes::mib(2);
+/// How much of a run is done when the files are written, and when the faults begin: guesses for those who wait.
+const DONE_WRITTEN: f64 = 0.45;
+const DONE_WARM: f64 = 0.9;
 
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
@@ -67,13 +70,16 @@ impl ThpFioScale {
         }
         sys.phase("write");
         let started = sys.clock();
-        let writers = self.start_jobs(&sys, &dirs, Pattern::Write);
+        let writing = Share { from: 0.0, to: DONE_WRITTEN, time: None };
+        let writers = self.start_jobs(&sys, &dirs, Pattern::Write, writing);
         join_all(&sys, &writers).await;
         let written = sys.clock().since(started);
         sys.sync().await?;
         sys.phase("warm-up");
-        let readers = self.start_jobs(&sys, &dirs, Pattern::RandRead);
-        sys.sleep(self.warmup_s.map_or(written, Nanos::secs)).await;
+        let warmup = self.warmup_s.map_or(written, Nanos::secs);
+        let warming = Share { from: DONE_WRITTEN, to: DONE_WARM, time: Some(warmup) };
+        let readers = self.start_jobs(&sys, &dirs, Pattern::RandRead, warming);
+        sys.sleep(warmup).await;
         sys.phase("fault");
         let faulters = self.start_faulters(&sys);
         join_all(&sys, &faulters).await;
@@ -85,7 +91,8 @@ impl ThpFioScale {
         Ok(())
     }
 
-    fn start_jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern) -> Vec<Thread> {
+    /// Starts a job in each directory, of which the first tells how far it is.
+    fn start_jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern, share: Share) -> Vec<Thread> {
         let total = (sys.info().mem_total.bytes().0 as f64 * self.fio_ratio) as u64;
         let nr_files = (total / self.file_size.0 / u64::from(self.fio_jobs)).max(1) as u32;
         let reading = pattern == Pattern::RandRead;
@@ -99,6 +106,7 @@ impl ThpFioScale {
                 time_based: reading,
                 number: number as u64 + if reading { 1000 } else { 0 },
                 dir: *dir,
+                share: (number == 0).then_some(share),
             };
             let name = format!("fio-{}-{number}", if reading { "reader" } else { "writer" });
             sys.spawn(SpawnOptions::process(name), move |sys: S| async move {
@@ -120,10 +128,11 @@ impl ThpFioScale {
         let length = Bytes(share.next_multiple_of(4 * HUGE_PAGE.0));
         let regions = share / HUGE_PAGE.0 / 2;
         let barrier = sys.barrier(threads as u32);
-        let madvise = self.madvise;
+        let faulter = Faulter { length, regions, madvise: self.madvise, barrier };
         let start = |number: u64| {
+            let share = (number == 0).then_some(Share { from: DONE_WARM, to: 1.0, time: None });
             sys.spawn(SpawnOptions::thread(format!("thpfioscale-{number}")), move |sys: S| async move {
-                if let Err(error) = fault_regions(&sys, length, regions, madvise, barrier).await {
+                if let Err(error) = faulter.run(&sys, share).await {
                     sys.fail(error);
                 }
             })
@@ -138,22 +147,30 @@ async fn join_all<S: Sys>(sys: &S, threads: &[Thread]) {
     }
 }
 
-async fn fault_regions<S: Sys>(
-    sys: &S,
+/// A faulting thread.
+#[derive(Clone, Copy)]
+struct Faulter {
     length: Bytes,
     regions: u64,
     madvise: bool,
-    barrier: sys::Barrier,
-) -> sys::Result<()> {
-    let mapping = sys.mmap(length, HUGE_PAGE).await?;
-    if madvise {
-        sys.madvise(mapping, Advice::HugePage).await?;
+    barrier: Barrier,
+}
+
+impl Faulter {
+    async fn run<S: Sys>(self, sys: &S, share: Option<Share>) -> sys::Result<()> {
+        let mapping = sys.mmap(self.length, HUGE_PAGE).await?;
+        if self.madvise {
+            sys.madvise(mapping, Advice::HugePage).await?;
+        }
+        sys.barrier_wait(self.barrier).await;
+        for region in 0..self.regions {
+            fault_region(sys, mapping, Bytes(region * HUGE_PAGE.0)).await?;
+            if let Some(share) = share {
+                sys.progress(share.at(region as f64 / self.regions as f64));
+            }
+        }
+        sys.munmap(mapping).await
     }
-    sys.barrier_wait(barrier).await;
-    for region in 0..regions {
-        fault_region(sys, mapping, Bytes(region * HUGE_PAGE.0)).await?;
-    }
-    sys.munmap(mapping).await
 }
 
 /// One sample.

@@ -15,7 +15,7 @@ pub(super) fn records(outcome: &RunOutcome) -> Vec<TraceRecord> {
     let zones = outcome.after.zoneinfo.as_ref().map_or(&[][..], |info| &info.zones);
     let record = |traced: &Traced| {
         let Traced { at, comm, pid, cpu, event } = traced;
-        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.as_str().into(), pid: *pid, event: translate(event, zones)? })
+        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.clone(), pid: *pid, event: translate(event, zones)? })
     };
     outcome.log.events.iter().filter_map(record).collect()
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 
 /// Whether the user has had enough.
 pub(crate) struct Interrupt(Arc<AtomicBool>);
@@ -16,7 +16,7 @@ impl Interrupt {
         let raised = Arc::clone(&flag);
         let on_signal = move || {
             if raised.swap(true, Ordering::Relaxed) {
-                std::process::exit(1);
+                std::process::exit(INTERRUPTED.into());
             }
             // Without a standard error there is nobody to tell.
             let _ = writeln!(io::stderr(), "mmtwin: stopping; Ctrl-C again ends at once");

@@ -8,11 +8,15 @@ use observe::{Described, Program, RunDir};
 use profile::{Kernel, Machine};
 use rules::TUNABLES;
 use twin::{RunSpec, TraceFilter};
+use units::Nanos;
 use workloads::Workload;
 
 use super::events;
 use crate::args::Common;
 use crate::failure::Failure;
+
+/// Virtual time between two rows of a kept run's `series.csv`.
+const SERIES_STEP: Nanos = Nanos::secs(1);
 
 /// A run to be made.
 pub(crate) struct Job {
@@ -36,10 +40,19 @@ pub(crate) struct Done {
     pub(crate) run: RunDir,
     /// Where it is kept.
     pub(crate) dir: Option<PathBuf>,
-    /// Frames of the machine.
+    /// Page frames of the machine's memory; holes between its zones are none.
     pub(crate) frames: u64,
     /// Bytes of the host that the machine took.
     pub(crate) host_bytes: u64,
+    /// How long it took on the wall, in seconds.
+    pub(crate) wall_s: f64,
+}
+
+impl Done {
+    /// Host bytes per page frame.
+    pub(crate) fn bytes_per_frame(&self) -> f64 {
+        self.host_bytes as f64 / self.frames as f64
+    }
 }
 
 /// What all runs of a case have in common.
@@ -63,6 +76,18 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// Checks that the machine has what the workload needs.
+    pub(crate) fn check_machine(&self) -> Result<(), Failure> {
+        let (workload, _) = Workload::new(self.workload, self.params)?;
+        if workload.needs_mount() && self.machine.mount.is_none() {
+            let machine = self.machine.name.get_ref();
+            let message =
+                format!("machine {machine}: workload {} needs a file system: expected [mount]", self.workload);
+            return Err(Failure::bad_input(message));
+        }
+        Ok(())
+    }
+
     /// The runs of `kernel`, which is called `name`.
     pub(crate) fn jobs(&self, name: &str, kernel: &Kernel) -> Result<Vec<Job>, Failure> {
         let (workload, params) = Workload::new(self.workload, self.params)?;
@@ -86,6 +111,7 @@ impl Setup<'_> {
                 iteration,
                 verify: self.common.verify,
                 trace: self.trace,
+                series: self.common.out.as_ref().map(|_| SERIES_STEP),
             },
             dir: dir(iteration),
         };
@@ -100,7 +126,7 @@ impl Job {
     }
 
     pub(super) fn machine(&self) -> Described {
-        Described { name: self.spec.machine.name.clone(), toml: self.spec.machine.text.clone() }
+        Described { name: self.spec.machine.name.get_ref().clone(), toml: self.spec.machine.text.clone() }
     }
 
     pub(super) fn kernel(&self) -> Described {

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn the_full_scale_study_is_taken_for_two_gigabytes() {
         // 64 GiB are 2^24 frames; times 128 B = 2 GiB, and 32 MiB.
-        let machine = Machine::load("skylake-1s").unwrap();
+        let machine = Machine::load("haswell-2s").unwrap();
         assert_eq!(estimate(&machine), (2 << 30) + (32 << 20));
     }
 

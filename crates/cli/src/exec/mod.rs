@@ -33,10 +33,24 @@ pub(crate) fn execute(jobs: &[Job], at_once: usize, board: &Board, interrupt: &I
     answers.into_iter().map(Option::flatten).collect()
 }
 
-/// How many of the answers are missing, and the first failure among them.
-pub(crate) fn verdict(answers: &[Answer]) -> (usize, Option<&Failure>) {
-    let missing = answers.iter().filter(|answer| !matches!(answer, Some(Ok(_)))).count();
-    (missing, answers.iter().flatten().find_map(|answer| answer.as_ref().err()))
+/// How many of the answers are missing.
+pub(crate) fn missing(answers: &[Answer]) -> usize {
+    answers.iter().filter(|answer| !matches!(answer, Some(Ok(_)))).count()
+}
+
+/// Whether all runs came to their end; otherwise why not.
+pub(crate) fn verdict(answers: &[Answer], interrupt: &Interrupt) -> Result<(), Failure> {
+    let (missing, all) = (missing(answers), answers.len());
+    let failed = answers.iter().flatten().find_map(|answer| answer.as_ref().err());
+    match failed {
+        _ if missing == 0 => Ok(()),
+        Some(failure) if all == 1 => Err(failure.clone()),
+        Some(failure) if !interrupt.is_set() => {
+            let message = format!("{missing} of {all} runs are missing; the first that failed: {}", failure.message());
+            Err(failure.with_message(message))
+        }
+        _ => Err(Failure::interrupted(format!("interrupted: {missing} of {all} runs are missing"))),
+    }
 }
 
 fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
@@ -45,22 +59,24 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
     // A bug in one run must not take the others with it. Nothing of the run is used afterwards.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runner::run(job, &mut |progress| {
-            line.update(progress.now, progress.phase);
+            line.update(progress);
             !interrupt.is_set()
         })
     }));
     let answer = match outcome {
         Ok(Ok(outcome)) => Some(keep(job, outcome, watch.seconds())),
         Ok(Err(RunError::Interrupted)) => None,
-        Ok(Err(error @ (RunError::Device(..) | RunError::NoMount))) => Some(Err(Failure::bad_input(error))),
+        Ok(Err(error @ RunError::Device(..))) => Some(Err(Failure::bad_input(error))),
         Ok(Err(error)) => Some(Err(Failure::failed(error))),
         Err(_) => Some(Err(Failure::failed("mmtwin itself failed, as told above"))),
     };
-    line.end(match &answer {
-        Some(Ok(done)) => format!("{:.0} s of virtual time in {:.1} s", done.run.manifest.virtual_s, watch.seconds()),
-        Some(Err(_)) => "failed".to_string(),
-        None => "interrupted".to_string(),
-    });
+    match &answer {
+        Some(Ok(done)) => {
+            line.end(&format!("{:.0} s of virtual time in {:.1} s", done.run.manifest.virtual_s, watch.seconds()));
+        }
+        Some(Err(_)) => line.end("failed"),
+        None => line.clear(),
+    }
     let place = |f: Failure| f.with_message(format!("{}, seed {}: {}", job.name(), job.spec.seed, f.message()));
     answer.map(|result| result.map_err(place))
 }
@@ -81,15 +97,22 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
             iteration: job.spec.iteration,
             omitted: job.omitted(),
             virtual_s: outcome.virtual_time.as_secs_f64(),
-            wall_s: Some(wall_s),
+            // It differs from run to run, and the same inputs give the same bytes.
+            wall_s: None,
         },
         before: outcome.before,
         after: outcome.after,
         metrics,
-        series: None,
+        series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
         run.write(dir, &events).map_err(Failure::writing)?;
     }
-    Ok(Done { run, dir: job.dir.clone(), frames: outcome.frames, host_bytes: outcome.host_bytes })
+    Ok(Done {
+        run,
+        dir: job.dir.clone(),
+        frames: job.spec.machine.memory().pages_down().0,
+        host_bytes: outcome.host_bytes,
+        wall_s,
+    })
 }

@@ -5,12 +5,12 @@ use observe::Metric;
 use profile::{Case, Comparison, MetricMap, Study, Take};
 use report::{Effect, Row, TwinEffect};
 
-/// A row for each case, comparison and metric of which something is published and, if runs are missing, of which both
-/// kernels have run. `runs` gives the metrics of each run of a case (by its number) under a kernel (by its number).
+/// A row for each case, comparison and metric of which both kernels have run and, if the study has published figures at
+/// all, of which one is published. `runs` gives the metrics of each run of a case (by its number) under a kernel (by its number).
 pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Metric]>) -> Vec<Row> {
     let mut rows = Vec::new();
-    for comparison in &study.comparisons {
-        for (number, case) in study.cases.iter().enumerate() {
+    for (number, case) in study.cases.iter().enumerate() {
+        for comparison in &study.comparisons {
             let of_kernel = |name: &str| {
                 let kernel = study.kernels.get_index_of(name).expect("checked when loaded");
                 runs(number, kernel)
@@ -31,11 +31,14 @@ pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Me
     rows
 }
 
-/// The row without the twin's figures, and whether the publication marked it; nothing if nothing is published.
+/// The row without the twin's figures, and whether the publication marked it; nothing if the study has published figures
+/// and none of this.
 fn published(study: &Study, case: &Case, comparison: &Comparison, metric: &MetricMap) -> Option<(Row, bool)> {
     let [baseline, variant] =
         [&comparison.baseline, &comparison.variant].map(|names| study.figure(case, names, metric));
-    baseline.or(variant)?;
+    if baseline.or(variant).is_none() && !study.published.is_empty() {
+        return None;
+    }
     let [of_baseline, of_variant] = [baseline, variant].map(|figure| figure.and_then(|row| row.value_of(metric)));
     let row = Row {
         table: comparison.title.clone(),
@@ -47,6 +50,7 @@ fn published(study: &Study, case: &Case, comparison: &Comparison, metric: &Metri
         variant: comparison.variant_kernel.get_ref().clone(),
         published: Effect::of(of_baseline, of_variant),
         twin: TwinEffect::default(),
+        difference_points: None,
         direction: Direction::None,
     };
     Some((row, variant.is_some_and(|figure| figure.is_significant())))

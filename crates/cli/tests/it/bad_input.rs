@@ -41,7 +41,9 @@ fn numbers() {
     refused(&["run", "thpfioscale", "--iterations", "0"], &["'0' for '--iterations <N>'", "1..=10000"]);
     refused(&["run", "thpfioscale", "--jobs", "0"], &["'0' for '--jobs <N>'", "1..=1024"]);
     refused(&["run", "thpfioscale", "--seed", "x"], &["'x' for '--seed <N>'"]);
-    refused(&["reproduce", "--iterations", "-1"], &["--iterations"]);
+    refused(&["reproduce", "--iterations=-1"], &["'-1' for '--iterations <N>'", "1..=10000"]);
+    refused(&["run", "thpfioscale", "--cpus", "0"], &["'0' for '--cpus <N>'", "1..=1024"]);
+    refused(&["run", "thpfioscale", "--memory", "4GB"], &["--memory <SIZE>", "`4GB` is not a size such as \"64GiB\""]);
 }
 
 #[test]
@@ -85,14 +87,15 @@ fn files_are_named_with_line_and_key() {
     change("tiny.toml", "count = 2", "count = 0");
     refused_in(&dir, &["run", "thpfioscale", "-m", "bad-tiny.toml"], &["bad-tiny.toml:5: cpus.count: 0 CPUs"]);
     for (from, to, told) in [
-        (
-            "warmup-s = 1",
-            "warmup = 1",
-            "bad-study.toml:17: case.params: workload thpfioscale has no parameter `warmup`",
-        ),
+        ("fio-jobs = 2", "jobs = 2", "bad-study.toml:21: case.params: workload thpfioscale has no parameter `jobs`"),
         ("\"thpfioscale\"", "\"fio\"", "unknown workload `fio`"),
-        ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:29: metric: no metric is named `extfrag`"),
-        ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:11: kernels: unknown kernel `5.9`"),
+        ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:33: metric: no metric is named `extfrag`"),
+        ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:15: kernels: unknown kernel `5.9`"),
+        (
+            "memory-divisor = 2",
+            "memory-divisor = 4",
+            "bad-study.toml:9: quick.memory-divisor: machine tiny with its memory",
+        ),
     ] {
         change("study.toml", from, to);
         refused_in(&dir, &["reproduce", "bad-study.toml"], &[told]);
@@ -104,9 +107,23 @@ fn a_machine_without_a_mount() {
     let dir = tempfile::tempdir().unwrap();
     let text = crate::TINY.split("[mount]").next().unwrap();
     fs::write(dir.path().join("bare.toml"), text).unwrap();
-    let assert = mmtwin().current_dir(&dir).args(["run", "thpfioscale", "-m", "bare.toml"]).assert().code(2).stdout("");
-    let told = "mmtwin: thpfioscale-bare.toml 6.12 iter-0";
-    assert.stderr(predicate::str::contains("has no [mount]").and(predicate::str::contains(told).not()));
+    let told = "machine tiny: workload thpfioscale needs a file system: expected [mount]";
+    refused_in(&dir, &["run", "thpfioscale", "-m", "bare.toml"], &[told]);
+}
+
+#[test]
+fn machines_that_cannot_be() {
+    let tiny =
+        |args: &[&str], told: &str| refused(&[&["run", "thpfioscale", "-m", "tiny.toml"], args].concat(), &[told]);
+    tiny(&["--memory", "16MiB"], "machine tiny with 16MiB of memory: node.memory: expected 32MiB or more a node");
+    tiny(
+        &["--memory", "9TiB"],
+        "machine tiny with 9TiB of memory: node.memory: expected 32MiB or more a node and 8TiB",
+    );
+    let cpus = ["run", "thpfioscale", "-m", "haswell-2s", "--cpus", "1"];
+    refused(&cpus, &["machine haswell-2s with 1 CPUs: node: 2 nodes and 1 CPUs: expected"]);
+    refused(&["reproduce", "--quick", "--memory", "4GiB"], &["'--quick' cannot be used with '--memory <SIZE>'"]);
+    refused(&["run", "thpfioscale", "--timings"], &["required arguments were not provided", "--json"]);
 }
 
 #[test]

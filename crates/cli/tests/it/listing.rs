@@ -20,7 +20,7 @@ fn lists_name_what_there_is() {
     for (what, names) in [
         ("workloads", ["thpfioscale", "fio-jobs=4: fio processes"].as_slice()),
         ("kernels", &["4.20-rc3-boost", "6.12"]),
-        ("machines", &["skylake-1s", "65536"]),
+        ("machines", &["haswell-2s", "65536"]),
         ("studies", &["watermark-boost", "lowzone-v5r8"]),
         ("tunables", &["vm.watermark_boost_factor", "thp.defrag"]),
         ("counters", &["pgscan_kswapd", "fault_huge_us"]),

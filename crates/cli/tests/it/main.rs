@@ -30,19 +30,7 @@ fn stdout(command: &mut Command) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).unwrap()
 }
 
-/// A JSON document of which every `wall_s` is blanked.
-fn blanked(json: &str) -> serde_json::Value {
-    fn blank(value: &mut serde_json::Value) {
-        match value {
-            serde_json::Value::Object(fields) => {
-                fields.remove("wall_s");
-                fields.values_mut().for_each(blank);
-            }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(blank),
-            _ => {}
-        }
-    }
-    let mut value = serde_json::from_str(json).unwrap();
-    blank(&mut value);
-    value
+/// Standard output of a command that must succeed with a JSON document.
+fn json(command: &mut Command) -> serde_json::Value {
+    serde_json::from_str(&stdout(command)).unwrap()
 }

@@ -7,12 +7,12 @@ use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::{blanked, mmtwin, stdout, write_inputs};
+use crate::{json, mmtwin, stdout, write_inputs};
 
 /// A short run in `dir`.
 fn run(dir: &Path, args: &[&str]) -> Command {
     let mut command = mmtwin();
-    command.current_dir(dir).args(["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "-p", "warmup-s=1"]);
+    command.current_dir(dir).args(["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2"]);
     command.args(args);
     command
 }
@@ -27,15 +27,18 @@ fn inputs() -> tempfile::TempDir {
 fn one_run_is_one_document() {
     let dir = inputs();
     let args = ["--json", "--set", "vm.swappiness=10", "--seed", "7"];
-    let json = blanked(&stdout(&mut run(dir.path(), &args)));
-    let manifest = &json["manifest"];
+    let document = json(&mut run(dir.path(), &args));
+    let manifest = &document["manifest"];
     assert_eq!((&manifest["seed"], &manifest["iteration"]), (&7.into(), &0.into()));
     assert_eq!(manifest["workload"]["params"]["fio-jobs"], "2");
     assert_eq!(manifest["sysctls"], serde_json::json!({ "vm.swappiness": "10" }));
     assert_eq!(manifest["machine"]["toml"], crate::TINY);
-    assert!(json["run_dir"].is_null());
-    let metric = |name: &str| json["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned().unwrap();
-    assert!(metric("elapsed_s")["mean"].as_f64().unwrap() > 1.0);
+    assert!(document["run_dir"].is_null());
+    assert_eq!(document["frames"], 64 << 8);
+    assert!(document["bytes_per_frame"].as_f64().unwrap() > 1.0);
+    let metric =
+        |name: &str| document["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned().unwrap();
+    assert!(metric("elapsed_s")["mean"].as_f64().unwrap() > metric("elapsed_s/write")["mean"].as_f64().unwrap());
     assert!(metric("elapsed_s/write")["mean"].as_f64().unwrap() > 0.0);
     let events = |name: &str| metric(name)["mean"].as_f64().unwrap();
     let kinds = ["unmovable", "movable", "reclaimable"].map(|kind| events(&format!("extfrag_events/{kind}")));
@@ -46,18 +49,49 @@ fn one_run_is_one_document() {
 fn the_same_seed_is_the_same_run_whatever_the_threads() {
     let dir = inputs();
     let args = |jobs: &'static str| ["--json", "--iterations", "2", "-k", "4.20-rc3", "-k", "6.12", "--jobs", jobs];
-    let first = blanked(&stdout(&mut run(dir.path(), &args("1"))));
-    assert_eq!(first.as_array().unwrap().len(), 4);
-    assert_eq!(first, blanked(&stdout(&mut run(dir.path(), &args("1")))));
-    assert_eq!(first, blanked(&stdout(&mut run(dir.path(), &args("2")))));
+    let first = stdout(&mut run(dir.path(), &args("1")));
+    assert_eq!(first, stdout(&mut run(dir.path(), &args("1"))));
+    assert_eq!(first, stdout(&mut run(dir.path(), &args("2"))));
+    let document: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(document.as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn the_same_seed_leaves_the_same_run_directory() {
+    let dir = inputs();
+    for out in ["a", "b"] {
+        run(dir.path(), &["--out", out, "--events", "kmem,vmscan,compaction"]).assert().success();
+    }
+    let diff = Command::new("diff").current_dir(&dir).args(["-r", "a", "b"]).assert();
+    diff.success().stdout("");
+}
+
+#[test]
+fn wall_time_is_told_if_asked_for() {
+    let dir = inputs();
+    let document = json(&mut run(dir.path(), &["--json", "--timings"]));
+    assert!(document["wall_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_changed_machine_runs_and_is_kept() {
+    let dir = inputs();
+    let document = json(&mut run(dir.path(), &["--json", "--memory", "96MiB", "--cpus", "4"]));
+    assert_eq!(document["manifest"]["machine"]["name"], "tiny-96MiB-4cpus");
+    let expected = crate::TINY
+        .replace("\"tiny\"", "\"tiny-96MiB-4cpus\"")
+        .replace("count = 2", "count = 4")
+        .replace("memory = \"64MiB\"", "memory = \"96MiB\"");
+    assert_eq!(document["manifest"]["machine"]["toml"], expected);
+    assert_eq!(document["frames"], 96 << 8);
 }
 
 #[test]
 fn several_kernels_are_compared() {
     let dir = inputs();
     let table = stdout(&mut run(dir.path(), &["-k", "4.20-rc3", "-k", "4.20-rc3-boost", "--iterations", "2"]));
-    assert!(table.starts_with("thpfioscale on tiny, seed 1\n"), "{table}");
-    let head = table.lines().nth(1).unwrap();
+    assert!(table.starts_with("thpfioscale on tiny (2 CPUs, 64MiB), seed 1\n16384 page frames at "), "{table}");
+    let head = table.lines().nth(2).unwrap();
     assert!(head.contains("4.20-rc3") && head.contains("4.20-rc3-boost"), "{table}");
     assert!(table.contains("elapsed_s s ↓") && table.contains("extfrag_events/movable"), "{table}");
     assert!(table.contains("left out: psi"), "{table}");
@@ -77,7 +111,7 @@ fn runs_are_kept_and_compared_and_never_written_over() {
         }
     }
     let table = stdout(mmtwin().current_dir(&dir).args(["compare", "runs"]));
-    assert!(table.starts_with("thpfioscale on tiny: fio-jobs=2 "), "{table}");
+    assert!(table.starts_with("thpfioscale on tiny: file-size=64KiB fio-jobs=2 "), "{table}");
     let kept = "runs/thpfioscale-tiny/4.20-rc3/iter-0: there is a run already, and nothing is written over\n";
     run(dir.path(), &args).assert().code(2).stdout("").stderr(format!("mmtwin: {kept}"));
     let apart = ["runs/thpfioscale-tiny/6.12", "runs/thpfioscale-tiny/4.20-rc3/iter-1"];
@@ -90,7 +124,7 @@ fn runs_are_kept_and_compared_and_never_written_over() {
 fn progress_goes_to_standard_error_a_line_a_run() {
     let dir = inputs();
     let told = predicate::str::is_match(
-        r"^mmtwin: \[1/1\] thpfioscale-tiny 6\.12 iter-0: \d+ s of virtual time in \d+\.\d s\n$",
+        r"^mmtwin: \[1/1\] thpfioscale-tiny 6\.12 iter-0: \d+ s of virtual time in \d+\.\d s; about 00:00:00 left\n$",
     );
     run(dir.path(), &["--verify"]).assert().success().stderr(told.unwrap());
 }

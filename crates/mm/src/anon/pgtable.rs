@@ -14,7 +14,7 @@ use units::{Gfp, Order, Pfn, SpaceId};
 use super::{REGION_PAGES, REGION_SHIFT};
 use crate::stat::ZoneStat;
 use crate::swap::SwapEntry;
-use crate::{Env, Kind, Mm};
+use crate::{Env, Kind, Mm, table};
 
 /// Flags of a user page table (`GFP_PGTABLE_USER`).
 pub(super) const GFP_PGTABLE: Gfp = Gfp::KERNEL.with(Gfp::ACCOUNT).with(Gfp::ZERO);
@@ -101,7 +101,7 @@ impl Leaves {
             self.frames[leaf as usize] = frame;
             return leaf;
         }
-        self.slots.push([0; REGION_PAGES as usize]);
+        table::push(&mut self.slots, [0; REGION_PAGES as usize]);
         self.frames.push(frame);
         self.slots.len() as u32 - 1
     }

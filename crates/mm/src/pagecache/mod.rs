@@ -6,14 +6,18 @@
 //! Abstracted: a page holds exactly 4 KiB (no large folios). The page lock is only seen during reads.
 //! Omitted: mapped files, direct I/O, cleancache, DAX.
 
+mod directory;
+mod dirty;
 mod insert;
 mod io;
+mod leaf;
 #[cfg(test)]
 mod model;
 mod read;
 mod readahead;
 #[cfg(test)]
 pub(crate) mod rig;
+mod root;
 mod shadow;
 mod slots;
 mod tree;
@@ -35,7 +39,8 @@ use units::{FileId, Pfn};
 use crate::Mm;
 
 pub(crate) use io::BIO_PAGES;
-pub(crate) use tree::{NO_RECORD, Trees};
+pub(crate) use root::NO_RECORD;
+pub(crate) use tree::Trees;
 
 /// What the page cache knows of a page of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

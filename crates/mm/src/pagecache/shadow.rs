@@ -8,7 +8,7 @@
 
 use units::NodeId;
 
-use super::slots::{NO_LEAF, NODE_SHIFT};
+use super::leaf::{NO_LEAF, NODE_SHIFT};
 use crate::stat::NodeStat;
 use crate::vfs::Scanned;
 use crate::{Env, Mm};
@@ -56,8 +56,7 @@ impl Mm {
             let trees = &mut self.pagecache.trees;
             let (file, base) = (trees.leaves[oldest].file, trees.leaves[oldest].base);
             debug_assert!(trees.leaves[oldest].pages == 0 && trees.leaves[oldest].count > 0);
-            trees.unlist(oldest);
-            trees.drop_leaf(file, base, oldest);
+            trees.drop_leaf_at(file, base);
             self.stat.node_add(node, NodeStat::WorkingsetNodereclaim, 1);
             self.free_nodes(env);
             self.charge(self.costs.shrink_object);

@@ -14,7 +14,7 @@ use units::{Gfp, NodeId, Pfn};
 
 use super::{Cache, CacheId, NONE, Obj, Place, Slab, order};
 use crate::stat::NodeStat;
-use crate::{AllocRequest, Env, Kind, Mm};
+use crate::{AllocRequest, Env, Kind, Mm, table};
 
 impl Cache {
     /// Takes a slot of a CPU's slab.
@@ -95,8 +95,8 @@ impl Cache {
         let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
         let number = if self.unused == NONE {
             assert!(self.slabs.len() < (u32::MAX >> self.shift) as usize, "{}: too many slabs", self.spec.name);
-            self.slabs.push(slab);
-            self.free.resize(self.slabs.len() * self.words, 0);
+            table::push(&mut self.slabs, slab);
+            table::grow(&mut self.free, self.slabs.len() * self.words, 0);
             self.slabs.len() as u32 - 1
         } else {
             let number = self.unused;

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 
 use units::Pfn;
 
+use crate::table;
+
 /// Slots in a cluster (`SWAPFILE_CLUSTER`).
 pub(super) const CLUSTER: u32 = 256;
 /// The swap cache holds the slot (`SWAP_HAS_CACHE`).
@@ -37,6 +39,15 @@ pub struct SwapSpec {
     pub rotational: bool,
 }
 
+/// What a slot holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    /// The page in the swap cache plus one; or the top bit and a shadow; or 0.
+    pub(super) content: u32,
+    /// The virtual page that it belongs to.
+    pub(super) vpn: u32,
+}
+
 /// One swap device (`struct swap_info_struct`).
 #[derive(Debug)]
 pub struct SwapDevice {
@@ -50,10 +61,8 @@ pub struct SwapDevice {
     pub(super) base: u32,
     /// For each slot: page table entries that refer to it, and `HAS_CACHE`.
     pub(super) map: Vec<u8>,
-    /// For each slot: the page in the swap cache plus one; or the top bit and a shadow; or 0.
-    pub(super) content: Vec<u32>,
-    /// For each slot in use: the virtual page it belongs to.
-    pub(super) vpns: Vec<u32>,
+    /// What slots in use hold, up to the highest that ever was.
+    pub(super) held: Vec<Held>,
     in_use: u32,
     /// No slot below is free.
     lowest: u32,
@@ -101,8 +110,7 @@ impl SwapDevice {
             priority: spec.priority,
             base,
             map,
-            content: vec![0; spec.pages as usize],
-            vpns: vec![0; spec.pages as usize],
+            held: Vec::new(),
             in_use: 0,
             lowest: 1,
             highest: spec.pages - 1,
@@ -114,6 +122,20 @@ impl SwapDevice {
     /// Slots, the header included.
     pub(super) fn slots(&self) -> u32 {
         self.map.len() as u32
+    }
+
+    /// What a slot holds, by the rule of [`Held::content`].
+    pub(super) fn content(&self, offset: u32) -> u32 {
+        self.held.get(offset as usize).map_or(0, |held| held.content)
+    }
+
+    /// Host bytes.
+    pub(super) fn host_bytes(&self) -> usize {
+        let clusters = match &self.clusters {
+            Clusters::Run(_) => 0,
+            Clusters::PerCpu { used, free, .. } => used.capacity() * 2 + free.capacity() * 4,
+        };
+        self.map.capacity() + self.held.capacity() * size_of::<Held>() + clusters
     }
 
     /// Slots that can hold a page.
@@ -154,7 +176,7 @@ impl SwapDevice {
         let start = if self.next > self.highest { self.lowest } else { self.next };
         let usable = |at: &u32| match self.map[*at as usize] {
             0 => true,
-            HAS_CACHE => reusable(Pfn(self.content[*at as usize] - 1)),
+            HAS_CACHE => reusable(Pfn(self.held[*at as usize].content - 1)),
             _ => false,
         };
         (start..self.highest + 1).find(usable).or_else(|| (self.lowest..start).find(usable))
@@ -199,10 +221,14 @@ impl SwapDevice {
         current[cpu]
     }
 
-    /// Takes a free slot for the swap cache.
-    pub(super) fn occupy(&mut self, offset: u32, cpu: usize) {
+    /// Takes a free slot for the swap cache and a virtual page.
+    pub(super) fn occupy(&mut self, offset: u32, cpu: usize, vpn: u32) {
         debug_assert_eq!(self.map[offset as usize], 0);
         self.map[offset as usize] = HAS_CACHE;
+        if self.held.len() <= offset as usize {
+            table::grow(&mut self.held, offset as usize + 1, Held { content: 0, vpn: 0 });
+        }
+        self.held[offset as usize].vpn = vpn;
         if offset == self.lowest {
             self.lowest += 1;
         }
@@ -271,7 +297,7 @@ mod tests {
 
     fn take(device: &mut SwapDevice, cpu: usize) -> Option<u32> {
         let offset = device.find(cpu, |_| false)?;
-        device.occupy(offset, cpu);
+        device.occupy(offset, cpu, 0);
         Some(offset)
     }
 

@@ -4,7 +4,7 @@
 //! and by the page while it is in the swap cache, and is free when neither does. Devices are used by priority, equal
 //! ones in turn.
 //! Source: `struct swap_info_struct`, `get_swap_pages()`, `swap_free()` (mm/swapfile.c, 4.20 and 6.12).
-//! Abstracted: a slot is numbered over all devices; 9 bytes of host memory a slot. Without fork a slot has at most one
+//! Abstracted: a slot is numbered over all devices; 1 byte of host memory a slot, 9 once one like it was used. Without fork a slot has at most one
 //! page table entry.
 //! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard, zswap,
 //! swap files with extents (a device is one extent).
@@ -81,7 +81,7 @@ impl Swap {
     #[inline]
     pub(crate) fn cached(&self, entry: SwapEntry) -> Option<Pfn> {
         let (device, offset) = self.locate(entry);
-        match self.devices[device].content[offset as usize] {
+        match self.devices[device].content(offset) {
             0 => None,
             word if word & SHADOW != 0 => None,
             word => Some(Pfn(word - 1)),
@@ -91,7 +91,7 @@ impl Swap {
     /// The shadow left in a slot when its page was reclaimed.
     pub(crate) fn shadow(&self, entry: SwapEntry) -> Option<u32> {
         let (device, offset) = self.locate(entry);
-        let word = self.devices[device].content[offset as usize];
+        let word = self.devices[device].content(offset);
         (word & SHADOW != 0).then_some(word & !SHADOW)
     }
 
@@ -136,8 +136,7 @@ impl Swap {
     /// Marks a free slot as held by the swap cache for a virtual page.
     fn occupy(&mut self, entry: SwapEntry, cpu: usize, vpn: u32) {
         let (device, offset) = self.locate(entry);
-        self.devices[device].occupy(offset, cpu);
-        self.devices[device].vpns[offset as usize] = vpn;
+        self.devices[device].occupy(offset, cpu, vpn);
         self.free_pages -= 1;
     }
 
@@ -146,14 +145,14 @@ impl Swap {
         let (device, offset) = self.locate(entry);
         let device = &mut self.devices[device];
         device.map[offset as usize] |= HAS_CACHE;
-        device.content[offset as usize] = pfn.0 + 1;
+        device.held[offset as usize].content = pfn.0 + 1;
     }
 
     /// The virtual page that a slot in use belongs to.
     #[inline]
     fn vpn(&self, entry: SwapEntry) -> u32 {
         let (device, offset) = self.locate(entry);
-        self.devices[device].vpns[offset as usize]
+        self.devices[device].held[offset as usize].vpn
     }
 
     /// A page table entry refers to the slot from now on (`swap_duplicate()`).
@@ -179,14 +178,14 @@ impl Swap {
         let byte = &mut self.devices[device].map[offset as usize];
         debug_assert!(*byte & HAS_CACHE != 0);
         *byte &= !HAS_CACHE;
-        self.devices[device].content[offset as usize] = shadow.map_or(0, |s| s | SHADOW);
+        self.devices[device].held[offset as usize].content = shadow.map_or(0, |s| s | SHADOW);
         self.release_if_unused(entry);
     }
 
     fn release_if_unused(&mut self, entry: SwapEntry) {
         let (device, offset) = self.locate(entry);
         if self.devices[device].map[offset as usize] == 0 {
-            self.devices[device].content[offset as usize] = 0;
+            self.devices[device].held[offset as usize].content = 0;
             self.devices[device].release(offset);
             self.free_pages += 1;
         }
@@ -194,6 +193,6 @@ impl Swap {
 
     /// Host bytes that slots occupy.
     pub fn host_bytes(&self) -> usize {
-        self.devices.iter().map(|d| d.slots() as usize * 9).sum()
+        self.devices.iter().map(SwapDevice::host_bytes).sum()
     }
 }

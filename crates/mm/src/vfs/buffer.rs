@@ -14,7 +14,7 @@ use super::disk::Metadata;
 use super::lru::{Link, Linked, NONE};
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::slab::Obj;
-use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm};
+use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm, table};
 
 /// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
 const USED: u8 = 2;
@@ -124,7 +124,7 @@ impl Mm {
                 number
             }
             None => {
-                self.vfs.buffers.push(buffer);
+                table::push(&mut self.vfs.buffers, buffer);
                 self.vfs.buffers.len() as u32 - 1
             }
         };
@@ -211,14 +211,22 @@ impl Mm {
     }
 
     /// Writes up to `max` blocks of metadata whose changes are only in the log, oldest first (`xfsaild`, or the
-    /// journal's checkpoint); says how many.
-    pub fn vfs_push_metadata(&mut self, fs: FsId, max: usize) -> usize {
+    /// journal's checkpoint); says how many. A block that is not in memory is read first: an inode is flushed into the
+    /// buffer of its cluster (`xfs_iflush()`).
+    ///
+    /// # Errors
+    /// What a buffer lacks; what was pushed before stays so.
+    pub fn vfs_push_metadata(&mut self, env: &Env, fs: FsId, max: usize) -> Result<usize, Need> {
         let mut pushed = 0;
         while pushed < max {
-            let Some(of) = self.vfs.fs_mut(fs).dirty.pop_front() else { break };
+            let Some(&of) = self.vfs.fs_mut(fs).dirty.front() else { break };
+            if self.vfs.is_logged(fs, of) {
+                self.get_buffer(env, fs, of)?;
+            }
+            self.vfs.fs_mut(fs).dirty.pop_front();
             pushed += usize::from(self.write_metadata(fs, of));
         }
-        pushed
+        Ok(pushed)
     }
 
     /// Blocks of metadata whose changes are only in the log, at most.

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use units::FileId;
 
+use super::extents::FileExtent;
 use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
 use crate::Mm;
 
@@ -20,15 +21,6 @@ use crate::Mm;
 const SECTORS: u64 = 8;
 /// Largest preallocation: 1 GiB (XFS allows 8 GiB less a block).
 const PREALLOC_MAX: u32 = 1 << 18;
-
-/// An extent of a file that has more than one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FileExtent {
-    /// First page in the file.
-    pub(super) index: u32,
-    pub(super) block: u32,
-    pub(super) blocks: u32,
-}
 
 /// 64 inodes on disk.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +90,8 @@ impl Fs {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.chunks.capacity() * size_of::<Chunk>()
+        let freed: usize = self.groups.iter().map(|g| g.freed.capacity() * size_of::<(u32, u32)>()).sum();
+        self.chunks.capacity() * size_of::<Chunk>() + self.dirty.capacity() * size_of::<Metadata>() + freed
     }
 
     /// The group of the next directory.
@@ -237,14 +230,9 @@ impl Vfs {
         if index < rec.blocks {
             return Some((rec.block + index, rec.blocks - index));
         }
-        if !rec.has(FileRec::MORE_EXTENTS) {
-            return None;
-        }
-        let extents = &self.more_extents[&file.0];
-        let at = extents.partition_point(|e| e.index <= index).checked_sub(1)?;
-        let extent = extents[at];
+        let extent = self.extents.find(rec.more, rec.blocks, index)?;
         let into = index - extent.index;
-        (into < extent.blocks).then(|| (extent.block + into, extent.blocks - into))
+        Some((extent.block + into, extent.blocks - into))
     }
 
     /// Blocks to allocate for pages from `index`: what is written, up to the end of the file, and the preallocation,
@@ -256,13 +244,8 @@ impl Vfs {
         if rec.size >= self.spec_of(file).prealloc_from_pages && rec.opens > 0 {
             end = size.saturating_add(size.min(PREALLOC_MAX));
         }
-        let mut following = u32::MAX;
-        if rec.has(FileRec::MORE_EXTENTS) {
-            let extents = &self.more_extents[&file.0];
-            let at = extents.partition_point(|e| e.index <= index);
-            following = extents.get(at).map_or(u32::MAX, |e| e.index);
-        }
-        end.min(following) - index
+        let following = self.extents.next_start(rec.more, rec.blocks, index);
+        end.min(following.unwrap_or(u32::MAX)) - index
     }
 
     fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
@@ -270,52 +253,38 @@ impl Vfs {
         let fs = self.fs_of(file).0 as usize;
         let rec = &mut self.files[file.index()];
         if rec.blocks > 0 && index == rec.blocks {
-            rec.blocks += self.fs[fs].extend(rec.block + rec.blocks, want);
-        } else if rec.has(FileRec::MORE_EXTENTS) {
-            let extents = self.more_extents.get_mut(&file.0).expect("the flag says so");
-            if let Some(extent) = extents.iter_mut().rev().find(|e| e.index + e.blocks == index) {
-                extent.blocks += self.fs[fs].extend(extent.block + extent.blocks, want);
+            let got = self.fs[fs].extend(rec.block + rec.blocks, want);
+            if got > 0 {
+                rec.blocks += got;
+                return self.extents.begins_at(&mut rec.more, rec.blocks);
+            }
+        } else if let Some(before) = self.extents.ending_at(rec.more, rec.blocks, index) {
+            let got = self.fs[fs].extend(before.block + before.blocks, want);
+            if got > 0 {
+                return self.extents.lengthen(&mut rec.more, index, got);
             }
         }
-        if self.find_extent(file, index).is_some() {
-            return;
-        }
         let (block, blocks) = self.fs[fs].take_blocks(group, want);
-        let rec = &mut self.files[file.index()];
         if rec.blocks == 0 && index == 0 {
             (rec.block, rec.blocks) = (block, blocks);
-            return;
+            return self.extents.begins_at(&mut rec.more, blocks);
         }
-        rec.flags |= FileRec::MORE_EXTENTS;
-        let extents = self.more_extents.entry(file.0).or_default();
-        let at = extents.partition_point(|e| e.index <= index);
-        extents.insert(at, FileExtent { index, block, blocks });
+        self.extents.insert(&mut rec.more, rec.blocks, FileExtent { index, block, blocks });
     }
 
     /// Frees the blocks from page `from` on.
     pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
         let fs = self.fs_of(file).0 as usize;
         let rec = &mut self.files[file.index()];
-        if rec.blocks > from {
-            self.fs[fs].give_blocks(rec.block + from, rec.blocks - from);
+        let first = rec.blocks;
+        if first > from {
+            self.fs[fs].give_blocks(rec.block + from, first - from);
             rec.blocks = from;
         }
-        if !rec.has(FileRec::MORE_EXTENTS) {
-            return;
-        }
-        let extents = self.more_extents.get_mut(&file.0).expect("the flag says so");
-        while let Some(extent) = extents.last_mut().filter(|e| e.index + e.blocks > from) {
+        while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {
             let keep = from.saturating_sub(extent.index);
             self.fs[fs].give_blocks(extent.block + keep, extent.blocks - keep);
-            extent.blocks = keep;
-            if keep > 0 {
-                break;
-            }
-            extents.pop();
-        }
-        if extents.is_empty() {
-            self.more_extents.remove(&file.0);
-            self.files[file.index()].flags &= !FileRec::MORE_EXTENTS;
+            self.extents.cut(&mut rec.more, first, from);
         }
     }
 

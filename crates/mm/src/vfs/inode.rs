@@ -8,9 +8,9 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster does not wait. The log
-//! item and its vector (one extent: 40 + 56 + 176 + 64 B, kmalloc-512) are allocated at creation, the extent records
-//! (kmalloc-16) with the inode.
+//! cluster; a reclaimer that writes a cluster does not wait, and does not read it first. The log
+//! item and its vector (one extent: 40 + 56 + 176 + 64 B, kmalloc-512) are allocated with the first change, the extent
+//! records (kmalloc-16) with the inode.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
 use rules::{InodeReclaim, XfsReclaim};

@@ -13,6 +13,7 @@ mod buffer;
 mod check;
 mod dentry;
 mod disk;
+mod extents;
 mod inode;
 mod lru;
 mod namespace;
@@ -20,15 +21,16 @@ mod shrink;
 mod spec;
 #[cfg(test)]
 mod tests;
-
-use std::collections::BTreeMap;
+mod times;
 
 use units::{FileId, Pfn};
 
+use crate::pool::Block;
 use crate::slab::{CacheId, Obj};
-use crate::{AllocRequest, Bio};
+use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
-use disk::{FileExtent, Fs};
+use disk::Fs;
+use extents::Extents;
 use lru::{Link, Linked, Lru, NONE};
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
@@ -87,7 +89,7 @@ pub struct Handle {
 const DENTRIES: usize = 0;
 const INODES: usize = 1;
 
-/// One file: on disk, and what is in memory of it. 64 bytes, one cache line.
+/// One file: on disk, and what is in memory of it. 68 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the item's log vector, the extent records.
@@ -107,6 +109,8 @@ struct FileRec {
     /// First block of the first extent, from page 0, and its length.
     block: u32,
     blocks: u32,
+    /// Its other extents.
+    more: Block,
     /// Open files; with the children in memory, the dentry's reference count.
     opens: u16,
     flags: u16,
@@ -127,16 +131,16 @@ impl FileRec {
     const RECLAIMABLE: u16 = 1 << 6;
     /// Has no name any more.
     const UNLINKED: u16 = 1 << 7;
-    /// Has extents beside the first.
-    const MORE_EXTENTS: u16 = 1 << 8;
     /// The record is in use.
-    const LIVE: u16 = 1 << 9;
+    const LIVE: u16 = 1 << 8;
     /// Root of its file system: always in memory.
-    const ROOT: u16 = 1 << 10;
+    const ROOT: u16 = 1 << 9;
     /// Unlinked while open: the dentry goes with the last close instead of staying as a negative one.
-    const UNHASHED: u16 = 1 << 11;
+    const UNHASHED: u16 = 1 << 10;
     /// Its inode is being evicted (`I_FREEING`).
-    const FREEING: u16 = 1 << 12;
+    const FREEING: u16 = 1 << 11;
+    /// Was read since it was last modified: its access time is newer than the time of its last change.
+    const ATIME: u16 = 1 << 12;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
@@ -151,6 +155,7 @@ impl FileRec {
         ino: NONE,
         block: 0,
         blocks: 0,
+        more: Block::NONE,
         opens: 0,
         flags: 0,
     };
@@ -203,7 +208,7 @@ struct Dir {
 pub struct Vfs {
     files: Vec<FileRec>,
     unused_file: Option<u32>,
-    more_extents: BTreeMap<u32, Vec<FileExtent>>,
+    extents: Extents,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -247,9 +252,13 @@ impl Vfs {
 
     /// Host bytes that all tables occupy.
     pub fn host_bytes(&self) -> usize {
-        let dirs: usize = self.dirs.iter().map(|d| d.blocks.capacity() * size_of::<DirBlock>()).sum();
-        let chunks: usize = self.fs.iter().map(Fs::host_bytes).sum();
-        self.files.capacity() * size_of::<FileRec>() + self.buffers.capacity() * size_of::<Buffer>() + dirs + chunks
+        let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
+        self.files.capacity() * size_of::<FileRec>()
+            + self.extents.host_bytes()
+            + self.buffers.capacity() * size_of::<Buffer>()
+            + self.unused_buffers.capacity() * 4
+            + self.dirs.iter().map(dir).sum::<usize>()
+            + self.fs.iter().map(Fs::host_bytes).sum::<usize>()
     }
 
     fn rec(&self, file: FileId) -> &FileRec {
@@ -284,7 +293,7 @@ impl Vfs {
                 FileId(id)
             }
             None => {
-                self.files.push(rec);
+                table::push(&mut self.files, rec);
                 FileId(self.files.len() as u32 - 1)
             }
         }

@@ -13,6 +13,7 @@ use units::{FileId, Nanos};
 
 use super::Device;
 use crate::pagecache::NO_RECORD;
+use crate::table;
 
 /// Which list an inode is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,10 +45,17 @@ pub(super) struct Record {
 }
 
 /// All records, with free places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Records {
     table: Vec<Record>,
-    free: Vec<u32>,
+    /// First free place, chained by `next`, or [`NO_RECORD`].
+    free: u32,
+}
+
+impl Default for Records {
+    fn default() -> Records {
+        Records { table: Vec::new(), free: NO_RECORD }
+    }
 }
 
 impl Records {
@@ -62,22 +70,19 @@ impl Records {
             device,
             on: On::Nothing,
         };
-        match self.free.pop() {
-            Some(at) => {
-                self.table[at as usize] = record;
-                at
-            }
-            None => {
-                self.table.push(record);
-                self.table.len() as u32 - 1
-            }
+        let at = self.free;
+        if at == NO_RECORD {
+            table::push(&mut self.table, record);
+            return self.table.len() as u32 - 1;
         }
+        self.free = std::mem::replace(&mut self[at], record).next;
+        at
     }
 
     pub(super) fn free(&mut self, at: u32) {
         debug_assert!(self[at].on == On::Nothing && self[at].nr_dirty == 0 && self[at].nr_writeback == 0);
-        self.table[at as usize].file = u32::MAX;
-        self.free.push(at);
+        let next = std::mem::replace(&mut self.free, at);
+        (self[at].file, self[at].next) = (u32::MAX, next);
     }
 
     /// Records in use.
@@ -86,7 +91,7 @@ impl Records {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Record>() + self.free.capacity() * 4
+        self.table.capacity() * size_of::<Record>()
     }
 }
 

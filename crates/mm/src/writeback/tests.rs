@@ -332,7 +332,7 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
         if let Some(bio) = rig.bios.front() {
             let took = Nanos(u64::from(bio.pages) * 1_000_000_000 / device_rate);
             if device_free.since(Nanos::ZERO) + took <= rig.env.now {
-                device_free = device_free + took;
+                device_free += took;
                 rig.complete_one();
             }
         } else {

@@ -6,7 +6,7 @@ use profile::{KERNELS, Kernel, MACHINES, Machine, STUDIES, Study};
 fn every_machine_loads() {
     for (name, content) in MACHINES {
         let machine = Machine::load(name).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!((machine.name.as_str(), machine.text.as_str()), (*name, *content));
+        assert_eq!((machine.name.get_ref().as_str(), machine.text.as_str()), (*name, *content));
         assert!(machine.mount.is_some() && !machine.swaps.is_empty(), "{name}");
     }
 }

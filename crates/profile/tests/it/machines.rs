@@ -1,6 +1,6 @@
 //! Machines that cannot be.
 
-use profile::{MACHINES, Machine};
+use profile::{MACHINES, Machine, MachineChange, Size};
 use units::Bytes;
 
 use crate::{folder, path, refusal, with};
@@ -32,7 +32,8 @@ fn processors_and_nodes_are_in_range() {
         "x.toml:6: cpus.speed: NaN: expected 0.01 to 100 times the reference"
     );
     let two = "[[node]]\nmemory = \"1GiB\"\n\n[[node]]\nmemory = \"1GiB\"\n\n[[node]]";
-    assert_eq!(refused("[[node]]", two), "x.toml:5: node: 3 nodes: expected 1 to 64, and a CPU for each");
+    let nodes = "x.toml:5: node: 3 nodes and 2 CPUs: expected 1 to 64 nodes, and a CPU for each";
+    assert_eq!(refused("[[node]]", two), nodes);
     let memory = "x.toml:10: node.memory: expected 32MiB or more a node and 8TiB at most in all";
     assert_eq!(refused("\"2GiB\"\n\n[[disk]]", "\"31MiB\"\n\n[[disk]]"), memory);
     assert_eq!(refused("\"2GiB\"\n\n[[disk]]", "\"9TiB\"\n\n[[disk]]"), memory);
@@ -61,8 +62,10 @@ fn swap_and_mount_name_disks_that_hold_them() {
     let unknown = refused("[[swap]]\ndisk = \"disk\"", "[[swap]]\ndisk = \"sdb\"");
     assert_eq!(unknown, "x.toml:29: swap.disk: no disk is named `sdb`: expected one of disk");
     let large = refused("size = \"2GiB\"", "size = \"60GiB\"");
-    assert_eq!(large, "x.toml:29: swap.size: the area is larger than the disk `disk`");
-    assert_eq!(refused("size = \"2GiB\"", "size = 0"), "x.toml:29: swap.size: expected 1MiB to 8TiB");
+    assert_eq!(large, "x.toml:29: swap.size: expected no more swap on the disk `disk` than it holds");
+    let size = "x.toml:29: swap.size: expected 1MiB or more an area and less than 8TiB in all";
+    assert_eq!(refused("size = \"2GiB\"", "size = 0"), size);
+    assert_eq!(refused("size = \"2GiB\"", "size = \"8TiB\""), size);
     let mount = refused("[mount]\ndisk = \"disk\"", "[mount]\ndisk = \"sdb\"");
     assert_eq!(mount, "x.toml:33: mount.disk: no disk is named `sdb`: expected one of disk");
     assert!(refused("fs = \"xfs\"", "fs = \"zfs\"").starts_with("x.toml:35: fs: unknown variant `zfs`"));
@@ -79,13 +82,78 @@ fn disks_have_possible_figures_and_names_of_their_own() {
 }
 
 #[test]
-fn scaling_down_divides_the_memory_in_the_text_too() {
+fn swap_and_file_system_share_a_disk_that_holds_both() {
+    let area = |size: &str| format!("size = \"2GiB\"\n[[swap]]\ndisk = \"disk\"\nsize = \"{size}\"");
+    let both = refused("size = \"2GiB\"", &area("58GiB"));
+    assert_eq!(both, "x.toml:32: swap.size: expected no more swap on the disk `disk` than it holds");
+    // 64 GB are 59.6 GiB: 55.6 GiB more swap leave 2 GiB.
+    assert!(Machine::load(&write(&with(small(), "size = \"2GiB\"", &area("55GiB")))).is_ok());
+    let full = refused("size = \"2GiB\"", "size = 63_999_000_000");
+    let expected =
+        "x.toml:33: mount.disk: expected 16MiB or more and less than 16TiB on the disk `disk` beside its swap";
+    assert_eq!(full, expected);
+}
+
+#[test]
+fn the_pci_hole_leaves_low_memory() {
+    let hole = |size: &str| with(small(), "name = \"small\"", &format!("name = \"small\"\npci-hole = \"{size}\""));
+    assert!(Machine::load(&write(&hole("4064MiB"))).is_ok());
+    let refusal = refusal(&hole("4065MiB"), Machine::load);
+    assert_eq!(refusal, "x.toml:2: pci-hole: expected at most 4064MiB, which leaves 32MiB below 4GiB");
+}
+
+fn changed(name: &str, memory: Option<&str>, cpus: Option<u32>) -> Result<Machine, String> {
+    let memory = memory.map(|text| Size::parse(text).unwrap());
+    let machine = Machine::load(name).unwrap();
+    machine.changed(&MachineChange { memory, cpus }).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_changed_machine_is_told_by_its_name_and_its_text() {
+    let machine = changed("haswell-2s", Some("16GiB"), Some(8)).unwrap();
+    assert_eq!(machine.name.get_ref(), "haswell-2s-16GiB-8cpus");
+    assert_eq!((machine.memory(), *machine.cpus.count.get_ref()), (Bytes::gib(16), 8));
+    assert_eq!(machine.text.matches("memory = \"8GiB\"\n").count(), 2, "{}", machine.text);
+    let again = Machine::load(&write(&machine.text)).unwrap();
+    assert_eq!((again.memory(), again.name), (Bytes::gib(16), machine.name));
+    // Disks and swap stay.
+    assert_eq!(machine.swaps[0].get_ref().size, Size(Bytes::gib(8)));
+}
+
+#[test]
+fn nodes_keep_their_shares_in_whole_pageblocks() {
+    let uneven = with(small(), "[[node]]", "[[node]]\nmemory = \"1GiB\"\n\n[[node]]");
+    let machine = Machine::load(&write(&uneven)).unwrap();
+    let change = MachineChange { memory: Some(Size(Bytes::mib(301))), cpus: None };
+    let nodes = machine.changed(&change).unwrap().nodes;
+    let sizes: Vec<Size> = nodes.iter().map(|node| *node.memory.get_ref()).collect();
+    // 301 MiB in the proportion of 1 to 2, rounded down to 2 MiB.
+    assert_eq!(sizes, [Size(Bytes::mib(100)), Size(Bytes::mib(200))]);
+}
+
+#[test]
+fn a_machine_that_cannot_be_so_is_refused() {
+    let memory = changed("haswell-2s", Some("40MiB"), None).unwrap_err();
+    let expected = "machine haswell-2s with 40MiB of memory: node.memory: expected 32MiB or more a node";
+    assert!(memory.starts_with(expected), "{memory}");
+    let cpus = changed("haswell-2s", None, Some(1)).unwrap_err();
+    assert!(cpus.starts_with("machine haswell-2s with 1 CPUs: node: 2 nodes and 1 CPUs: expected"), "{cpus}");
+}
+
+#[test]
+fn scaling_down_divides_every_size_of_memory() {
     let machine = Machine::load("haswell-2s").unwrap();
     let quick = machine.scaled_down(32).unwrap();
     assert_eq!((machine.memory(), quick.memory()), (Bytes::gib(64), Bytes::gib(2)));
-    assert_eq!(quick.text.matches("memory = 1073741824\n").count(), 2, "{}", quick.text);
-    assert_eq!(Machine::load(&write(&quick.text)).unwrap().memory(), Bytes::gib(2));
-    assert_eq!(quick.scaled_down(2).unwrap().memory(), Bytes::gib(1));
+    assert_eq!(quick.text.matches("memory = \"1GiB\"\n").count(), 2, "{}", quick.text);
+    // 2 GiB below 4 GiB without a stated hole; 1/32 of it is 64 MiB.
+    let low = |machine: &Machine| (4 << 30) - machine.pci_hole.as_ref().unwrap().get_ref().0.0;
+    assert_eq!(low(&quick), 64 << 20);
+    let again = Machine::load(&write(&quick.text)).unwrap();
+    assert_eq!((again.name.get_ref().as_str(), again.memory()), ("haswell-2s-div32", Bytes::gib(2)));
+    // A stated hole is changed where it stands, and 32 MiB are always left.
+    let twice = quick.scaled_down(4).unwrap();
+    assert_eq!((twice.memory(), low(&twice)), (Bytes::mib(512), 32 << 20));
     let error = machine.scaled_down(4096).unwrap_err().to_string();
-    assert!(error.starts_with("machine haswell-2s with its memory divided by 4096:"), "{error}");
+    assert!(error.starts_with("machine haswell-2s with its memory divided by 4096: node.memory:"), "{error}");
 }

@@ -9,7 +9,11 @@ name = "mine"
 title = "mine"
 workload = "thpfioscale"
 iterations = 2
-quick-divisor = 4
+[quick]
+memory-divisor = 4
+iterations = 1
+sysctls = { "vm.min_free_kbytes" = 1000 }
+note = "a quarter"
 [kernels]
 old = "4.20-rc3"
 new = "own.toml"
@@ -54,32 +58,42 @@ fn a_users_study_names_files_beside_it() {
     let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
     assert_eq!(study.cases[0].params, [pair("fio-jobs", "2"), pair("madvise", "yes")]);
     assert_eq!(study.cases[0].sysctls, [pair("vm.swappiness", "10")]);
+    let quick = study.quick.unwrap();
+    assert_eq!((quick.memory_divisor, quick.iterations), (4, 1));
+    assert_eq!(quick.sysctls, [pair("vm.min_free_kbytes", "1000")]);
 }
 
 #[test]
 fn what_a_study_names_must_exist() {
-    assert!(refused("\"4.20-rc3\"", "\"4.19\"").starts_with("x.toml:8: kernels: unknown kernel `4.19`"));
+    assert!(refused("\"4.20-rc3\"", "\"4.19\"").starts_with("x.toml:12: kernels: unknown kernel `4.19`"));
     assert!(
         refused("machine = \"small\"", "machine = \"tiny\"")
-            .starts_with("x.toml:13: case.machine: unknown machine `tiny`")
+            .starts_with("x.toml:17: case.machine: unknown machine `tiny`")
     );
-    assert!(refused("vm.swappiness", "vm.swap").starts_with("x.toml:15: case.sysctls: unknown tunable `vm.swap`"));
+    assert!(refused("vm.swappiness", "vm.swap").starts_with("x.toml:19: case.sysctls: unknown tunable `vm.swap`"));
     let kernel = refused("baseline-kernel = \"old\"", "baseline-kernel = \"older\"");
-    assert_eq!(kernel, "x.toml:19: comparison: no kernel is named `older`: expected one of old, new");
+    assert_eq!(kernel, "x.toml:23: comparison: no kernel is named `older`: expected one of old, new");
     let metric = refused("metrics = [\"events\"]", "metrics = [\"stalls\"]");
-    assert_eq!(metric, "x.toml:22: comparison.metrics: no metric is named `stalls`: expected one of events");
-    let published = refused("quick-divisor = 4", "quick-divisor = 4\npublished = [\"007.json\"]");
-    assert!(published.starts_with("x.toml:7: published: expected one of 000_watermark_boost.json, "), "{published}");
+    assert_eq!(metric, "x.toml:26: comparison.metrics: no metric is named `stalls`: expected one of events");
+    let published = refused("iterations = 2", "iterations = 2\npublished = [\"007.json\"]");
+    let expected =
+        "x.toml:6: published: unknown publication `007.json`: not a file, and not one of 000_watermark_boost";
+    assert!(published.starts_with(expected), "{published}");
 }
 
 #[test]
 fn numbers_and_words_of_a_study_are_checked() {
     assert_eq!(refused("iterations = 2", "iterations = 0"), "x.toml:5: iterations: expected 1 or more");
-    assert_eq!(refused("quick-divisor = 4", "quick-divisor = 0"), "x.toml:6: quick-divisor: expected 1 or more");
-    let small = refused("quick-divisor = 4", "quick-divisor = 1000");
-    assert!(small.starts_with("x.toml:6: quick-divisor: machine small with its memory divided by 1000:"), "{small}");
-    assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:26: take: unknown variant `median`"));
-    assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:28: better: unknown variant `less`"));
+    let divisor = |to: &str| refused("memory-divisor = 4", &format!("memory-divisor = {to}"));
+    assert_eq!(divisor("0"), "x.toml:7: quick.memory-divisor: expected 1 or more");
+    let small = "x.toml:7: quick.memory-divisor: machine small with its memory divided by 1000: node.memory: expected";
+    assert!(divisor("1000").starts_with(small), "{}", divisor("1000"));
+    let none = refused("iterations = 1", "iterations = 0");
+    assert_eq!(none, "x.toml:8: quick.iterations: expected 1 or more");
+    let tunable = refused("vm.min_free_kbytes", "vm.min_free");
+    assert!(tunable.starts_with("x.toml:9: quick.sysctls: unknown tunable `vm.min_free`"), "{tunable}");
+    assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:30: take: unknown variant `median`"));
+    assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:32: better: unknown variant `less`"));
 }
 
 #[test]
@@ -87,6 +101,20 @@ fn a_broken_file_that_a_study_names_names_its_own_place() {
     let dir = folder(&[("study.toml", STUDY), ("own.toml", "name = 1\n")]);
     let error = Study::load(&path(dir.path(), "study.toml")).unwrap_err().to_string();
     assert!(error.contains("own.toml:1: name: invalid type"), "{error}");
+}
+
+#[test]
+fn published_figures_can_lie_beside_the_study() {
+    let named = with(&alone(), "iterations = 2", "iterations = 2\npublished = [\"own.json\"]");
+    let row = r#"["events", "old", "small", 12.5, "events", null, null]"#;
+    let load = |json: &str| {
+        let dir = folder(&[("study.toml", &named), ("own.json", json)]);
+        Study::load(&path(dir.path(), "study.toml")).map_err(|error| error.to_string())
+    };
+    let study = load(&format!("{{\"source\": \"mine\", \"rows\": [{row}]}}")).unwrap();
+    assert_eq!(study.published[0].rows[0].value, Some(12.5));
+    let error = load("{\n\"source\": 1}").unwrap_err();
+    assert!(error.contains("own.json:2: published figures: invalid type: integer `1`"), "{error}");
 }
 
 #[test]

@@ -3,16 +3,20 @@
 mod buddy;
 mod counters;
 mod meminfo;
+mod series;
 mod slab;
 mod zones;
 
 use mm::Mm;
-use observe::{Era, Snapshot};
+use observe::Snapshot;
+use profile::{Era, Kernel};
 
 pub(crate) use counters::vmstat;
+pub(crate) use series::sample;
 
 /// Every file of `/proc` that the model has.
-pub(crate) fn snapshot(mm: &Mm, era: Era) -> Snapshot {
+pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
+    let era = era(kernel);
     Snapshot {
         vmstat: Some(counters::vmstat(mm, era)),
         zoneinfo: Some(zones::zoneinfo(mm, era)),
@@ -21,5 +25,13 @@ pub(crate) fn snapshot(mm: &Mm, era: Era) -> Snapshot {
         meminfo: Some(meminfo::meminfo(mm)),
         slabinfo: Some(slab::slabinfo(mm)),
         ..Snapshot::default()
+    }
+}
+
+/// Whose format of the files a kernel has.
+pub(crate) fn era(kernel: &Kernel) -> observe::Era {
+    match kernel.era {
+        Era::V4_20 => observe::Era::V4_20,
+        Era::V6_12 => observe::Era::V6_12,
     }
 }

@@ -1,17 +1,15 @@
 //! Files.
 
 use mm::Frame;
-use mm::pagecache::{ReadStop, Readahead, WriteStop};
-use mm::vfs::{Handle, Need};
+use mm::pagecache::{ReadStop, WriteStop};
+use mm::vfs::Need;
 use mm::{Env, Mm};
 use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, Result, SysError};
 use units::{Bytes, FileId, Gfp, PAGE_SIZE};
 
 use super::SysTwin;
-use super::process::{Directory, OpenFile};
-
-/// `read_ahead_kb`: 128 KiB.
-const READAHEAD_PAGES: u32 = 32;
+use super::descriptors::Descriptors;
+use super::process::Directory;
 
 impl SysTwin {
     /// Repeats an operation until nothing is missing.
@@ -33,27 +31,17 @@ impl SysTwin {
         let root = self.task.mm(|mm, _| mm.vfs_root(fs));
         let id = self.until_satisfied(|mm, env| mm.vfs_mkdir(env, root)).await?;
         Ok(self.task.ctx.with(|world, _| {
-            world.processes.directories.push(Directory { id, files: Vec::new() });
+            world.processes.directories.push(Directory::new(id));
             Dir(world.processes.directories.len() as u32 - 1)
         }))
     }
 
     fn lookup(&self, name: FileName) -> Option<FileId> {
-        let number = name.number as usize;
-        self.task
-            .ctx
-            .with(|world, _| world.processes.directories[name.dir.0 as usize].files.get(number).copied().flatten())
+        self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].file(name.number))
     }
 
     fn set_name(&self, name: FileName, file: Option<FileId>) {
-        let number = name.number as usize;
-        self.task.ctx.with(|world, _| {
-            let files = &mut world.processes.directories[name.dir.0 as usize].files;
-            if number >= files.len() {
-                files.resize(number + 1, None);
-            }
-            files[number] = file;
-        });
+        self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].set_file(name.number, file));
     }
 
     pub(super) async fn open_file(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
@@ -68,46 +56,20 @@ impl SysTwin {
                 handle
             }
         };
-        Ok(self.install(handle))
+        Ok(self.descriptors(|files| files.install(handle)))
     }
 
-    /// Gives an open file the lowest number that was freed, or a new one.
-    fn install(&self, handle: Handle) -> Fd {
-        let open = OpenFile { handle, readahead: Readahead::new(READAHEAD_PAGES) };
-        self.task.ctx.with(|world, _| {
-            let process = &mut world.processes.list[self.process as usize];
-            match process.free_fds.pop() {
-                Some(fd) => {
-                    process.files[fd as usize] = Some(open);
-                    Fd(fd)
-                }
-                None => {
-                    process.files.push(Some(open));
-                    Fd(process.files.len() as u32 - 1)
-                }
-            }
-        })
-    }
-
-    fn with_open<R>(&self, fd: Fd, call: impl FnOnce(&mut OpenFile) -> R) -> Result<R> {
-        self.task.ctx.with(|world, _| {
-            let files = &mut world.processes.list[self.process as usize].files;
-            files.get_mut(fd.0 as usize).and_then(Option::as_mut).map(call).ok_or(SysError::BadFd)
-        })
+    pub(super) fn descriptors<R>(&self, call: impl FnOnce(&mut Descriptors) -> R) -> R {
+        self.task.ctx.with(|world, _| call(&mut world.processes.list[self.process as usize].files))
     }
 
     fn file(&self, fd: Fd) -> Result<FileId> {
-        self.with_open(fd, |open| open.handle.file)
+        self.descriptors(|files| files.file(fd)).ok_or(SysError::BadFd)
     }
 
     pub(super) async fn close_file(&self, fd: Fd) -> Result<()> {
         self.enter().await?;
-        let handle = self.with_open(fd, |open| open.handle)?;
-        self.task.ctx.with(|world, _| {
-            let process = &mut world.processes.list[self.process as usize];
-            process.files[fd.0 as usize] = None;
-            process.free_fds.push(fd.0);
-        });
+        let handle = self.descriptors(|files| files.remove(fd)).ok_or(SysError::BadFd)?;
         self.task.mm(|mm, env| mm.vfs_close(env, handle));
         Ok(())
     }
@@ -117,6 +79,7 @@ impl SysTwin {
         let file = self.file(fd)?;
         let first = (offset.0 / PAGE_SIZE) as u32;
         let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
+        self.until_satisfied(|mm, env| mm.vfs_update_time(env, file)).await?;
         for index in first..end {
             if self.write_one(file, index).await? {
                 self.task.balance_dirty_pages(file).await;
@@ -151,15 +114,19 @@ impl SysTwin {
             self.read_one(fd, file, index, end - index).await?;
             self.task.ctx.preempt_point().await;
         }
+        self.until_satisfied(|mm, env| mm.vfs_touch_atime(env, file)).await?;
         Ok(Bytes(u64::from(end.saturating_sub(first)) * PAGE_SIZE))
     }
 
     async fn read_one(&self, fd: Fd, file: FileId, index: u32, wanted: u32) -> Result<()> {
-        let mut readahead = self.with_open(fd, |open| open.readahead)?;
+        let mut readahead = self.descriptors(|files| files.readahead(fd)).ok_or(SysError::BadFd)?;
         let mut hand = None;
         loop {
             match self.task.mm(|mm, env| mm.read_page(env, file, index, wanted, &mut readahead, &mut hand)) {
-                ReadStop::Done => return self.with_open(fd, |open| open.readahead = readahead),
+                ReadStop::Done => {
+                    self.descriptors(|files| files.keep_readahead(fd, readahead));
+                    return Ok(());
+                }
                 ReadStop::Need(Need::Page(request)) => {
                     hand = self.task.alloc_pages_slowpath(request).await;
                     // Readahead may fail; the page itself may not.
@@ -177,14 +144,14 @@ impl SysTwin {
         self.enter().await?;
         let file = self.file(fd)?;
         match advice {
-            FileAdvice::Normal => self.with_open(fd, |open| open.readahead.advise_normal()),
-            FileAdvice::Sequential => self.with_open(fd, |open| open.readahead.advise_sequential()),
-            FileAdvice::Random => self.with_open(fd, |open| open.readahead.advise_random()),
+            FileAdvice::Normal | FileAdvice::Sequential | FileAdvice::Random => {
+                self.descriptors(|files| files.advise(fd, advice));
+            }
             FileAdvice::DontNeed => {
                 self.task.mm(|mm, env| mm.invalidate_clean_pages(env, file));
-                Ok(())
             }
         }
+        Ok(())
     }
 
     pub(super) async fn truncate_file(&self, fd: Fd, length: Bytes) -> Result<()> {

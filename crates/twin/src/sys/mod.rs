@@ -1,5 +1,6 @@
 //! `Sys` over the model: what a workload's system calls do on the twin.
 
+mod descriptors;
 mod files;
 mod kernel;
 mod memory;
@@ -45,18 +46,7 @@ impl SysTwin {
 
     /// Provides what an operation lacks.
     async fn satisfy(&self, need: Need) -> Result<()> {
-        match need {
-            Need::Slab(cache, request) => {
-                let pfn = self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?;
-                self.task.mm(|mm, env| mm.slab_add_page(env, cache, pfn));
-            }
-            Need::Page(request) => {
-                let pfn = self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?;
-                self.task.mm(|mm, env| mm.vfs_add_page(env, pfn));
-            }
-            Need::Read(bio) => self.task.metadata_io(bio).await,
-        }
-        Ok(())
+        self.task.satisfy(need).await.ok_or(SysError::NoMemory)
     }
 }
 
@@ -209,5 +199,9 @@ impl Sys for SysTwin {
             let (vmstat, cpu) = (vmstat(&world.mm, world.era), world.cpu_time(ctl));
             world.log.begin_phase(ctl.now(), name, vmstat, cpu);
         });
+    }
+
+    fn progress(&self, done: f64) {
+        self.task.ctx.with(|world, _| world.log.done = done);
     }
 }

@@ -1,10 +1,11 @@
 //! Processes of the workload: their mappings and open files.
 
 use mm::Mm;
-use mm::pagecache::Readahead;
-use mm::vfs::{DirId, Handle};
+use mm::vfs::DirId;
 use sim::WaitQueueId;
 use units::{FileId, Pfn, SpaceId};
+
+use super::descriptors::Descriptors;
 
 /// An anonymous mapping.
 #[derive(Clone, Copy, Debug)]
@@ -15,27 +16,42 @@ pub(crate) struct Mapped {
     pub(crate) pages: u32,
 }
 
-/// An open file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFile {
-    pub(crate) handle: Handle,
-    pub(crate) readahead: Readahead,
-}
-
 /// A process.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) space: SpaceId,
     pub(crate) mappings: Vec<Option<Mapped>>,
-    pub(crate) files: Vec<Option<OpenFile>>,
-    pub(crate) free_fds: Vec<u32>,
+    pub(crate) files: Descriptors,
 }
 
-/// A directory of the workload: files by number.
+/// A directory of the workload.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) id: DirId,
-    pub(crate) files: Vec<Option<FileId>>,
+    /// Its files by number, or [`Directory::NO_FILE`].
+    files: Vec<FileId>,
+}
+
+impl Directory {
+    const NO_FILE: FileId = FileId(u32::MAX);
+
+    pub(crate) fn new(id: DirId) -> Directory {
+        Directory { id, files: Vec::new() }
+    }
+
+    /// The file of a number, if there is one.
+    pub(crate) fn file(&self, number: u64) -> Option<FileId> {
+        self.files.get(number as usize).copied().filter(|file| *file != Directory::NO_FILE)
+    }
+
+    /// Gives a number to a file, or takes it away.
+    pub(crate) fn set_file(&mut self, number: u64, file: Option<FileId>) {
+        let number = number as usize;
+        if number >= self.files.len() {
+            mm::table::grow(&mut self.files, number + 1, Directory::NO_FILE);
+        }
+        self.files[number] = file.unwrap_or(Directory::NO_FILE);
+    }
 }
 
 /// A barrier.
@@ -69,14 +85,14 @@ impl Processes {
     /// A new process with an empty address space.
     pub(crate) fn create(&mut self, mm: &mut Mm) -> u32 {
         let space = mm.space_create();
-        self.list.push(Process { space, mappings: Vec::new(), files: Vec::new(), free_fds: Vec::new() });
+        self.list.push(Process { space, mappings: Vec::new(), files: Descriptors::new() });
         self.list.len() as u32 - 1
     }
 
     /// Host bytes that grow with the number of files.
     pub(crate) fn host_bytes(&self) -> usize {
-        let dirs: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<Option<FileId>>()).sum();
-        let fds: usize = self.list.iter().map(|p| p.files.capacity() * size_of::<Option<OpenFile>>()).sum();
-        dirs + fds
+        let names: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<FileId>()).sum();
+        let open: usize = self.list.iter().map(|p| p.files.host_bytes()).sum();
+        names + open
     }
 }

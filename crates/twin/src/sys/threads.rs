@@ -10,6 +10,7 @@ use sys::{Barrier, Result, SpawnOptions, SysError, Thread};
 use units::Nanos;
 
 use super::SysTwin;
+use super::descriptors::Descriptors;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
 use crate::world::TaskInfo;
@@ -72,10 +73,13 @@ impl SysTwin {
         self.task.mm(|mm, env| mm.end_task(env, memory));
     }
 
-    /// Gives back the memory of the process of this thread.
+    /// Gives back the memory of the process of this thread and closes its files (`exit_mm()`, `exit_files()`).
     pub(crate) fn exit_process(&self) {
         let space = self.space();
         self.task.mm(|mm, env| mm.space_exit(env, space));
+        for handle in self.descriptors(Descriptors::take_all) {
+            self.task.mm(|mm, env| mm.vfs_close(env, handle));
+        }
     }
 
     /// Uses the CPU for so long, in parts after which others may run.

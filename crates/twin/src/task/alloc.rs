@@ -7,6 +7,7 @@
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
+use mm::vfs::Need;
 use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
 use mm::{AllocRequest, Env, MigrateType, Mm};
 use rules::DirectCompaction;
@@ -41,6 +42,22 @@ impl Task {
             }
         }
         self.retry_until_hopeless(request, retries).await
+    }
+
+    /// Provides what an operation on files lacks; `None` if there is no memory for it.
+    pub(crate) async fn satisfy(&self, need: Need) -> Option<()> {
+        match need {
+            Need::Slab(cache, request) => {
+                let pfn = self.alloc_pages_slowpath(request).await?;
+                self.mm(|mm, env| mm.slab_add_page(env, cache, pfn));
+            }
+            Need::Page(request) => {
+                let pfn = self.alloc_pages_slowpath(request).await?;
+                self.mm(|mm, env| mm.vfs_add_page(env, pfn));
+            }
+            Need::Read(bio) => self.metadata_io(bio).await,
+        }
+        Some(())
     }
 
     /// The loop of reclaim and compaction.

@@ -17,7 +17,9 @@ use crate::world::World;
 /// Pages of one inode written between two looks at the device's queue.
 const STEP_PAGES: u32 = 256;
 /// `xfs_syncd_centisecs / 6`: how often XFS frees reclaimable inodes by itself.
-const FS_WORK_INTERVAL: Nanos = Nanos::secs(5);
+const RECLAIM_INTERVAL: Nanos = Nanos::secs(5);
+/// `xfs_syncd_centisecs`: how often XFS pushes everything that is only in its log.
+const PUSH_INTERVAL: Nanos = Nanos::secs(30);
 /// Metadata blocks written at a time; the log is pushed until nothing is left that is only in it.
 const PUSH_BLOCKS: usize = 128;
 
@@ -45,13 +47,33 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
     }
 }
 
-/// Background work of a file system: frees inodes that were let go, and writes metadata that is only in the log.
-pub(crate) async fn fs_worker(ctx: Ctx<World>, fs: FsId, device: u16) {
+/// Frees inodes that the VFS let go, now and then (`xfs_reclaim_worker()`).
+pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     let task = Task::new(ctx);
     loop {
-        task.ctx.sleep(SleepReason::FlusherIdle, FS_WORK_INTERVAL).await;
+        task.ctx.sleep(SleepReason::FlusherIdle, RECLAIM_INTERVAL).await;
         task.mm(|mm, env| mm.vfs_background_reclaim(env));
-        while task.mm(|mm, _| mm.vfs_push_metadata(fs, PUSH_BLOCKS)) > 0 {
+    }
+}
+
+/// Writes metadata that is only in the log, now and then (`xfs_log_worker()`, `xfsaild()`). It may use the last reserves, as
+/// the kernel's does.
+pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
+    let task = Task::new(ctx);
+    task.set_flags(|flags| flags.memalloc = true);
+    loop {
+        task.ctx.sleep(SleepReason::FlusherIdle, PUSH_INTERVAL).await;
+        loop {
+            match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, PUSH_BLOCKS)) {
+                Ok(0) => break,
+                Ok(_) => {}
+                // Without memory for a buffer the rest waits for the next time.
+                Err(need) => {
+                    if task.satisfy(need).await.is_none() {
+                        break;
+                    }
+                }
+            }
             task.wait_for_room(device).await;
             task.ctx.preempt_point().await;
         }

@@ -6,75 +6,42 @@ use rand::Rng;
 
 use super::FileService;
 
-/// Chooses files until all are done.
+/// Chooses files.
 pub(crate) struct FilePicker {
     service: FileService,
-    done: Vec<bool>,
-    nr_left: u32,
-    current: Option<u32>,
+    nr_files: u32,
+    current: u32,
     left_on_current: u32,
 }
 
 impl FilePicker {
     pub(crate) fn new(service: FileService, nr_files: u32) -> FilePicker {
-        let done = vec![false; nr_files as usize];
-        FilePicker { service, done, nr_left: nr_files, current: None, left_on_current: 0 }
+        FilePicker { service, nr_files, current: nr_files - 1, left_on_current: 0 }
     }
 
-    /// The next file to serve; none once all are done.
-    pub(crate) fn next(&mut self, rng: &mut impl Rng) -> Option<u32> {
-        if self.nr_left == 0 {
-            return None;
-        }
-        if let Some(file) = self.current.filter(|f| self.left_on_current > 0 && !self.done[*f as usize]) {
+    /// The next file to serve.
+    pub(crate) fn next(&mut self, rng: &mut impl Rng) -> u32 {
+        if self.left_on_current > 0 {
             self.left_on_current -= 1;
-            return Some(file);
+            return self.current;
         }
-        let file = match self.service {
-            FileService::RoundRobin => {
-                self.left_on_current = 0;
-                self.first_undone(self.current.map_or(0, |f| f + 1))
-            }
+        self.current = match self.service {
+            FileService::RoundRobin => (self.current + 1) % self.nr_files,
             FileService::Random(nr) => {
                 self.left_on_current = nr - 1;
-                self.random_undone(rng)
+                rng.random_range(0..self.nr_files)
             }
         };
-        self.current = Some(file);
-        Some(file)
-    }
-
-    /// A file has been served completely.
-    pub(crate) fn done(&mut self, file: u32) {
-        self.done[file as usize] = true;
-        self.nr_left -= 1;
-    }
-
-    fn first_undone(&self, from: u32) -> u32 {
-        let nr = self.done.len() as u32;
-        (0..nr).map(|i| (from + i) % nr).find(|f| !self.done[*f as usize]).expect("a file is left")
-    }
-
-    /// fio draws until it meets a file that is not done. Once few are left that takes long, so the draw is then made
-    /// among those: the same distribution.
-    fn random_undone(&self, rng: &mut impl Rng) -> u32 {
-        let nr = self.done.len() as u32;
-        for _ in 0..64 {
-            let file = rng.random_range(0..nr);
-            if !self.done[file as usize] {
-                return file;
-            }
-        }
-        let nth = rng.random_range(0..self.nr_left) as usize;
-        (0..nr).filter(|f| !self.done[*f as usize]).nth(nth).expect("a file is left")
+        self.current
     }
 }
 
-/// Blocks served of each file that was begun.
+/// Blocks served of each file.
 pub(crate) struct BlockMaps {
     blocks: u32,
+    /// Random maps of the files of which some blocks were served, and some not.
     begun: BTreeMap<u32, Served>,
-    /// Next block of every file, while all are begun and written in step.
+    /// Next block of each file that is served in order.
     cursor: Vec<u32>,
 }
 
@@ -89,35 +56,32 @@ impl BlockMaps {
         BlockMaps { blocks, begun: BTreeMap::new(), cursor: Vec::new() }
     }
 
-    /// The next block of a file in order, and whether it is the last.
-    pub(crate) fn next_sequential(&mut self, file: u32) -> (u32, bool) {
+    /// The next block of a file in order; after the last one the first.
+    pub(crate) fn next_sequential(&mut self, file: u32) -> u32 {
         let at = file as usize;
         if at >= self.cursor.len() {
             self.cursor.resize(at + 1, 0);
         }
         let block = self.cursor[at];
-        self.cursor[at] += 1;
-        (block, block + 1 == self.blocks)
+        self.cursor[at] = (block + 1) % self.blocks;
+        block
     }
 
-    /// A block of a file that was not served yet, and whether it is the last. As fio's random map: a block that was
-    /// served already gives way to the next free one.
-    pub(crate) fn next_random(&mut self, file: u32, rng: &mut impl Rng) -> (u32, bool) {
+    /// A block of a file that was not served yet, or any once all were. As fio's random map: a block that was served
+    /// already gives way to the next free one.
+    pub(crate) fn next_random(&mut self, file: u32, rng: &mut impl Rng) -> u32 {
         let blocks = self.blocks;
-        let served = self
-            .begun
-            .entry(file)
-            .or_insert_with(|| Served { map: vec![0; blocks.div_ceil(64) as usize], left: blocks });
+        let fresh = || Served { map: vec![0; blocks.div_ceil(64) as usize], left: blocks };
+        let served = self.begun.entry(file).or_insert_with(fresh);
         let start = rng.random_range(0..blocks);
         let free = |b: &u32| served.map[*b as usize / 64] >> (b % 64) & 1 == 0;
-        let block = (0..blocks).map(|i| (start + i) % blocks).find(free).expect("a block is left");
+        let block = (0..blocks).map(|i| (start + i) % blocks).find(free).expect("a full map is dropped");
         served.map[block as usize / 64] |= 1 << (block % 64);
         served.left -= 1;
-        let last = served.left == 0;
-        if last {
+        if served.left == 0 {
             self.begun.remove(&file);
         }
-        (block, last)
+        block
     }
 }
 
@@ -133,15 +97,12 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut picker = FilePicker::new(FileService::RoundRobin, 3);
         let mut maps = BlockMaps::new(2);
-        let mut served = Vec::new();
-        while let Some(file) = picker.next(&mut rng) {
-            let (block, last) = maps.next_sequential(file);
-            served.push((file, block));
-            if last {
-                picker.done(file);
-            }
-        }
-        assert_eq!(served, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]);
+        let mut serve = || {
+            let file = picker.next(&mut rng);
+            (file, maps.next_sequential(file))
+        };
+        let served: Vec<_> = (0..7).map(|_| serve()).collect();
+        assert_eq!(served, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 0)]);
     }
 
     #[test]
@@ -149,18 +110,10 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut picker = FilePicker::new(FileService::Random(16), 5);
         let mut maps = BlockMaps::new(16);
-        let mut order = Vec::new();
-        while let Some(file) = picker.next(&mut rng) {
-            let (block, last) = maps.next_random(file, &mut rng);
-            order.push((file, block));
-            if last {
-                picker.done(file);
-            }
-        }
-        assert_eq!(order.len(), 5 * 16);
-        for file in order.chunks(16) {
-            assert!(file.iter().all(|(f, _)| *f == file[0].0));
-            let mut blocks: Vec<u32> = file.iter().map(|(_, b)| *b).collect();
+        for _ in 0..20 {
+            let served: Vec<u32> = (0..16).map(|_| picker.next(&mut rng)).collect();
+            assert!(served.iter().all(|f| *f == served[0] && *f < 5));
+            let mut blocks: Vec<u32> = served.iter().map(|f| maps.next_random(*f, &mut rng)).collect();
             blocks.sort_unstable();
             assert_eq!(blocks, (0..16).collect::<Vec<_>>());
         }

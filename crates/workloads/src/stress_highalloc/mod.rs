@@ -89,6 +89,7 @@ impl StressHighalloc {
         }
         for run in 1..=self.runs {
             self.run_once(&sys, run, &trees).await?;
+            sys.progress(run as f64 / self.runs as f64);
         }
         Ok(())
     }

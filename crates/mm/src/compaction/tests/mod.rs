@@ -47,7 +47,7 @@ fn cells_of(letter: char) -> Vec<Cell> {
         'A' => Cell::Page(0),
         'K' => Cell::Stuck,
         'V' if n == 0 => Cell::Stuck,
-        ':' | 'V' if n % 2 == 0 => Cell::Page(0),
+        ':' | 'V' if n.is_multiple_of(2) => Cell::Page(0),
         ':' | 'V' => Cell::Free,
         other => panic!("no such block: {other}"),
     };

@@ -61,7 +61,7 @@ struct Reference {
 
 impl Reference {
     fn take(&mut self, pfn: Pfn, order: Order) {
-        assert!(pfn.0 % order.pages() == 0, "{pfn:?} is not aligned to order {}", order.0);
+        assert!(pfn.0.is_multiple_of(order.pages()), "{pfn:?} is not aligned to order {}", order.0);
         let below = self.used.range(..=pfn).next_back();
         assert!(below.is_none_or(|(p, o)| p.0 + o.pages() <= pfn.0), "{pfn:?} lies in a block in use");
         let above = self.used.range(pfn..).next();

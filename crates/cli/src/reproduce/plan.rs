@@ -1,0 +1,186 @@
+//! What is to be run for a study, and the report of what was.
+
+use profile::{Case, Machine, Study};
+use report::{CaseReport, StudyReport};
+use twin::TraceFilter;
+
+use super::rows;
+use crate::args::ReproduceArgs;
+use crate::exec::{self, Answer, Done, Job, Setup};
+use crate::failure::Failure;
+use crate::running::omitted;
+
+/// A study with all its runs.
+pub(super) struct Plan<'a> {
+    args: &'a ReproduceArgs,
+    study: Study,
+    iterations: u32,
+    /// The machine of each case.
+    machines: Vec<Machine>,
+    pub(super) jobs: Vec<Job>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(args: &'a ReproduceArgs, name: &str) -> Result<Plan<'a>, Failure> {
+        let study = Study::load(name)?;
+        check_metrics(&study)?;
+        if args.quick && study.quick.is_none() {
+            return Err(Failure::bad_input(format!("--quick: study {} has no [quick]", study.name)));
+        }
+        let quick = study.quick.as_ref().filter(|_| args.quick);
+        let of_study = quick.map_or(study.iterations, |quick| quick.iterations);
+        let mut plan = Plan {
+            args,
+            iterations: args.iterations.unwrap_or(of_study),
+            machines: Vec::new(),
+            jobs: Vec::new(),
+            study,
+        };
+        for case in &plan.study.cases {
+            let machine = plan.machine_of(case)?;
+            plan.jobs.extend(plan.jobs_of(case, &machine)?);
+            plan.machines.push(machine);
+        }
+        Ok(plan)
+    }
+
+    fn machine_of(&self, case: &Case) -> Result<Machine, Failure> {
+        let change = self.args.common.machine_change();
+        Ok(match &self.study.quick {
+            Some(quick) if self.args.quick => case.machine.scaled_down(quick.memory_divisor)?,
+            _ if change.is_empty() => case.machine.clone(),
+            _ => case.machine.changed(&change)?,
+        })
+    }
+
+    /// The runs of a case: for each kernel, each iteration.
+    fn jobs_of(&self, case: &Case, machine: &Machine) -> Result<Vec<Job>, Failure> {
+        let sysctls = [case.sysctls.as_slice(), self.quick_sysctls(), &self.args.common.sysctls].concat();
+        let setup = Setup {
+            case: &case.config,
+            machine,
+            workload: self.study.workload.get_ref(),
+            params: &case.params,
+            sysctls: &sysctls,
+            iterations: self.iterations,
+            trace: TraceFilter::default(),
+            common: &self.args.common,
+        };
+        let mut jobs = Vec::new();
+        for (name, kernel) in &self.study.kernels {
+            kernel.tunables_with(&self.args.common.sysctls)?;
+            let place = |failure: Failure| {
+                self.study.error_at(case.params_span.clone(), "case.params", failure.message().into())
+            };
+            jobs.extend(setup.jobs(name, kernel).map_err(place)?);
+        }
+        setup.check_machine()?;
+        Ok(jobs)
+    }
+
+    fn quick_sysctls(&self) -> &[(String, String)] {
+        self.study.quick.as_ref().filter(|_| self.args.quick).map_or(&[], |quick| &quick.sysctls)
+    }
+
+    /// The report of the runs that there are.
+    pub(super) fn report(&self, answers: &[Answer], wall_s: f64) -> StudyReport {
+        let done = || answers.iter().flatten().flatten();
+        let hungriest = done().max_by(|a, b| a.bytes_per_frame().total_cmp(&b.bytes_per_frame()));
+        let told = !self.args.common.json || self.args.common.timings;
+        StudyReport {
+            study: self.study.name.clone(),
+            title: self.study.title.clone(),
+            quick: self.args.quick,
+            scale: self.scale(),
+            seed: self.args.common.seed,
+            wall_s: told.then_some(wall_s),
+            virtual_s: done().map(|run| run.run.manifest.virtual_s).sum(),
+            iterations: self.iterations,
+            frames: hungriest.map_or(0, |run| run.frames),
+            bytes_per_frame: hungriest.map_or(0.0, Done::bytes_per_frame),
+            runs_missing: exec::missing(answers),
+            omitted: omitted(done()),
+            notes: self.notes(),
+            sensitivity: self.study.sensitivity.clone(),
+            cases: self.study.cases.iter().zip(&self.machines).map(case_report).collect(),
+            rows: rows::rows(&self.study, |case, kernel| self.runs_of(answers, case, kernel)),
+        }
+    }
+
+    /// In which scale it runs, and what is otherwise than the study says.
+    fn scale(&self) -> String {
+        let common = &self.args.common;
+        let mut out = match &self.study.quick {
+            Some(quick) if self.args.quick => format!("QUICK, 1/{} of the memory", quick.memory_divisor),
+            _ if common.machine_change().is_empty() && common.sysctls.is_empty() => return "full scale".to_string(),
+            _ if common.machine_change().is_empty() => "WHAT IF, full scale".to_string(),
+            _ => "WHAT IF".to_string(),
+        };
+        let memory = common.memory.map(|memory| format!("{memory} of memory"));
+        let cpus = common.cpus.map(|cpus| format!("{cpus} CPUs"));
+        let sysctls = self.quick_sysctls().iter().chain(&common.sysctls).map(|(name, value)| format!("{name}={value}"));
+        for change in memory.into_iter().chain(cpus).chain(sysctls) {
+            out.push_str(", ");
+            out.push_str(&change);
+        }
+        out
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let quick = self.study.quick.as_ref().filter(|_| self.args.quick).map(|quick| {
+            format!(
+                "Quick: memory and low memory of every machine are divided by {}, CPUs and disks stay, so that effects \
+                 have other sizes than at full scale. {}",
+                quick.memory_divisor, quick.note
+            )
+        });
+        quick.into_iter().chain(self.study.notes.iter().cloned()).collect()
+    }
+
+    /// The runs of a case under a kernel, by their numbers in the study.
+    fn runs_of<'b>(&self, answers: &'b [Answer], case: usize, kernel: usize) -> Vec<&'b [observe::Metric]> {
+        let first = (case * self.study.kernels.len() + kernel) * self.iterations as usize;
+        let iterations = answers[first..].iter().take(self.iterations as usize);
+        iterations.flatten().flatten().map(|done: &Done| done.run.metrics.as_slice()).collect()
+    }
+}
+
+fn case_report((case, machine): (&Case, &Machine)) -> CaseReport {
+    CaseReport {
+        config: case.config.clone(),
+        title: case.title.clone(),
+        machine: machine.name.get_ref().clone(),
+        cpus: *machine.cpus.count.get_ref(),
+        memory_bytes: machine.memory().0,
+    }
+}
+
+/// Checks that a run answers with the metrics that the study wants.
+fn check_metrics(study: &Study) -> Result<(), Failure> {
+    for metric in &study.metrics {
+        if observe::metric_def(metric.metric.get_ref()).is_none() {
+            let message = format!("no metric is named `{}`; `mmtwin list counters` shows all", metric.metric.get_ref());
+            return Err(study.error_at(metric.metric.span(), "metric", message).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::STUDIES;
+
+    use super::*;
+
+    #[test]
+    fn the_built_in_studies_name_workloads_parameters_and_metrics_that_exist() {
+        for (name, _) in STUDIES {
+            let study = Study::load(name).unwrap();
+            assert_eq!(check_metrics(&study), Ok(()), "{name}");
+            for case in &study.cases {
+                let made = workloads::Workload::new(study.workload.get_ref(), &case.params);
+                assert!(made.is_ok(), "{name}: {}", case.title);
+            }
+        }
+    }
+}

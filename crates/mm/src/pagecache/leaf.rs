@@ -1,0 +1,196 @@
+//! Leaves of the page-cache tree: what the tree's bottom nodes know beside their slots.
+//!
+//! A leaf stands for one bottom node of the kernel's tree (`struct xa_node`, include/linux/xarray.h, 4.20), which has
+//! 64 slots. On the host its slots are a block of a pool, of 4, 8, 16, 32 or 64 words, whichever reaches the highest
+//! slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
+
+use crate::pool::Block;
+use crate::slab::Obj;
+use crate::table;
+
+/// log2 of the slots of a node (`XA_CHUNK_SHIFT`).
+pub(super) const NODE_SHIFT: u32 = 6;
+/// Slots of a node.
+pub(super) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
+/// No leaf.
+pub(super) const NO_LEAF: LeafId = LeafId(0);
+
+/// Number of a leaf. Bit 31 is free for the holder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LeafId(pub(super) u32);
+
+/// A leaf and its slots.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LeafRef {
+    pub(super) id: LeafId,
+    pub(super) slots: Block,
+}
+
+/// What the kernel's node knows beside its slots; 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf {
+    /// Neighbours on the list of nodes with only shadows; of any other node, which of its pages are dirty, a bit each
+    /// (`PAGECACHE_TAG_DIRTY`).
+    pair: [u32; 2],
+    /// The slab object.
+    pub(super) obj: Obj,
+    /// File that it belongs to.
+    pub(super) file: u32,
+    /// First page in the file, over 64; of an unused record, the next one.
+    pub(super) base: u32,
+    /// Slots with a page.
+    pub(super) pages: u8,
+    /// Slots that are not empty (`xa_node->count`).
+    pub(super) count: u8,
+    /// NUMA node of the slab object.
+    pub(super) numa: u8,
+    /// On the list of nodes with only shadows.
+    pub(super) listed: bool,
+}
+
+impl Leaf {
+    pub(super) fn new(file: u32, base: u32, obj: Obj, numa: u8) -> Leaf {
+        Leaf { pair: [0; 2], obj, file, base, pages: 0, count: 0, numa, listed: false }
+    }
+
+    /// Dirty pages, a bit each.
+    #[inline]
+    pub(super) fn dirty(&self) -> u64 {
+        if self.listed { 0 } else { u64::from(self.pair[1]) << 32 | u64::from(self.pair[0]) }
+    }
+
+    #[inline]
+    pub(super) fn set_dirty(&mut self, dirty: u64) {
+        debug_assert!(!self.listed, "a node without pages has no dirty ones");
+        self.pair = [dirty as u32, (dirty >> 32) as u32];
+    }
+}
+
+/// Nodes that hold only shadows, oldest first, of one NUMA node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShadowList {
+    pub(super) head: LeafId,
+    tail: LeafId,
+    pub(super) len: u64,
+}
+
+impl ShadowList {
+    pub(super) const EMPTY: ShadowList = ShadowList { head: NO_LEAF, tail: NO_LEAF, len: 0 };
+
+    /// Adds a leaf without pages as the youngest.
+    pub(super) fn push(&mut self, leaves: &mut Leaves, leaf: LeafId) {
+        let tail = std::mem::replace(&mut self.tail, leaf);
+        if tail == NO_LEAF {
+            self.head = leaf;
+        } else {
+            leaves[tail].pair[1] = leaf.0;
+        }
+        self.len += 1;
+        let node = &mut leaves[leaf];
+        debug_assert!(node.dirty() == 0);
+        (node.pair, node.listed) = ([tail.0, NO_LEAF.0], true);
+    }
+
+    /// Takes a leaf off.
+    pub(super) fn remove(&mut self, leaves: &mut Leaves, leaf: LeafId) {
+        let node = &mut leaves[leaf];
+        let [prev, next] = node.pair.map(LeafId);
+        (node.pair, node.listed) = ([0; 2], false);
+        self.len -= 1;
+        if prev == NO_LEAF {
+            self.head = next;
+        } else {
+            leaves[prev].pair[1] = next.0;
+        }
+        if next == NO_LEAF {
+            self.tail = prev;
+        } else {
+            leaves[next].pair[0] = prev.0;
+        }
+    }
+}
+
+/// All leaves.
+#[derive(Debug)]
+pub(super) struct Leaves {
+    table: Vec<Leaf>,
+    /// First unused record, or 0.
+    unused: u32,
+    in_use: u64,
+}
+
+impl Default for Leaves {
+    fn default() -> Leaves {
+        // Place 0 stays unused, so that a number of 0 is no leaf.
+        Leaves { table: vec![Leaf::new(u32::MAX, 0, Obj::NONE, 0)], unused: 0, in_use: 0 }
+    }
+}
+
+impl Leaves {
+    pub(super) fn add(&mut self, leaf: Leaf) -> LeafId {
+        self.in_use += 1;
+        let at = self.unused;
+        if at != 0 {
+            self.unused = self.table[at as usize].base;
+            self.table[at as usize] = leaf;
+            return LeafId(at);
+        }
+        assert!(self.table.len() < 1 << 31, "the table of leaves is full");
+        table::push(&mut self.table, leaf);
+        LeafId(self.table.len() as u32 - 1)
+    }
+
+    /// Gives a leaf back and says what it was.
+    pub(super) fn free(&mut self, id: LeafId) -> Leaf {
+        let gone = self[id];
+        debug_assert!(!gone.listed, "a freed node is on no list");
+        self[id] = Leaf::new(u32::MAX, self.unused, Obj::NONE, 0);
+        self.unused = id.0;
+        self.in_use -= 1;
+        gone
+    }
+
+    /// Leaves in use.
+    pub(super) fn in_use(&self) -> u64 {
+        self.in_use
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.table.capacity() * size_of::<Leaf>()
+    }
+}
+
+impl std::ops::Index<LeafId> for Leaves {
+    type Output = Leaf;
+    #[inline]
+    fn index(&self, id: LeafId) -> &Leaf {
+        &self.table[id.0 as usize]
+    }
+}
+
+impl std::ops::IndexMut<LeafId> for Leaves {
+    #[inline]
+    fn index_mut(&mut self, id: LeafId) -> &mut Leaf {
+        &mut self.table[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_takes_24_bytes() {
+        assert_eq!(size_of::<Leaf>(), 24);
+    }
+
+    #[test]
+    fn a_place_is_used_again() {
+        let mut leaves = Leaves::default();
+        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0))).collect();
+        assert_eq!((leaves.free(ids[1]).obj, leaves.in_use()), (Obj(1), 2));
+        leaves.free(ids[0]);
+        let again = [3, 4, 5].map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0)));
+        assert_eq!(again, [ids[0], ids[1], LeafId(4)]);
+    }
+}

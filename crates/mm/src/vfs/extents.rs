@@ -1,0 +1,220 @@
+//! The extents of a file beside its first one.
+//!
+//! A million files that were written in rounds have five extents each, so an extent takes 8 bytes: its first block and the
+//! page of the file behind its last one. It begins where the one before it ends; a hole between two is an entry without
+//! a block. An entry that ends at page 0 is not in use.
+
+use super::NONE;
+use crate::pool::{Block, Pool};
+
+/// Words of an entry.
+const ENTRY: usize = 2;
+
+/// Blocks of a range of a file's pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FileExtent {
+    /// First page in the file.
+    pub(super) index: u32,
+    pub(super) block: u32,
+    pub(super) blocks: u32,
+}
+
+impl FileExtent {
+    /// First page behind it.
+    fn end(&self) -> u32 {
+        self.index + self.blocks
+    }
+}
+
+/// The extents of all files. `list` is a file's list of them, and `first` the page where it begins: the end of the
+/// extent that the file's record holds.
+#[derive(Debug, Default)]
+pub(super) struct Extents {
+    pool: Pool,
+}
+
+impl Extents {
+    fn entries(&self, list: Block) -> &[[u32; ENTRY]] {
+        if !list.is_some() {
+            return &[];
+        }
+        let (entries, _) = self.pool.words(list).as_chunks();
+        &entries[..entries.partition_point(|[_, end]| *end != 0)]
+    }
+
+    /// The `at`th entry; a hole has the block [`NONE`].
+    fn entry(entries: &[[u32; ENTRY]], at: usize, first: u32) -> FileExtent {
+        let index = if at == 0 { first } else { entries[at - 1][1] };
+        let [block, end] = entries[at];
+        FileExtent { index, block, blocks: end - index }
+    }
+
+    /// The extent that holds a page.
+    pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
+        let entries = self.entries(list);
+        let at = entries.partition_point(|[_, end]| *end <= index);
+        (at < entries.len()).then(|| Extents::entry(entries, at, first)).filter(|extent| extent.block != NONE)
+    }
+
+    /// First page behind `index` with which an extent begins.
+    pub(super) fn next_start(&self, list: Block, first: u32, index: u32) -> Option<u32> {
+        let entries = self.entries(list);
+        let from = entries.partition_point(|[_, end]| *end <= index);
+        let extents = (from..entries.len()).map(|at| Extents::entry(entries, at, first));
+        extents.filter(|extent| extent.block != NONE).map(|extent| extent.index).find(|start| *start > index)
+    }
+
+    /// The extent that ends with the page before `index`.
+    pub(super) fn ending_at(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
+        self.find(list, first, index.checked_sub(1)?).filter(|extent| extent.end() == index)
+    }
+
+    /// The last extent.
+    pub(super) fn last(&self, list: Block, first: u32) -> Option<FileExtent> {
+        let entries = self.entries(list);
+        entries.len().checked_sub(1).map(|at| Extents::entry(entries, at, first))
+    }
+
+    /// Adds an extent where none is. The list may move.
+    pub(super) fn insert(&mut self, list: &mut Block, first: u32, extent: FileExtent) {
+        let entries = self.entries(*list);
+        let at = entries.partition_point(|[_, end]| *end <= extent.index);
+        let start = if at == 0 { first } else { entries[at - 1][1] };
+        debug_assert!(at == entries.len() || entries[at][0] == NONE && entries[at][1] >= extent.end());
+        let mut new = [[0; ENTRY]; 2];
+        let mut added = 0;
+        if start < extent.index {
+            new[0] = [NONE, extent.index];
+            added = 1;
+        }
+        new[added] = [extent.block, extent.end()];
+        added += 1;
+        // What is left of a hole is behind it: its end says so already, and none is left if that is the extent's.
+        let filled = at < entries.len() && entries[at][1] == extent.end();
+        self.splice(list, at..at + usize::from(filled), &new[..added]);
+    }
+
+    /// Makes the extent that ends at `end` longer.
+    pub(super) fn lengthen(&mut self, list: &mut Block, end: u32, by: u32) {
+        let at = self.entries(*list).partition_point(|entry| entry[1] < end);
+        let entries = self.entries_mut(*list);
+        debug_assert!(entries[at][1] == end);
+        entries[at][1] += by;
+        self.drop_empty(list, at + 1, end + by);
+    }
+
+    /// Where the list begins has moved to `first`: a hole that ends there is gone.
+    pub(super) fn begins_at(&mut self, list: &mut Block, first: u32) {
+        self.drop_empty(list, 0, first);
+    }
+
+    /// Removes the last extent, or its end from page `from` on, and a hole that is last then.
+    pub(super) fn cut(&mut self, list: &mut Block, first: u32, from: u32) {
+        let nr = self.entries(*list).len();
+        let start = Extents::entry(self.entries(*list), nr - 1, first).index;
+        if start < from {
+            self.entries_mut(*list)[nr - 1][1] = from;
+            return;
+        }
+        let hole = nr > 1 && self.entries(*list)[nr - 2][0] == NONE;
+        self.splice(list, nr - 1 - usize::from(hole)..nr, &[]);
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.pool.host_bytes()
+    }
+
+    fn entries_mut(&mut self, list: Block) -> &mut [[u32; ENTRY]] {
+        self.pool.words_mut(list).as_chunks_mut().0
+    }
+
+    /// Removes the entry at `at` if it ends where it begins.
+    fn drop_empty(&mut self, list: &mut Block, at: usize, start: u32) {
+        if self.entries(*list).get(at).is_some_and(|[_, end]| *end == start) {
+            self.splice(list, at..at + 1, &[]);
+        }
+    }
+
+    /// Puts `new` in the place of some entries.
+    fn splice(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[[u32; ENTRY]]) {
+        let nr = self.entries(*list).len();
+        let after = nr - old.len() + new.len();
+        if after == 0 {
+            self.pool.free(std::mem::replace(list, Block::NONE));
+            return;
+        }
+        if !list.is_some() {
+            *list = self.pool.alloc(after * ENTRY);
+        } else if list.len() < after * ENTRY {
+            *list = self.pool.grow(*list, after * ENTRY);
+        }
+        let entries = self.entries_mut(*list);
+        entries.copy_within(old.end..nr, old.start + new.len());
+        entries[old.start..][..new.len()].copy_from_slice(new);
+        entries[after.min(nr)..nr].fill([0; ENTRY]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Blocks by page, of a file whose first extent has `first` pages.
+    fn pages(extents: &Extents, list: Block, first: u32) -> Vec<(u32, u32)> {
+        let of = |index| extents.find(list, first, index).map(|e| (index, e.block + index - e.index));
+        (first..100).filter_map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pages_keep_their_blocks(
+            first in 0u32..4,
+            ops in proptest::collection::vec((0u32..3, 0u32..60, 1u32..8), 1..60),
+        ) {
+            let (mut extents, mut list) = (Extents::default(), Block::NONE);
+            let mut model = std::collections::BTreeMap::new();
+            for (n, (op, index, blocks)) in ops.into_iter().enumerate() {
+                let index = index.max(first);
+                let free = (index..index + blocks).take_while(|i| !model.contains_key(i)).count() as u32;
+                let ending = extents.ending_at(list, first, index);
+                prop_assert_eq!(ending.is_some(), index > first && model.get(&(index - 1)).is_some_and(|(_, e)| *e == index));
+                if op == 0 {
+                    while let Some(last) = extents.last(list, first).filter(|e| e.end() > index) {
+                        extents.cut(&mut list, first, index.max(last.index));
+                        if last.index < index {
+                            break;
+                        }
+                    }
+                    model = model.into_iter().filter(|(i, _)| *i < index).map(|(i, (b, e))| (i, (b, u32::min(e, index)))).collect();
+                } else if free > 0 && op == 1 {
+                    let block = 1000 * (n as u32 + 1);
+                    extents.insert(&mut list, first, FileExtent { index, block, blocks: free });
+                    model.extend((0..free).map(|i| (index + i, (block + i, index + free))));
+                } else if let Some(e) = ending.filter(|_| free > 0) {
+                    extents.lengthen(&mut list, index, free);
+                    model.extend((e.index..index + free).map(|i| (i, (e.block + i - e.index, index + free))));
+                }
+                let expected: Vec<_> = model.iter().map(|(i, (block, _))| (*i, *block)).collect();
+                prop_assert_eq!(pages(&extents, list, first), expected);
+                let next = (index + 1..100).find(|i| {
+                    extents.find(list, first, *i).is_some_and(|e| e.index == *i)
+                });
+                prop_assert_eq!(extents.next_start(list, first, index), next);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_without_extents_has_no_list() {
+        let (mut extents, mut list) = (Extents::default(), Block::NONE);
+        extents.insert(&mut list, 2, FileExtent { index: 5, block: 70, blocks: 3 });
+        assert_eq!(extents.find(list, 2, 4), None);
+        assert_eq!(extents.find(list, 2, 7), Some(FileExtent { index: 5, block: 70, blocks: 3 }));
+        extents.begins_at(&mut list, 5);
+        assert_eq!(extents.last(list, 5), Some(FileExtent { index: 5, block: 70, blocks: 3 }));
+        extents.cut(&mut list, 5, 5);
+        assert!(!list.is_some() && extents.last(list, 5).is_none());
+    }
+}

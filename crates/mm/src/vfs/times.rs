@@ -1,0 +1,57 @@
+//! Times of a file: what reading and writing it changes in its inode.
+//!
+//! Rule: mounts are `relatime`, so reading a file updates its access time if that is not newer than its last change; writing
+//! updates the time of the change. Either is a change of the inode: XFS logs it, for which an inode that was read from
+//! disk gets its log item and the item's vector now.
+//! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, fs/inode.c; `xfs_vn_update_time()`,
+//! `xfs_trans_ijoin()`, fs/xfs, 4.20.
+//! Omitted: the update of access times that are older than a day.
+
+use units::{FileId, Gfp};
+
+use super::inode::LOG_VECTOR;
+use super::{FileRec, FsKind, Need};
+use crate::slab::CacheId;
+use crate::{Env, Mm};
+
+impl Mm {
+    /// A file that is open was read.
+    ///
+    /// # Errors
+    /// What the log item lacks.
+    pub fn vfs_touch_atime(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        if self.vfs.rec(file).has(FileRec::ATIME) {
+            return Ok(());
+        }
+        self.log_inode_times(env, file)?;
+        self.vfs.rec_mut(file).flags |= FileRec::ATIME;
+        Ok(())
+    }
+
+    /// A file that is open is about to be written.
+    ///
+    /// # Errors
+    /// What the log item lacks.
+    pub fn vfs_update_time(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let rec = self.vfs.rec_mut(file);
+        let unread = !rec.has(FileRec::ATIME);
+        rec.flags &= !FileRec::ATIME;
+        if unread && rec.ili.is_some() {
+            // Written again and again: the transaction is part of what dirtying the page costs.
+            return Ok(());
+        }
+        self.log_inode_times(env, file)
+    }
+
+    fn log_inode_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        if self.vfs.spec_of(file).kind == FsKind::Xfs && !self.vfs.rec(file).ili.is_some() {
+            let wanted = [(CacheId::XFS_ILI, Gfp::NOFS), (LOG_VECTOR, Gfp::NOFS)];
+            let [ili, log_vector] = self.vfs_alloc_all(env, wanted)?;
+            let rec = self.vfs.rec_mut(file);
+            (rec.ili, rec.log_vector) = (ili, log_vector);
+        }
+        self.log_inode(file);
+        self.charge(self.costs.log_inode);
+        Ok(())
+    }
+}

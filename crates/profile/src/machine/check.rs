@@ -1,0 +1,154 @@
+//! What a machine cannot be.
+
+use std::ops::{Range, RangeInclusive};
+
+use units::Bytes;
+
+use super::{Disk, Machine};
+use crate::ProfileError;
+use crate::text::Text;
+
+/// CPUs of a machine.
+const CPUS: RangeInclusive<u32> = 1..=1024;
+/// Least memory of a node, and most of a machine.
+const NODE_MEMORY_MIN: Bytes = Bytes::mib(32);
+const MEMORY_MAX: Bytes = Bytes::gib(8192);
+/// Below 4 GiB there is at least so much RAM on a machine that has it: ZONE_DMA and as much again.
+pub(super) const LOW_MEMORY_MIN: Bytes = Bytes::mib(32);
+/// Where the memory that the PCI hole hides stands again.
+pub(super) const LOW_MEMORY_END: Bytes = Bytes::gib(4);
+/// Size of a swap area.
+const SWAP_AREA_MIN: Bytes = Bytes::mib(1);
+/// Swap of a machine stays below this: its slots are numbered with 31 bits.
+const SWAP_END: Bytes = Bytes::gib(8192);
+/// Size of a file system: mkfs.xfs makes none below 16 MiB, and blocks of 4 KiB are numbered with 32 bits.
+const FILE_SYSTEM_MIN: Bytes = Bytes::mib(16);
+const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
+
+impl Machine {
+    pub(super) fn check(&self, text: &Text) -> Result<(), ProfileError> {
+        self.check_cpus(text)?;
+        self.check_nodes(text)?;
+        self.check_pci_hole(text)?;
+        self.check_disks(text)?;
+        self.check_swaps(text)?;
+        self.check_mount(text)
+    }
+
+    fn check_cpus(&self, text: &Text) -> Result<(), ProfileError> {
+        let count = *self.cpus.count.get_ref();
+        if !CPUS.contains(&count) {
+            let message = format!("{count} CPUs: expected 1 to 1024");
+            return Err(text.invalid(self.cpus.count.span(), "cpus.count", message));
+        }
+        let speed = *self.cpus.speed.get_ref();
+        if !(0.01..=100.0).contains(&speed) {
+            let message = format!("{speed}: expected 0.01 to 100 times the reference");
+            return Err(text.invalid(self.cpus.speed.span(), "cpus.speed", message));
+        }
+        let nodes = self.nodes.len();
+        if nodes == 0 || nodes > 64 || nodes > count as usize {
+            let message = format!("{nodes} nodes and {count} CPUs: expected 1 to 64 nodes, and a CPU for each");
+            return Err(text.invalid(self.cpus.count.span(), "node", message));
+        }
+        Ok(())
+    }
+
+    fn check_nodes(&self, text: &Text) -> Result<(), ProfileError> {
+        let mut total = Bytes(0);
+        for (number, node) in self.nodes.iter().enumerate() {
+            let memory = node.memory.get_ref().0;
+            total = Bytes(total.0.saturating_add(memory.0));
+            if memory < NODE_MEMORY_MIN || total > MEMORY_MAX {
+                let message = "expected 32MiB or more a node and 8TiB at most in all".to_string();
+                return Err(text.invalid(node.memory.span(), "node.memory", message));
+            }
+            if let Some(distance) = &node.distance
+                && !are_distances(distance.get_ref(), number, self.nodes.len())
+            {
+                let message = format!(
+                    "expected {} distances, one a node: 10 to itself (the {}th), more to the others",
+                    self.nodes.len(),
+                    number + 1
+                );
+                return Err(text.invalid(distance.span(), "node.distance", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pci_hole(&self, text: &Text) -> Result<(), ProfileError> {
+        match &self.pci_hole {
+            Some(hole) if hole.get_ref().0.0 > LOW_MEMORY_END.0 - LOW_MEMORY_MIN.0 => {
+                let message = "expected at most 4064MiB, which leaves 32MiB below 4GiB".to_string();
+                Err(text.invalid(hole.span(), "pci-hole", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_disks(&self, text: &Text) -> Result<(), ProfileError> {
+        for (number, disk) in self.disks.iter().enumerate() {
+            let key = format!("disk {}", disk.name);
+            let valid = disk.device.get_ref().validate().and_then(|()| disk.queue.validate());
+            valid.map_err(|error| text.invalid(disk.device.span(), &key, error.to_string()))?;
+            if self.disk(&disk.name) != Some(number) {
+                return Err(text.invalid(disk.device.span(), &key, "two disks have this name".to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_swaps(&self, text: &Text) -> Result<(), ProfileError> {
+        let mut total = 0_u64;
+        for (number, swap) in self.swaps.iter().enumerate() {
+            let area = swap.get_ref();
+            let disk = self.disk_of(text, swap.span(), "swap.disk", &area.disk)?;
+            let refused = |message: String| Err(text.invalid(swap.span(), "swap.size", message));
+            total = total.saturating_add(area.size.0.0);
+            if area.size.0 < SWAP_AREA_MIN || total >= SWAP_END.0 {
+                return refused("expected 1MiB or more an area and less than 8TiB in all".to_string());
+            }
+            if self.swap_on(&area.disk, number + 1) > disk.device.get_ref().capacity().0 {
+                return refused(format!("expected no more swap on the disk `{}` than it holds", area.disk));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_mount(&self, text: &Text) -> Result<(), ProfileError> {
+        let Some(mount) = &self.mount else { return Ok(()) };
+        let name = &mount.get_ref().disk;
+        let disk = self.disk_of(text, mount.span(), "mount.disk", name)?;
+        let room = disk.device.get_ref().capacity().0 - self.swap_on(name, self.swaps.len());
+        if !(FILE_SYSTEM_MIN.0..FILE_SYSTEM_END.0).contains(&room) {
+            let message = format!("expected 16MiB or more and less than 16TiB on the disk `{name}` beside its swap");
+            return Err(text.invalid(mount.span(), "mount.disk", message));
+        }
+        Ok(())
+    }
+
+    /// Bytes that the first `count` swap areas take of a disk.
+    fn swap_on(&self, disk: &str, count: usize) -> u64 {
+        let areas = self.swaps[..count].iter().map(|swap| swap.get_ref());
+        areas.filter(|area| area.disk == disk).map(|area| area.size.0.0).sum()
+    }
+
+    /// The disk that `key` names.
+    fn disk_of(&self, text: &Text, span: Range<usize>, key: &str, name: &str) -> Result<&Disk, ProfileError> {
+        let names: Vec<&str> = self.disks.iter().map(|d| d.name.as_str()).collect();
+        let expected = if names.is_empty() {
+            "there is none".to_string()
+        } else {
+            format!("expected one of {}", names.join(", "))
+        };
+        let unknown = || text.invalid(span, key, format!("no disk is named `{name}`: {expected}"));
+        self.disk(name).map(|disk| &self.disks[disk]).ok_or_else(unknown)
+    }
+}
+
+/// Whether these are the distances of node `number` in a machine of `nodes` nodes.
+fn are_distances(distances: &[u8], number: usize, nodes: usize) -> bool {
+    let fits = |(to, distance): (usize, &u8)| if to == number { *distance == 10 } else { *distance > 10 };
+    distances.len() == nodes && distances.iter().enumerate().all(fits)
+}

@@ -1,0 +1,144 @@
+//! A machine: CPUs, nodes, disks, swap, the file system that a workload uses.
+
+mod change;
+mod check;
+
+use blockdev::{DeviceSpec, QueueSpec};
+use serde::Deserialize;
+use toml::Spanned;
+use units::Bytes;
+
+use crate::builtin::MACHINE;
+use crate::text::Text;
+use crate::{ProfileError, Size};
+
+pub use change::MachineChange;
+
+/// A machine as its file describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Machine {
+    /// Name.
+    pub name: Spanned<String>,
+    /// What machine it is, and where its figures come from.
+    pub description: String,
+    /// CPUs.
+    pub cpus: CpuDef,
+    /// NUMA nodes.
+    #[serde(rename = "node")]
+    pub nodes: Vec<NodeDef>,
+    /// Addresses below 4 GiB that are not RAM but PCI; ZONE_DMA32 ends where they begin, and the memory that they hide
+    /// stands above 4 GiB. Default 2 GiB.
+    #[serde(default)]
+    pub pci_hole: Option<Spanned<Size>>,
+    /// Block devices.
+    #[serde(rename = "disk", default)]
+    pub disks: Vec<Disk>,
+    /// Swap areas.
+    #[serde(rename = "swap", default)]
+    pub swaps: Vec<Spanned<SwapArea>>,
+    /// The file system that workloads use.
+    #[serde(default)]
+    pub mount: Option<Spanned<Mount>>,
+    /// The file as it was read.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// CPUs of a machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CpuDef {
+    /// Logical CPUs, spread evenly over the nodes in order.
+    pub count: Spanned<u32>,
+    /// Speed relative to the machine that the cost table was measured on.
+    pub speed: Spanned<f64>,
+    /// Where the speed comes from.
+    pub source: String,
+}
+
+/// A NUMA node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NodeDef {
+    /// RAM.
+    pub memory: Spanned<Size>,
+    /// Distance to each node (ACPI SLIT); 10 is local. Default: 10 and 21.
+    #[serde(default)]
+    pub distance: Option<Spanned<Vec<u8>>>,
+}
+
+/// A block device.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Disk {
+    /// Name, by which swap and mount refer to it.
+    pub name: String,
+    /// Where its figures come from.
+    pub source: String,
+    /// The device.
+    pub device: Spanned<DeviceSpec>,
+    /// Its request queue.
+    #[serde(default)]
+    pub queue: QueueSpec,
+}
+
+/// A swap area.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SwapArea {
+    /// The disk.
+    pub disk: String,
+    /// Size.
+    pub size: Size,
+    /// Priority: higher is used first.
+    #[serde(default)]
+    pub priority: i16,
+}
+
+/// A mounted file system.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Mount {
+    /// The disk.
+    pub disk: String,
+    /// File system.
+    pub fs: FileSystem,
+}
+
+/// A file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileSystem {
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+}
+
+impl Machine {
+    /// The machine with this name, or in this file.
+    ///
+    /// # Errors
+    /// No such machine, or its file is malformed or describes an impossible machine.
+    pub fn load(name: &str) -> Result<Machine, ProfileError> {
+        Machine::read(&Text::find(&MACHINE, name)?)
+    }
+
+    pub(crate) fn read(text: &Text) -> Result<Machine, ProfileError> {
+        let mut machine: Machine = text.parse()?;
+        machine.check(text)?;
+        machine.text = text.content.clone();
+        Ok(machine)
+    }
+
+    /// Index of the disk with this name.
+    pub fn disk(&self, name: &str) -> Option<usize> {
+        self.disks.iter().position(|d| d.name == name)
+    }
+
+    /// Memory of all nodes.
+    pub fn memory(&self) -> Bytes {
+        Bytes(self.nodes.iter().map(|node| node.memory.get_ref().0.0).sum())
+    }
+}

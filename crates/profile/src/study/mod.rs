@@ -1,0 +1,149 @@
+//! A study: which machines, kernels and workloads, how often, and the figures that were published.
+
+mod read;
+
+use std::ops::Range;
+
+use compare::Better;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::builtin::STUDY;
+use crate::text::Text;
+use crate::{Kernel, Machine, ProfileError, Published};
+
+/// A study, or an experiment of a user's own, with everything that it names.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// Name.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// Workload.
+    pub workload: Spanned<String>,
+    /// Iterations, each with a seed of its own.
+    pub iterations: u32,
+    /// How it runs in a fraction of the time.
+    pub quick: Option<Quick>,
+    /// Kernels, by the names that the comparisons give them.
+    pub kernels: IndexMap<String, Kernel>,
+    /// Where it runs.
+    pub cases: Vec<Case>,
+    /// What is compared.
+    pub comparisons: Vec<Comparison>,
+    /// Metrics, by the names that the comparisons give them.
+    pub metrics: Vec<MetricMap>,
+    /// Published figures.
+    pub published: Vec<Published>,
+    /// What is known of the study's machines and of what its results depend on.
+    pub notes: Vec<String>,
+    /// How much its results depend on what is not published, a measured line each.
+    pub sensitivity: Vec<String>,
+    text: Text,
+}
+
+/// A study at a reduced scale: the effects are there, their sizes are others.
+#[derive(Clone, Debug)]
+pub struct Quick {
+    /// Divisor of everything that is a size of memory; see [`Machine::scaled_down`].
+    pub memory_divisor: u64,
+    /// Iterations of each configuration.
+    pub iterations: u32,
+    /// Tunables that are set for all kernels, because what they default to does not follow the memory.
+    pub sysctls: Vec<(String, String)>,
+    /// What the reader must know of it.
+    pub note: String,
+}
+
+/// One machine and one set of parameters.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Start of the configuration's name in the published figures.
+    pub config: String,
+    /// The case in words.
+    pub title: String,
+    /// Machine.
+    pub machine: Machine,
+    /// Parameters of the workload.
+    pub params: Vec<(String, String)>,
+    /// Where the parameters stand.
+    pub params_span: Range<usize>,
+    /// Tunables that differ from those of the kernels.
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// Two kernels set against each other for some metrics.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Comparison {
+    /// Heading in the table.
+    pub title: String,
+    /// Published names of the baseline: a figure with any of them counts.
+    #[serde(default)]
+    pub baseline: Vec<String>,
+    /// Kernel that stands for the baseline, as `kernels` names it.
+    pub baseline_kernel: Spanned<String>,
+    /// Published names of the variant.
+    #[serde(default)]
+    pub variant: Vec<String>,
+    /// Kernel that stands for the variant, as `kernels` names it.
+    pub variant_kernel: Spanned<String>,
+    /// Names of the metrics compared.
+    pub metrics: Vec<Spanned<String>>,
+}
+
+/// How a metric of the run is named in the publications.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MetricMap {
+    /// Name in comparisons and in the table.
+    pub name: String,
+    /// Metric of the run.
+    pub metric: Spanned<String>,
+    /// What is taken of the samples of one run.
+    pub take: Take,
+    /// Unit.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    /// Its published names, without the number of threads (`-5`) that may follow.
+    #[serde(default)]
+    pub published: Vec<String>,
+    /// Whether a published 0 says that nothing was measured.
+    #[serde(default)]
+    pub zero_is_nothing: bool,
+}
+
+/// What stands for the samples of one run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// Their mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// Their sum.
+    Total,
+}
+
+impl Study {
+    /// The study with this name, or in this file.
+    ///
+    /// # Errors
+    /// No such study; its file is malformed, or names a machine, kernel, tunable, metric or publication that does not
+    /// exist.
+    pub fn load(name: &str) -> Result<Study, ProfileError> {
+        Study::read(Text::find(&STUDY, name)?)
+    }
+
+    /// The metric that comparisons call so.
+    pub fn metric(&self, name: &str) -> Option<&MetricMap> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// The error that what stands at `span` of the study's file is not what it should be.
+    pub fn error_at(&self, span: Range<usize>, key: &str, message: String) -> ProfileError {
+        self.text.invalid(span, key, message)
+    }
+}

@@ -1,0 +1,167 @@
+//! From a study's file to a study whose every name exists.
+
+use indexmap::IndexMap;
+use rules::Tunables;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Case, Comparison, MetricMap, Quick, Study};
+use crate::builtin::{KERNEL, MACHINE, PUBLICATION};
+use crate::text::{Text, typed};
+use crate::{Kernel, Machine, ProfileError, Published};
+
+/// Names with values of any scalar type.
+type Values = Option<Spanned<IndexMap<String, toml::Value>>>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct StudyFile {
+    name: String,
+    title: String,
+    workload: Spanned<String>,
+    iterations: Spanned<u32>,
+    #[serde(default)]
+    quick: Option<QuickFile>,
+    kernels: IndexMap<String, Spanned<String>>,
+    #[serde(rename = "case")]
+    cases: Vec<CaseFile>,
+    #[serde(rename = "comparison")]
+    comparisons: Vec<Comparison>,
+    #[serde(rename = "metric")]
+    metrics: Vec<MetricMap>,
+    /// Names of files in `studies/published`, or files beside the study's.
+    #[serde(default)]
+    published: Vec<Spanned<String>>,
+    #[serde(default)]
+    notes: Vec<String>,
+    #[serde(default)]
+    sensitivity: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct QuickFile {
+    memory_divisor: Spanned<u64>,
+    iterations: Spanned<u32>,
+    #[serde(default)]
+    sysctls: Values,
+    note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct CaseFile {
+    config: String,
+    title: String,
+    machine: Spanned<String>,
+    #[serde(default)]
+    params: Values,
+    #[serde(default)]
+    sysctls: Values,
+}
+
+impl Study {
+    pub(super) fn read(text: Text) -> Result<Study, ProfileError> {
+        let file: StudyFile = text.parse()?;
+        let load = |name: &Spanned<String>| text.refer(&KERNEL, "kernels", name, Kernel::load);
+        let kernels: Result<_, _> = file.kernels.iter().map(|(key, name)| Ok((key.clone(), load(name)?))).collect();
+        let cases: Result<Vec<_>, _> = file.cases.iter().map(|case| read_case(&text, case)).collect();
+        let cases = cases?;
+        let quick = file.quick.as_ref().map(|quick| read_quick(&text, quick, &cases)).transpose()?;
+        let published: Result<_, _> = file.published.iter().map(|name| read_published(&text, name)).collect();
+        let study = Study {
+            iterations: positive(&text, "iterations", &file.iterations)?,
+            quick,
+            kernels: kernels?,
+            cases,
+            published: published?,
+            name: file.name,
+            title: file.title,
+            workload: file.workload,
+            comparisons: file.comparisons,
+            metrics: file.metrics,
+            notes: file.notes,
+            sensitivity: file.sensitivity,
+            text,
+        };
+        study.check_comparisons()?;
+        Ok(study)
+    }
+
+    fn check_comparisons(&self) -> Result<(), ProfileError> {
+        for comparison in &self.comparisons {
+            let kernels = [&comparison.baseline_kernel, &comparison.variant_kernel];
+            if let Some(unknown) = kernels.into_iter().find(|kernel| !self.kernels.contains_key(kernel.get_ref())) {
+                let known = self.kernels.keys().cloned().collect::<Vec<_>>().join(", ");
+                let message = format!("no kernel is named `{}`: expected one of {known}", unknown.get_ref());
+                return Err(self.error_at(unknown.span(), "comparison", message));
+            }
+            if let Some(unknown) = comparison.metrics.iter().find(|name| self.metric(name.get_ref()).is_none()) {
+                let known = self.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join("; ");
+                let message = format!("no metric is named `{}`: expected one of {known}", unknown.get_ref());
+                return Err(self.error_at(unknown.span(), "comparison.metrics", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, ProfileError> {
+    let memory_divisor = positive(text, "quick.memory-divisor", &quick.memory_divisor)?;
+    for case in cases {
+        let refused =
+            |error: ProfileError| text.invalid(quick.memory_divisor.span(), "quick.memory-divisor", error.to_string());
+        case.machine.scaled_down(memory_divisor).map_err(refused)?;
+    }
+    Ok(Quick {
+        memory_divisor,
+        iterations: positive(text, "quick.iterations", &quick.iterations)?,
+        sysctls: read_sysctls(text, "quick.sysctls", &quick.sysctls)?,
+        note: quick.note.clone(),
+    })
+}
+
+fn read_case(text: &Text, case: &CaseFile) -> Result<Case, ProfileError> {
+    Ok(Case {
+        config: case.config.clone(),
+        title: case.title.clone(),
+        machine: text.refer(&MACHINE, "case.machine", &case.machine, Machine::load)?,
+        params: pairs(&case.params),
+        params_span: case.params.as_ref().map_or_else(|| case.machine.span(), Spanned::span),
+        sysctls: read_sysctls(text, "case.sysctls", &case.sysctls)?,
+    })
+}
+
+/// Tunables that exist, with values that they take.
+fn read_sysctls(text: &Text, key: &str, values: &Values) -> Result<Vec<(String, String)>, ProfileError> {
+    let sysctls = pairs(values);
+    for (name, value) in &sysctls {
+        let span = values.as_ref().map_or(0..0, Spanned::span);
+        Tunables::default().set(name, value).map_err(|e| text.invalid(span, key, e.to_string()))?;
+    }
+    Ok(sysctls)
+}
+
+fn pairs(values: &Values) -> Vec<(String, String)> {
+    let pairs = values.iter().flat_map(|values| values.get_ref());
+    pairs.map(|(name, value)| (name.clone(), typed(value))).collect()
+}
+
+fn positive<T: Copy + Default + PartialEq>(text: &Text, key: &str, value: &Spanned<T>) -> Result<T, ProfileError> {
+    if *value.get_ref() == T::default() {
+        return Err(text.invalid(value.span(), key, "expected 1 or more".to_string()));
+    }
+    Ok(*value.get_ref())
+}
+
+fn read_published(text: &Text, name: &Spanned<String>) -> Result<Published, ProfileError> {
+    text.refer(&PUBLICATION, "published", name, |path| {
+        let found = Text::find(&PUBLICATION, path)?;
+        serde_json::from_str(&found.content).map_err(|error| ProfileError::Invalid {
+            line: error.line(),
+            key: "published figures".to_string(),
+            message: error.to_string(),
+            file: found.file,
+        })
+    })
+}
