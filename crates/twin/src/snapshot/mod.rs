@@ -31,6 +31,7 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
 /// Whose format of the files a kernel has.
 pub(crate) fn era(kernel: &Kernel) -> observe::Era {
     match kernel.era {
+        Era::V3_19 => observe::Era::V3_19,
         Era::V4_20 => observe::Era::V4_20,
         Era::V6_12 => observe::Era::V6_12,
     }
