@@ -76,16 +76,16 @@ pub(crate) struct Common {
     #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
     pub(crate) memory: Option<Size>,
     /// CPUs of the machine instead of its own, spread evenly over the nodes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
     pub(crate) cpus: Option<u32>,
     /// Tunable instead of the kernel's own value (`mmtwin list tunables`); may be given several times
     #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
     pub(crate) sysctls: Vec<(String, String)>,
     /// Seed; the same seed gives the same run, and all kernels the same draws
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Runs at the same time [default: CPUs, as far as memory allows]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// Keep every run as DIR/CASE/KERNEL/iter-N; nothing is written over
     #[arg(long, value_name = "DIR")]
@@ -120,11 +120,11 @@ pub(crate) struct ReproduceArgs {
     /// Names of studies, or files [default: all]
     #[arg(value_name = "STUDY")]
     pub(crate) studies: Vec<String>,
-    /// Divide the memory as the study says, to see within half a minute whether the effects are there
+    /// Less memory, as the study says, to see within half a minute whether the effects are there
     #[arg(long, conflicts_with_all = ["memory", "cpus"])]
     pub(crate) quick: bool,
     /// Runs of each configuration [default: what the study says]
-    #[arg(long, value_name = "N", value_parser = iterations())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iterations())]
     pub(crate) iterations: Option<u32>,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -149,7 +149,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "WORLD", default_value = "twin")]
     pub(crate) on: On,
     /// Runs of each kernel, each with draws of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = iterations())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = iterations())]
     pub(crate) iterations: u32,
     /// Tracepoints to keep in the run directories
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]

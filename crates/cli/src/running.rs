@@ -62,7 +62,7 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
     setup.check_machine()?;
     let jobs: Result<Vec<Vec<Job>>, Failure> = kernels.iter().map(|kernel| setup.jobs(&kernel.name, kernel)).collect();
     let jobs: Vec<Job> = jobs?.into_iter().flatten().collect();
-    exec::check_places(&jobs)?;
+    exec::check_places(&args.common, &jobs)?;
     Ok(jobs)
 }
 

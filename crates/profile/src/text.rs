@@ -55,7 +55,11 @@ impl Text {
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, ProfileError> {
         toml::from_str(&self.content).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
-            self.invalid(span.clone(), &self.key_at(&span), one_line(error.message()))
+            let message = one_line(error.message());
+            // Such an error is at the start of the table, whose line has another key or none.
+            let missing = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+            let key = missing.map_or_else(|| self.key_at(&span), str::to_string);
+            self.invalid(span, &key, message)
         })
     }
 

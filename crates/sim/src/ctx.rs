@@ -120,12 +120,16 @@ impl<W: World> Ctx<W> {
 
     /// Sleeps until the other task has ended.
     pub async fn join(&self, task: TaskId, reason: W::Reason) {
+        while !self.join_or_wake(task, reason).await {}
+    }
+
+    /// Sleeps until the other task has ended, or until somebody wakes this one; says whether it has ended.
+    pub async fn join_or_wake(&self, task: TaskId, reason: W::Reason) -> bool {
         assert!(task != self.task, "a task cannot wait for its own end");
-        loop {
-            let queue = self.shared.lock().ctl.exit_queue(task);
-            let Some(queue) = queue else { return };
-            self.wait(queue, reason).await;
-        }
+        let queue = self.shared.lock().ctl.exit_queue(task);
+        let Some(queue) = queue else { return true };
+        self.wait(queue, reason).await;
+        self.shared.lock().ctl.exit_queue(task).is_none()
     }
 
     async fn preempt(&self) {

@@ -28,21 +28,18 @@ pub struct Deadlock {
     pub blocked: Vec<BlockedTask>,
 }
 
+impl fmt::Display for BlockedTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BlockedTask { task, name, daemon, reason, since } = self;
+        let daemon = if *daemon { " (daemon)" } else { "" };
+        write!(f, "task {} {name}{daemon}: {reason} since {} ns", task.0, since.0)
+    }
+}
+
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "deadlock at {} ns: no event is left", self.at.0)?;
-        for blocked in &self.blocked {
-            write!(
-                f,
-                "\n  task {} {}{}: {} since {} ns",
-                blocked.task.0,
-                blocked.name,
-                if blocked.daemon { " (daemon)" } else { "" },
-                blocked.reason,
-                blocked.since.0,
-            )?;
-        }
-        Ok(())
+        self.blocked.iter().try_for_each(|blocked| write!(f, "\n  {blocked}"))
     }
 }
 

@@ -17,7 +17,9 @@ pub enum SysError {
     Invalid,
     /// `EBADF`.
     BadFd,
-    /// The thread was killed (out of memory).
+    /// `EFBIG`.
+    FileTooLarge,
+    /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
     Killed,
     /// Only a kernel module can do this, and this world has none.
     NeedsModule,
@@ -34,6 +36,7 @@ impl fmt::Display for SysError {
             SysError::Io => "input/output error (EIO)",
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",
+            SysError::FileTooLarge => "file too large (EFBIG)",
             SysError::Killed => "killed",
             SysError::NeedsModule => "only a kernel module can do this, and there is none here",
             SysError::NoSysctl => "this sysctl cannot be used here",

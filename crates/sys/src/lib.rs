@@ -64,7 +64,8 @@ pub trait Sys: Clone + 'static {
     /// Whether the page at this offset is resident.
     fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool;
 
-    /// Makes a directory below the test mount.
+    /// Makes a directory below the test mount, with those above it that are missing (`mkdir -p`): one that exists is
+    /// not an error.
     async fn mkdir(&self, name: &str) -> Result<Dir>;
     /// Opens a file, creating it if the mode says so.
     async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd>;
@@ -72,7 +73,7 @@ pub trait Sys: Clone + 'static {
     async fn close(&self, fd: Fd) -> Result<()>;
     /// Reads; at the end of the file it reads less.
     async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes>;
-    /// Writes.
+    /// Writes. What was written before an error (`ENOSPC`) stays.
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()>;
     /// Says how the file will be read (`posix_fadvise`).
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()>;

@@ -116,6 +116,15 @@ impl Devices {
         self.arm(ctl, number);
     }
 
+    /// Has a device fail from now on.
+    #[cfg(test)]
+    pub(crate) fn inject_fault(&mut self, ctl: &mut Ctl<World>, number: u16, fault: blockdev::Fault) {
+        let device = &mut self.list[number as usize];
+        let now = device.tick(ctl.now());
+        device.model.inject_fault(now, fault);
+        self.arm(ctl, number);
+    }
+
     /// Writes to a device that did not complete yet.
     pub(crate) fn writes_in_flight(&self, device: u16) -> u32 {
         self.list[device as usize].writes

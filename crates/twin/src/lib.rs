@@ -9,6 +9,8 @@ mod log;
 mod reason;
 mod run;
 mod snapshot;
+#[cfg(test)]
+mod swarm;
 mod sys;
 mod task;
 mod world;

@@ -11,14 +11,17 @@ use units::{CpuId, Nanos};
 
 use crate::world::World;
 
+/// Letters of a task's name that tracepoints keep (`TASK_COMM_LEN` less the end of the string).
+const COMM_LEN: usize = 15;
+
 /// A trace event with who and when.
 #[derive(Clone, Debug)]
 pub struct Traced {
     /// When.
     pub at: Nanos,
-    /// Name of the task (`comm`), or `<irq>`.
+    /// Name of the task (`comm`), or `<idle>` for what no task caused: an interrupt.
     pub comm: Arc<str>,
-    /// Its number.
+    /// Its number, from 1; 0 for `<idle>`.
     pub pid: u32,
     /// CPU.
     pub cpu: CpuId,
@@ -66,7 +69,7 @@ pub struct RunLog {
     pub phases: Vec<Phase>,
     /// How much of the workload is done, from 0 to 1, as far as it says.
     pub done: f64,
-    /// Recorded trace events.
+    /// Recorded trace events, in the order of their times.
     pub events: Vec<Traced>,
     /// Why the workload could not go on.
     pub failure: Option<SysError>,
@@ -89,6 +92,11 @@ impl RunLog {
         }
     }
 
+    /// The run is over: CPUs that ran ahead of each other recorded out of order.
+    pub(crate) fn sort_events(&mut self) {
+        self.events.sort_by_key(|event| event.at);
+    }
+
     /// Samples of a metric; none if it was never sampled.
     pub fn of(&self, metric: &str) -> &[f64] {
         self.samples.iter().find(|(name, _)| *name == metric).map_or(&[], |(_, values)| values)
@@ -100,14 +108,12 @@ impl RunLog {
         samples + self.events.capacity() * size_of::<Traced>()
     }
 
-    /// Moves what the mechanisms traced into the log.
+    /// Moves what a call of a mechanism traced into the log; its caller is still the running task.
+    #[cold]
     pub(crate) fn take_trace(&mut self, mm: &mut Mm, ctl: &Ctl<World>) {
-        if !mm.trace.is_pending() {
-            return;
-        }
         let (comm, pid, cpu) = match ctl.current() {
-            Some(task) => (self.comm(task, ctl), task.0, ctl.cpu()),
-            None => ("<irq>".into(), 0, CpuId(0)),
+            Some(task) => (self.comm(task, ctl), task.0 + 1, ctl.cpu()),
+            None => ("<idle>".into(), 0, CpuId(0)),
         };
         let at = ctl.now();
         for event in mm.trace.take() {
@@ -119,6 +125,7 @@ impl RunLog {
         if self.comms.len() <= task.index() {
             self.comms.resize(task.index() + 1, None);
         }
-        Arc::clone(self.comms[task.index()].get_or_insert_with(|| ctl.task_name(task).into()))
+        let comm = || ctl.task_name(task).chars().take(COMM_LEN).collect::<String>().into();
+        Arc::clone(self.comms[task.index()].get_or_insert_with(comm))
     }
 }

@@ -7,6 +7,8 @@ pub enum SleepReason {
     Workload,
     /// It waits for a thread to end.
     Join,
+    /// The first thread of a process that ends waits for the others.
+    ThreadGroup,
     /// It waits at a barrier.
     Barrier,
     /// It waits for a page to be read or written (`folio_wait_bit`).
@@ -35,4 +37,13 @@ pub enum SleepReason {
     FlusherIdle,
     /// The sampler of the time series waits for its next instant.
     Sampler,
+}
+
+impl SleepReason {
+    /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).
+    /// Abstracted: waits for a page under I/O, some of them killable, are left to the end of the I/O.
+    pub(crate) fn is_killable(self) -> bool {
+        use SleepReason::{Barrier, DirectReclaimThrottle, DirtyThrottle, Join, Workload};
+        matches!(self, Workload | Join | Barrier | DirtyThrottle | DirectReclaimThrottle)
+    }
 }

@@ -11,7 +11,7 @@ use mm::{Costs, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
-use sim::{CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
+use sim::{BlockedTask, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
@@ -21,7 +21,7 @@ use crate::log::{CpuTime, RunLog};
 use crate::snapshot;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Queues, TaskInfo, World};
+use crate::world::{Queues, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -122,8 +122,22 @@ pub enum RunError {
         iteration: u32,
     },
     /// The run does not end.
-    #[error("not finished after {0:?} of virtual time")]
-    TooLong(Duration),
+    #[error("not finished after {limit:?} of virtual time; tasks that wait:{}", list_of(.waiting))]
+    TooLong {
+        /// The time.
+        limit: Duration,
+        /// Who waits for what.
+        waiting: Vec<BlockedTask>,
+    },
+}
+
+fn list_of(waiting: &[BlockedTask]) -> String {
+    waiting.iter().map(|task| format!("\n  {task}")).collect()
+}
+
+pub(crate) fn too_long(sim: &mut Sim<World>) -> RunError {
+    let limit = Duration::from_nanos(sim.now().0);
+    RunError::TooLong { limit, waiting: sim.with_world(|_, ctl| ctl.blocked()) }
 }
 
 /// Boots the machine and runs `workload` on it. `progress` is called now and then; once it answers false the run ends as
@@ -164,16 +178,18 @@ where
         if !progress(&Progress { now: sim.now(), phase, done: world.log.done }) {
             return Err(RunError::Interrupted);
         }
+        drop(world);
         if deadline > VIRTUAL_LIMIT {
-            return Err(RunError::TooLong(Duration::from_nanos(deadline.0)));
+            return Err(too_long(&mut sim));
         }
     }
-    let mut outcome = outcome(sim, before, host_bytes, spec);
+    let mut outcome = outcome(sim, before, spec);
+    outcome.host_bytes = host_bytes as u64;
     outcome.series = spec.series.map(|_| series);
     Ok(outcome)
 }
 
-fn outcome(mut sim: Sim<World>, before: Snapshot, host_bytes: usize, spec: &RunSpec) -> RunOutcome {
+pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
     let (cpu_times, cpu) = sim.with_world(|world, ctl| {
         let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
@@ -183,6 +199,8 @@ fn outcome(mut sim: Sim<World>, before: Snapshot, host_bytes: usize, spec: &RunS
     let after = snapshot::snapshot(&world.mm, &spec.kernel);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
+    let host_bytes = world.host_bytes() as u64;
+    world.log.sort_events();
     RunOutcome {
         before,
         after,
@@ -192,12 +210,12 @@ fn outcome(mut sim: Sim<World>, before: Snapshot, host_bytes: usize, spec: &RunS
         cpu_times,
         cpu,
         frames: world.mm.frames.len() as u64,
-        host_bytes: host_bytes as u64,
+        host_bytes,
         extfrag,
     }
 }
 
-fn verify(sim: &Sim<World>, spec: &RunSpec) -> Result<(), RunError> {
+pub(crate) fn verify(sim: &Sim<World>, spec: &RunSpec) -> Result<(), RunError> {
     let violations = sim.world().mm.validate();
     if violations.is_empty() {
         return Ok(());
@@ -212,7 +230,7 @@ fn verify(sim: &Sim<World>, spec: &RunSpec) -> Result<(), RunError> {
 }
 
 /// The machine with its daemons, before the workload.
-fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
+pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let machine = &spec.machine;
     let layout = boot::memory_layout(machine);
     let topology = CpuTopology::new(layout.cpu_nodes.clone());
@@ -237,7 +255,8 @@ fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let nr_nodes = layout.nodes.len();
     let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
     let streams = sim::Streams::new(spec.seed, spec.iteration);
-    let world = World::unwired(mm, Processes::new(seed, mounted.map(|(fs, _)| fs)), snapshot::era(&spec.kernel));
+    let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
+    let world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
@@ -310,22 +329,17 @@ fn start_daemons(
     }
 }
 
-fn start_workload<F, Fut>(sim: &mut Sim<World>, workload: F)
+pub(crate) fn start_workload<F, Fut>(sim: &mut Sim<World>, workload: F)
 where
     F: FnOnce(SysTwin) -> Fut,
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let (process, cpus) =
-        sim.with_world(|world, ctl| (world.processes.create(&mut world.mm), CpuSet::all(ctl.topology())));
+        sim.with_world(|world, ctl| (world.processes.create(&mut world.mm, ctl), CpuSet::all(ctl.topology())));
     let task = sim.spawn(SpawnOptions::new("workload", cpus), |ctx| {
         let sys = SysTwin::new(ctx, process);
-        let future = workload(sys.clone());
-        async move {
-            if let Err(error) = future.await {
-                sys::Sys::fail(&sys, error);
-            }
-            sys.exit_process();
-        }
+        let program = workload(sys.clone());
+        sys.run_workload(program)
     });
-    sim.with_world(|world, _| *world.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() });
+    sim.with_world(|world, _| world.adopt(task, process));
 }

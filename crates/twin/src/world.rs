@@ -5,8 +5,9 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, Ctl, TaskId, WaitQueueId};
-use units::{CpuId, Nanos, NodeId, Pfn};
+use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
+use sys::SysError;
+use units::{CpuId, Nanos, NodeId, Pfn, SpaceId};
 
 use crate::devices::Devices;
 use crate::log::{CpuTime, RunLog};
@@ -87,6 +88,8 @@ pub(crate) struct TaskInfo {
     pub(crate) io: Option<WaitQueueId>,
     /// What it has dirtied (`current->nr_dirtied` and alike).
     pub(crate) dirty: TaskDirty,
+    /// It never returns to user mode again.
+    pub(crate) dead: bool,
 }
 
 /// The whole machine.
@@ -147,6 +150,9 @@ impl World {
         let env = self.env(ctl);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
+        if self.mm.trace.is_pending() {
+            self.log.take_trace(&mut self.mm, ctl);
+        }
         if !self.mm.effects.is_empty() {
             self.carry_out(ctl);
         }
@@ -185,7 +191,6 @@ impl World {
             }
         }
         self.effects = effects;
-        self.log.take_trace(&mut self.mm, ctl);
     }
 
     /// Gives a bio to its device; `waiter` is woken at its end.
@@ -229,6 +234,41 @@ impl World {
         if let Some(queue) = entry.waiter {
             ctl.wake_all(queue);
         }
+    }
+
+    /// Makes a new task a thread of a process.
+    pub(crate) fn adopt(&mut self, task: TaskId, process: u32) {
+        *self.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() };
+        self.processes.of_mut(process).threads.push(task);
+    }
+
+    /// Has all threads of a process end, and wakes those whose sleep a signal ends.
+    pub(crate) fn kill_process(&mut self, ctl: &mut Ctl<World>, process: u32) {
+        let process = self.processes.of_mut(process);
+        process.exiting = true;
+        for thread in &process.threads {
+            if let TaskState::Blocked { reason, .. } = ctl.task_state(*thread)
+                && reason.is_killable()
+            {
+                ctl.wake_task(*thread);
+            }
+        }
+    }
+
+    /// Kills the process of a space for its memory; its threads may use the reserves.
+    pub(crate) fn oom_kill(&mut self, ctl: &mut Ctl<World>, space: SpaceId) {
+        self.mm.oom_kill(space);
+        let process = self.processes.with_space(space).expect("a live space has a process");
+        for thread in self.processes.of(process).threads.clone() {
+            self.task_mut(thread).flags.oom_victim = true;
+        }
+        self.kill_process(ctl, process);
+    }
+
+    /// The run cannot go on.
+    pub(crate) fn fail(&mut self, ctl: &mut Ctl<World>, error: SysError) {
+        self.log.failure.get_or_insert(error);
+        ctl.stop();
     }
 
     /// What the twin knows of a task.

@@ -1,6 +1,7 @@
 //! One run before it runs.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -147,8 +148,9 @@ impl Job {
     }
 }
 
-/// Checks, before anything runs, that every run that is to be kept has a place of its own.
-pub(crate) fn check_places<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+/// Checks, before anything runs, that every run that is to be kept has a place of its own in a folder that can be
+/// written.
+pub(crate) fn check_places<'a>(common: &Common, jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
     let mut places: BTreeSet<&Path> = BTreeSet::new();
     for dir in jobs.into_iter().filter_map(|job| job.dir.as_deref()) {
         if !places.insert(dir) {
@@ -159,7 +161,9 @@ pub(crate) fn check_places<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Resul
             return Err(Failure::bad_input(message));
         }
     }
-    Ok(())
+    let Some(out) = &common.out else { return Ok(()) };
+    let writable = fs::create_dir_all(out).and_then(|()| tempfile::tempfile_in(out));
+    writable.map(drop).map_err(|error| Failure::bad_input(format!("--out {}: {error}", out.display())))
 }
 
 /// `name` as one component of a path.

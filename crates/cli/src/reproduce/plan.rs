@@ -1,6 +1,6 @@
 //! What is to be run for a study, and the report of what was.
 
-use profile::{Case, Machine, Study};
+use profile::{Case, Machine, Quick, Study};
 use report::{CaseReport, StudyReport};
 use twin::TraceFilter;
 
@@ -46,16 +46,16 @@ impl<'a> Plan<'a> {
 
     fn machine_of(&self, case: &Case) -> Result<Machine, Failure> {
         let change = self.args.common.machine_change();
-        Ok(match &self.study.quick {
-            Some(quick) if self.args.quick => case.machine.scaled_down(quick.memory_divisor)?,
-            _ if change.is_empty() => case.machine.clone(),
-            _ => case.machine.changed(&change)?,
+        Ok(match self.quick() {
+            Some(quick) => quick.machine(&case.machine)?,
+            None if change.is_empty() => case.machine.clone(),
+            None => case.machine.changed(&change)?,
         })
     }
 
     /// The runs of a case: for each kernel, each iteration.
     fn jobs_of(&self, case: &Case, machine: &Machine) -> Result<Vec<Job>, Failure> {
-        let sysctls = [case.sysctls.as_slice(), self.quick_sysctls(), &self.args.common.sysctls].concat();
+        let sysctls = [case.sysctls.as_slice(), &self.args.common.sysctls].concat();
         let setup = Setup {
             case: &case.config,
             machine,
@@ -76,10 +76,6 @@ impl<'a> Plan<'a> {
         }
         setup.check_machine()?;
         Ok(jobs)
-    }
-
-    fn quick_sysctls(&self) -> &[(String, String)] {
-        self.study.quick.as_ref().filter(|_| self.args.quick).map_or(&[], |quick| &quick.sysctls)
     }
 
     /// The report of the runs that there are.
@@ -110,31 +106,29 @@ impl<'a> Plan<'a> {
     /// In which scale it runs, and what is otherwise than the study says.
     fn scale(&self) -> String {
         let common = &self.args.common;
-        let mut out = match &self.study.quick {
-            Some(quick) if self.args.quick => format!("QUICK, 1/{} of the memory", quick.memory_divisor),
-            _ if common.machine_change().is_empty() && common.sysctls.is_empty() => return "full scale".to_string(),
-            _ if common.machine_change().is_empty() => "WHAT IF, full scale".to_string(),
-            _ => "WHAT IF".to_string(),
+        let mut parts = match self.quick() {
+            Some(quick) => quick.memory.iter().map(|(name, memory)| format!("{name} with {memory}")).collect(),
+            None => Vec::new(),
         };
-        let memory = common.memory.map(|memory| format!("{memory} of memory"));
-        let cpus = common.cpus.map(|cpus| format!("{cpus} CPUs"));
-        let sysctls = self.quick_sysctls().iter().chain(&common.sysctls).map(|(name, value)| format!("{name}={value}"));
-        for change in memory.into_iter().chain(cpus).chain(sysctls) {
-            out.push_str(", ");
-            out.push_str(&change);
-        }
-        out
+        parts.extend(common.memory.map(|memory| format!("{memory} of memory")));
+        parts.extend(common.cpus.map(|cpus| format!("{cpus} CPUs")));
+        parts.extend(common.sysctls.iter().map(|(name, value)| format!("{name}={value}")));
+        let head = match self.quick() {
+            Some(_) => "QUICK, less memory: ",
+            None if parts.is_empty() => "full scale",
+            None => "WHAT IF: ",
+        };
+        format!("{head}{}", parts.join(", "))
     }
 
     fn notes(&self) -> Vec<String> {
-        let quick = self.study.quick.as_ref().filter(|_| self.args.quick).map(|quick| {
-            format!(
-                "Quick: memory and low memory of every machine are divided by {}, CPUs and disks stay, so that effects \
-                 have other sizes than at full scale. {}",
-                quick.memory_divisor, quick.note
-            )
-        });
+        let quick = self.quick().map(|quick| format!("Quick: {}", quick.note));
         quick.into_iter().chain(self.study.notes.iter().cloned()).collect()
+    }
+
+    /// The quick form of the study, if it is what was asked for.
+    fn quick(&self) -> Option<&Quick> {
+        self.study.quick.as_ref().filter(|_| self.args.quick)
     }
 
     /// The runs of a case under a kernel, by their numbers in the study.

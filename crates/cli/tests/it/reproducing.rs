@@ -42,17 +42,18 @@ fn the_same_seed_gives_the_same_bytes_whatever_the_threads() {
 }
 
 #[test]
-fn a_quick_run_says_what_it_divides() {
+fn a_quick_run_says_how_much_memory_its_machines_have() {
     let dir = tempfile::tempdir().unwrap();
     let table = reproduce(dir.path(), &["--quick", "--out", "runs"]);
-    assert!(table.contains("\nQUICK, 1/2 of the memory; 1 iteration, seed 1: "), "{table}");
-    assert!(table.contains("  - Quick: memory and low memory of every machine are divided by 2"), "{table}");
-    assert!(table.contains("\ntiny, default THP: 2 CPUs, 32 MiB (skylake1s/thpfioscale-xfs/default-thp)\n"), "{table}");
+    assert!(table.contains("\nQUICK, less memory: tiny with 48MiB; 1 iteration, seed 1: "), "{table}");
+    assert!(table.contains("  - Quick: a note for tests.\n"), "{table}");
+    assert!(table.contains("\ntiny, default THP: 2 CPUs, 48 MiB (skylake1s/thpfioscale-xfs/default-thp)\n"), "{table}");
     assert!(table.contains("Left out of the model:\n  - psi") && table.contains("  - A test.\n"), "{table}");
     let kept = dir.path().join("runs/skylake1s-thpfioscale-xfs-default-thp/boost-v5r8/iter-0/manifest.json");
     let manifest: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
-    // 64 MiB by the study's divisor of 2, so that the kept machine is the one that ran.
-    assert!(manifest["machine"]["toml"].as_str().unwrap().contains("memory = \"32MiB\"\n"), "{manifest}");
+    // The kept machine is the one that ran.
+    assert_eq!(manifest["machine"]["name"], "tiny-48MiB");
+    assert!(manifest["machine"]["toml"].as_str().unwrap().contains("memory = \"48MiB\"\n"), "{manifest}");
 }
 
 #[test]
@@ -61,11 +62,11 @@ fn a_what_if_is_told_apart_from_the_study() {
     let boost = ["--set", "vm.watermark_boost_factor=0"];
     let table =
         reproduce(dir.path(), &[&boost[..], &["--memory", "96MiB", "--cpus", "4", "--iterations", "1"]].concat());
-    let scale = "\nWHAT IF, 96MiB of memory, 4 CPUs, vm.watermark_boost_factor=0; 1 iteration, seed 1: ";
+    let scale = "\nWHAT IF: 96MiB of memory, 4 CPUs, vm.watermark_boost_factor=0; 1 iteration, seed 1: ";
     assert!(table.contains(scale), "{table}");
     assert!(table.contains("\ntiny, default THP: 4 CPUs, 96 MiB (skylake1s"), "{table}");
     let table = reproduce(dir.path(), &[&boost[..], &["--iterations", "1"]].concat());
-    assert!(table.contains("\nWHAT IF, full scale, vm.watermark_boost_factor=0; 1 iteration"), "{table}");
+    assert!(table.contains("\nWHAT IF: vm.watermark_boost_factor=0; 1 iteration"), "{table}");
 }
 
 #[test]

@@ -115,8 +115,12 @@ impl Mm {
         stop
     }
 
-    /// Gives back what an abandoned access still holds: the task was killed while it waited.
-    pub fn touch_cancel(&mut self, env: &Env, mut touch: Touch) {
+    /// Gives back what an abandoned access still holds, and the frame in `hand` that it did not come to take: the task
+    /// was killed while it waited, or the access failed.
+    pub fn touch_cancel(&mut self, env: &Env, mut touch: Touch, hand: Option<Pfn>) {
+        if let Some(pfn) = hand {
+            self.free_pages(env, pfn, self.frames[pfn].order());
+        }
         self.forget_huge(env, &mut touch);
         self.give_back_spare(env, &mut touch);
     }

@@ -35,19 +35,26 @@ impl Mm {
                 wrong(None, format!("file {file}: {pages} pages, {} counted", self.nr_cached(FileId(file))));
             }
         }
-        let mut per_node = vec![0u64; self.nodes.len()];
+        // By node: pages of files, and pages of the swap cache, which nr_file_pages counts too.
+        let mut per_node = vec![[0u64; 2]; self.nodes.len()];
         for n in 0..self.frames.len() as u32 {
-            if self.frames[Pfn(n)].kind() == Kind::File {
-                per_node[self.node_of(Pfn(n)).index()] += 1;
+            let frame = &self.frames[Pfn(n)];
+            let counts = &mut per_node[self.node_of(Pfn(n)).index()];
+            match frame.kind() {
+                Kind::File => counts[0] += 1,
+                Kind::Anon if frame.has(Frame::SWAPCACHE) => counts[1] += u64::from(frame.nr_pages()),
+                _ => {}
             }
         }
-        if per_node.iter().sum::<u64>() != slots_in_use {
-            wrong(None, format!("{} frames of files, {slots_in_use} slots", per_node.iter().sum::<u64>()));
+        let of_files: u64 = per_node.iter().map(|counts| counts[0]).sum();
+        if of_files != slots_in_use {
+            wrong(None, format!("{of_files} frames of files, {slots_in_use} slots"));
         }
-        for (node, &pages) in per_node.iter().enumerate() {
+        for (node, &[pages, swapcache]) in per_node.iter().enumerate() {
             let gauge = self.stat.node(NodeId(node as u8), NodeStat::FilePages);
-            if gauge != pages {
-                wrong(None, format!("node {node}: nr_file_pages is {gauge}, {pages} frames are page cache"));
+            if gauge != pages + swapcache {
+                let what = format!("{pages} frames are page cache, {swapcache} swap cache");
+                wrong(None, format!("node {node}: nr_file_pages is {gauge}, {what}"));
             }
             let listed = trees.shadow_lists.get(node).map_or(0, |l| l.len);
             let gauge = self.stat.node(NodeId(node as u8), NodeStat::WorkingsetNodes);

@@ -173,7 +173,7 @@ impl DirectReclaim {
         self.first_node.get_or_insert(lru.node);
         if self.last_lists != Some(lru) {
             self.last_lists = Some(lru);
-            self.phase = Phase::Shrink(ShrinkNode::new(mm, lru, &self.sc), at + 1);
+            self.phase = Phase::Shrink(ShrinkNode::new(lru), at + 1);
         }
     }
 

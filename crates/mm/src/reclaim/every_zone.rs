@@ -175,7 +175,7 @@ impl BalanceZones {
             return;
         }
         let lru = mm.zones[zone.index()].lru;
-        self.phase = Phase::Shrink(ShrinkNode::new(mm, lru, &self.sc), at);
+        self.phase = Phase::Shrink(ShrinkNode::new(lru), at);
     }
 
     /// Order that a zone is to be balanced for: 0 if compaction could make the one that is wanted.

@@ -153,7 +153,7 @@ impl BalancePgdat {
             .zones_up_to(self.node, self.highest)
             .map(|z| mm.wmark(z, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX)))
             .sum();
-        self.phase = Phase::Shrink(ShrinkNode::new(mm, LruvecId::of_node(self.node), &self.sc));
+        self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
         aged
     }
 

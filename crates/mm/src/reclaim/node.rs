@@ -93,7 +93,7 @@ fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
 
 impl ShrinkNode {
     /// Reclaim from these lists as `sc` asks.
-    pub fn new(_mm: &Mm, lru: LruvecId, _sc: &ScanControl) -> ShrinkNode {
+    pub fn new(lru: LruvecId) -> ShrinkNode {
         ShrinkNode {
             lru,
             phase: Phase::Begin,

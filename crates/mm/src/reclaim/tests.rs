@@ -229,7 +229,7 @@ fn with_swap(mut rules: Rules, pages: u32, thp: ThpEnabled) -> Machine {
 fn shrink_at(m: &mut Machine, priority: i8, target: u64) -> ScanControl {
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     (sc.priority, sc.nr_to_reclaim, sc.may_shrink_slab) = (priority, target, false);
-    let mut shrink = ShrinkNode::new(&m.mm, LRU, &sc);
+    let mut shrink = ShrinkNode::new(LRU);
     m.run(|mm, env| shrink.step(mm, env, &mut sc));
     sc
 }
@@ -353,7 +353,7 @@ fn dentries_and_inodes_are_shrunk_and_their_slabs_count_as_reclaimed() {
     let (before, freed_before) = (slab(&m), m.mm.stat.event(VmEvent::Pgfree));
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     (sc.priority, sc.nr_to_reclaim) = (0, 1);
-    let mut shrink = ShrinkNode::new(&m.mm, LRU, &sc);
+    let mut shrink = ShrinkNode::new(LRU);
     let (steps, _) = m.run(|mm, env| shrink.step(mm, env, &mut sc));
     assert!(m.mm.stat.event(VmEvent::SlabsScanned) > 0);
     assert!(steps >= 20, "batches of 1024, one a step: {steps}");

@@ -230,6 +230,11 @@ impl Vfs {
         (self.nr_dentries, self.nr_inodes)
     }
 
+    /// Open files of all processes.
+    pub fn open_files(&self) -> u64 {
+        self.files.iter().map(|rec| u64::from(rec.opens)).sum()
+    }
+
     /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
     pub fn unused_dentries(&self) -> u64 {
         self.dentry_lru.iter().map(|l| u64::from(l.len())).sum()

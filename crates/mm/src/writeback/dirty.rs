@@ -60,8 +60,8 @@ impl Mm {
     fn list_dirty_inode(&mut self, env: &Env, record: u32) {
         let (device, file) = (self.writeback.records[record].device, self.writeback.records[record].file);
         let first = !self.writeback.device_mut(device).has_dirty_io();
-        self.writeback.records[record].dirtied_when = env.now;
         let state = &mut self.writeback.devices[usize::from(device)];
+        self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
         state.move_inode(&mut self.writeback.records, record, On::Dirty);
         self.inode_dirty(FileId(file), true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {

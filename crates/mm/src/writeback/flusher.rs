@@ -79,6 +79,8 @@ enum Stage {
     All,
     Kupdate,
     Background,
+    /// Everything was looked for once.
+    End,
 }
 
 /// What a step of the flusher did.
@@ -164,16 +166,25 @@ impl Mm {
                 if self.old_flush_due(env, device) && nr_dirty > 0 { begin(Reason::Kupdate, nr_dirty) } else { None }
             }
             Stage::Background => {
-                flush.stage = Stage::Requests;
+                flush.stage = Stage::End;
                 if self.wb_over_bg_thresh(env, device) && self.writeback.devices[usize::from(device)].has_dirty_io() {
                     begin(Reason::Background, i64::MAX)
                 } else {
                     None
                 }
             }
+            Stage::End => {
+                flush.stage = Stage::Requests;
+                return self.sleep_unless_asked(env, device);
+            }
         };
+        FlushStep::More
+    }
+
+    /// Even if more is dirty than the background limit: what could not be written then waits for the next wake-up.
+    fn sleep_unless_asked(&mut self, env: &Env, device: u16) -> FlushStep {
         let state = &mut self.writeback.devices[usize::from(device)];
-        if flush.stage != Stage::Requests || flush.work.is_some() || !state.requests.is_empty() {
+        if !state.requests.is_empty() {
             return FlushStep::More;
         }
         state.running = false;
@@ -312,10 +323,10 @@ impl Mm {
             }
             return true;
         }
-        if sync {
-            self.writeback.records[record].dirtied_when = env.now;
-        }
         let state = &mut self.writeback.devices[usize::from(device)];
+        if sync {
+            self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
+        }
         if slice.left == 0 && !sync {
             state.move_inode(&mut self.writeback.records, record, On::MoreIo);
         } else {

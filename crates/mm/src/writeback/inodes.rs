@@ -11,7 +11,7 @@
 
 use units::{FileId, Nanos};
 
-use super::Device;
+use super::{Device, from_jiffies, jiffies};
 use crate::pagecache::NO_RECORD;
 use crate::table;
 
@@ -31,7 +31,7 @@ pub(super) enum On {
 /// An inode with dirty pages or pages under writeback; 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// When it became dirty (`dirtied_when`).
+    /// When it became dirty, in whole jiffies (`dirtied_when`).
     pub(super) dirtied_when: Nanos,
     pub(super) file: u32,
     prev: u32,
@@ -178,10 +178,17 @@ impl Device {
         }
     }
 
+    /// What `dirtied_when` is now: a jiffy, and never before that of the newest, as CPUs that ran ahead of this one may
+    /// have seen the next jiffy already.
+    pub(super) fn dirtied_now(&self, records: &Records, now: Nanos) -> Nanos {
+        let jiffy = from_jiffies(jiffies(now));
+        if self.b_dirty.is_empty() { jiffy } else { jiffy.max(records[self.b_dirty.head].dirtied_when) }
+    }
+
     /// An inode could not be written: back to `b_dirty`, which stays in order of `dirtied_when`.
     pub(super) fn redirty_tail(&mut self, records: &mut Records, at: u32, now: Nanos) {
         if !self.b_dirty.is_empty() && records[at].dirtied_when < records[self.b_dirty.head].dirtied_when {
-            records[at].dirtied_when = now;
+            records[at].dirtied_when = self.dirtied_now(records, now);
         }
         self.move_inode(records, at, On::Dirty);
     }
@@ -253,10 +260,18 @@ mod tests {
     #[test]
     fn a_redirtied_inode_is_as_new_as_the_newest() {
         let (mut device, mut records) = dirtied(&[10, 20]);
-        device.redirty_tail(&mut records, 0, Nanos(50));
+        device.redirty_tail(&mut records, 0, from_jiffies(5));
         assert_eq!(drawn(&device, &records), "ab||");
-        assert_eq!(records[0].dirtied_when, Nanos(50));
-        device.redirty_tail(&mut records, 0, Nanos(60));
-        assert_eq!(records[0].dirtied_when, Nanos(50), "it is the newest already");
+        assert_eq!(records[0].dirtied_when, from_jiffies(5));
+        device.redirty_tail(&mut records, 0, from_jiffies(6));
+        assert_eq!(records[0].dirtied_when, from_jiffies(5), "it is the newest already");
+    }
+
+    #[test]
+    fn a_cpu_that_is_behind_does_not_date_an_inode_before_the_newest() {
+        let (device, records) = dirtied(&[0, 8_000_000]);
+        // 4 ms a jiffy.
+        assert_eq!(device.dirtied_now(&records, Nanos(7_999_999)), Nanos(8_000_000));
+        assert_eq!(device.dirtied_now(&records, Nanos(12_000_001)), Nanos(12_000_000));
     }
 }

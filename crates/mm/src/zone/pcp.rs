@@ -334,7 +334,7 @@ impl Mm {
         if rule == PcpLists::OrderZero {
             return limits.batch;
         }
-        pcp.high = pcp.high.clamp(limits.high_min, limits.high_max);
+        pcp.high = limits.clamp(pcp.high);
         if pcp.high < limits.batch {
             return 1;
         }
@@ -525,12 +525,19 @@ impl Mm {
     }
 }
 
+impl PcpLimits {
+    /// The kernel's `clamp()`: of a small zone with high watermarks the least may be above the most, which then wins.
+    fn clamp(self, high: u32) -> u32 {
+        if high >= self.high_max { self.high_max } else { high.max(self.high_min) }
+    }
+}
+
 impl Pcp {
     /// Pages at which some go back now (`nr_pcp_high()`).
     fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
         let limits = self.limits;
         let (least, most) = (limits.high_min, limits.high_max);
-        self.high = self.high.clamp(least, most);
+        self.high = limits.clamp(self.high);
         let high = self.high;
         if free_high {
             self.high = high.saturating_sub(limits.batch << BATCH_SCALE_MAX).max(least);
@@ -551,7 +558,7 @@ impl Pcp {
         if self.count >= high {
             let needed = self.free_count + limits.batch;
             if self.high < needed {
-                self.high = needed.clamp(least, most);
+                self.high = limits.clamp(needed);
             }
         }
         high

@@ -5,14 +5,11 @@ use std::ops::Range;
 use units::Bytes;
 
 use super::Machine;
-use super::check::{LOW_MEMORY_END, LOW_MEMORY_MIN};
 use crate::text::Text;
 use crate::{ProfileError, Size};
 
 /// Node sizes are whole multiples of this: a pageblock of x86-64.
 const GRAIN: Bytes = Bytes::mib(2);
-/// What a machine file that states no hole has.
-const DEFAULT_PCI_HOLE: Bytes = Bytes::gib(2);
 
 /// What of a machine is to be otherwise; the rest stays as it is: disks, swap, speed, where zones begin and end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,8 +42,7 @@ impl Machine {
         if let Some(memory) = change.memory {
             name.push_str(&format!("-{memory}"));
             told.push(format!("{memory} of memory"));
-            let all = u128::from(self.memory().0);
-            edits.extend(self.resized(|node| (u128::from(node.0) * u128::from(memory.0.0) / all) as u64));
+            edits.extend(self.resized(memory.0));
         }
         if let Some(cpus) = change.cpus {
             name.push_str(&format!("-{cpus}cpus"));
@@ -56,30 +52,13 @@ impl Machine {
         self.edited(&name, &told.join(" and "), edits)
     }
 
-    /// The machine with everything that is a size of memory divided: RAM of each node, and RAM below 4 GiB, so that
-    /// its zones keep their proportions. CPUs, disks and swap stay.
-    ///
-    /// # Errors
-    /// A node is left with less memory than a machine can have.
-    pub fn scaled_down(&self, divisor: u64) -> Result<Machine, ProfileError> {
-        let mut edits: Edits = self.resized(|node| node.0 / divisor).collect();
-        let hole = self.pci_hole.as_ref().map_or(DEFAULT_PCI_HOLE, |hole| hole.get_ref().0);
-        let low = ((LOW_MEMORY_END.0 - hole.0) / divisor).max(LOW_MEMORY_MIN.0);
-        let hole_text = (LOW_MEMORY_END.0 - low).to_string();
-        match &self.pci_hole {
-            Some(stated) => edits.push((stated.span(), hole_text)),
-            // Keys of the root table stand before all other tables.
-            None => edits.push((0..0, format!("pci-hole = {hole_text}\n"))),
-        }
-        let name = format!("{}-div{divisor}", self.name.get_ref());
-        self.edited(&name, &format!("its memory divided by {divisor}"), edits)
-    }
-
-    /// The edits that give each node as many bytes as `size` makes of what it has.
-    fn resized(&self, size: impl Fn(Bytes) -> u64) -> impl Iterator<Item = (Range<usize>, String)> {
+    /// The edits that give the nodes so much memory together, each its share of it in whole pageblocks.
+    fn resized(&self, memory: Bytes) -> impl Iterator<Item = (Range<usize>, String)> {
+        let all = u128::from(self.memory().0);
         self.nodes.iter().map(move |node| {
-            let bytes = size(node.memory.get_ref().0) / GRAIN.0 * GRAIN.0;
-            (node.memory.span(), format!("\"{}\"", Size(Bytes(bytes))))
+            let share = u128::from(node.memory.get_ref().0.0) * u128::from(memory.0) / all;
+            let size = Size(Bytes(share as u64 / GRAIN.0 * GRAIN.0));
+            (node.memory.span(), format!("\"{size}\""))
         })
     }
 

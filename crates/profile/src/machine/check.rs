@@ -13,10 +13,8 @@ const CPUS: RangeInclusive<u32> = 1..=1024;
 /// Least memory of a node, and most of a machine.
 const NODE_MEMORY_MIN: Bytes = Bytes::mib(32);
 const MEMORY_MAX: Bytes = Bytes::gib(8192);
-/// Below 4 GiB there is at least so much RAM on a machine that has it: ZONE_DMA and as much again.
-pub(super) const LOW_MEMORY_MIN: Bytes = Bytes::mib(32);
-/// Where the memory that the PCI hole hides stands again.
-pub(super) const LOW_MEMORY_END: Bytes = Bytes::gib(4);
+/// The PCI hole leaves 32 MiB below 4 GiB: ZONE_DMA and as much again.
+const PCI_HOLE_MAX: Bytes = Bytes::mib(4096 - 32);
 /// Size of a swap area.
 const SWAP_AREA_MIN: Bytes = Bytes::mib(1);
 /// Swap of a machine stays below this: its slots are numbered with 31 bits.
@@ -79,7 +77,7 @@ impl Machine {
 
     fn check_pci_hole(&self, text: &Text) -> Result<(), ProfileError> {
         match &self.pci_hole {
-            Some(hole) if hole.get_ref().0.0 > LOW_MEMORY_END.0 - LOW_MEMORY_MIN.0 => {
+            Some(hole) if hole.get_ref().0 > PCI_HOLE_MAX => {
                 let message = "expected at most 4064MiB, which leaves 32MiB below 4GiB".to_string();
                 Err(text.invalid(hole.span(), "pci-hole", message))
             }

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::builtin::STUDY;
 use crate::text::Text;
-use crate::{Kernel, Machine, ProfileError, Published};
+use crate::{Kernel, Machine, MachineChange, ProfileError, Published, Size};
 
 /// A study, or an experiment of a user's own, with everything that it names.
 #[derive(Clone, Debug)]
@@ -43,17 +43,28 @@ pub struct Study {
     text: Text,
 }
 
-/// A study at a reduced scale: the effects are there, their sizes are others.
+/// A study with less memory: the effects are there, their sizes are others.
 #[derive(Clone, Debug)]
 pub struct Quick {
-    /// Divisor of everything that is a size of memory; see [`Machine::scaled_down`].
-    pub memory_divisor: u64,
+    /// Memory of machines, by their names; those that are not named keep what they have.
+    pub memory: IndexMap<String, Size>,
     /// Iterations of each configuration.
     pub iterations: u32,
-    /// Tunables that are set for all kernels, because what they default to does not follow the memory.
-    pub sysctls: Vec<(String, String)>,
     /// What the reader must know of it.
     pub note: String,
+}
+
+impl Quick {
+    /// The machine with the memory of a quick run.
+    ///
+    /// # Errors
+    /// It cannot have so much.
+    pub fn machine(&self, machine: &Machine) -> Result<Machine, ProfileError> {
+        match self.memory.get(machine.name.get_ref()) {
+            Some(memory) => machine.changed(&MachineChange { memory: Some(*memory), cpus: None }),
+            None => Ok(machine.clone()),
+        }
+    }
 }
 
 /// One machine and one set of parameters.

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::{Case, Comparison, MetricMap, Quick, Study};
 use crate::builtin::{KERNEL, MACHINE, PUBLICATION};
 use crate::text::{Text, typed};
-use crate::{Kernel, Machine, ProfileError, Published};
+use crate::{Kernel, Machine, ProfileError, Published, Size};
 
 /// Names with values of any scalar type.
 type Values = Option<Spanned<IndexMap<String, toml::Value>>>;
@@ -41,10 +41,8 @@ struct StudyFile {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct QuickFile {
-    memory_divisor: Spanned<u64>,
+    memory: Spanned<IndexMap<String, Size>>,
     iterations: Spanned<u32>,
-    #[serde(default)]
-    sysctls: Values,
     note: String,
 }
 
@@ -107,18 +105,19 @@ impl Study {
 }
 
 fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, ProfileError> {
-    let memory_divisor = positive(text, "quick.memory-divisor", &quick.memory_divisor)?;
-    for case in cases {
-        let refused =
-            |error: ProfileError| text.invalid(quick.memory_divisor.span(), "quick.memory-divisor", error.to_string());
-        case.machine.scaled_down(memory_divisor).map_err(refused)?;
-    }
-    Ok(Quick {
-        memory_divisor,
+    let read = Quick {
+        memory: quick.memory.get_ref().clone(),
         iterations: positive(text, "quick.iterations", &quick.iterations)?,
-        sysctls: read_sysctls(text, "quick.sysctls", &quick.sysctls)?,
         note: quick.note.clone(),
-    })
+    };
+    let refused = |message: String| text.invalid(quick.memory.span(), "quick.memory", message);
+    if let Some(unknown) = read.memory.keys().find(|name| cases.iter().all(|c| c.machine.name.get_ref() != *name)) {
+        return Err(refused(format!("expected names of the study's machines, found `{unknown}`")));
+    }
+    for case in cases {
+        read.machine(&case.machine).map_err(|error| refused(error.to_string()))?;
+    }
+    Ok(read)
 }
 
 fn read_case(text: &Text, case: &CaseFile) -> Result<Case, ProfileError> {
@@ -147,8 +146,8 @@ fn pairs(values: &Values) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.clone(), typed(value))).collect()
 }
 
-fn positive<T: Copy + Default + PartialEq>(text: &Text, key: &str, value: &Spanned<T>) -> Result<T, ProfileError> {
-    if *value.get_ref() == T::default() {
+fn positive(text: &Text, key: &str, value: &Spanned<u32>) -> Result<u32, ProfileError> {
+    if *value.get_ref() == 0 {
         return Err(text.invalid(value.span(), key, "expected 1 or more".to_string()));
     }
     Ok(*value.get_ref())

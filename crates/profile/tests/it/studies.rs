@@ -1,6 +1,7 @@
 //! Studies that name what is not there.
 
 use profile::{STUDIES, Study};
+use units::Bytes;
 
 use crate::{folder, path, refusal, with};
 
@@ -10,10 +11,10 @@ title = "mine"
 workload = "thpfioscale"
 iterations = 2
 [quick]
-memory-divisor = 4
+
 iterations = 1
-sysctls = { "vm.min_free_kbytes" = 1000 }
-note = "a quarter"
+memory = { small = "1GiB" }
+note = "half"
 [kernels]
 old = "4.20-rc3"
 new = "own.toml"
@@ -59,8 +60,9 @@ fn a_users_study_names_files_beside_it() {
     assert_eq!(study.cases[0].params, [pair("fio-jobs", "2"), pair("madvise", "yes")]);
     assert_eq!(study.cases[0].sysctls, [pair("vm.swappiness", "10")]);
     let quick = study.quick.unwrap();
-    assert_eq!((quick.memory_divisor, quick.iterations), (4, 1));
-    assert_eq!(quick.sysctls, [pair("vm.min_free_kbytes", "1000")]);
+    let machine = quick.machine(&study.cases[0].machine).unwrap();
+    assert_eq!((machine.memory(), quick.iterations), (Bytes::gib(1), 1));
+    assert_eq!(machine.name.get_ref(), "small-1GiB");
 }
 
 #[test]
@@ -84,14 +86,13 @@ fn what_a_study_names_must_exist() {
 #[test]
 fn numbers_and_words_of_a_study_are_checked() {
     assert_eq!(refused("iterations = 2", "iterations = 0"), "x.toml:5: iterations: expected 1 or more");
-    let divisor = |to: &str| refused("memory-divisor = 4", &format!("memory-divisor = {to}"));
-    assert_eq!(divisor("0"), "x.toml:7: quick.memory-divisor: expected 1 or more");
-    let small = "x.toml:7: quick.memory-divisor: machine small with its memory divided by 1000: node.memory: expected";
-    assert!(divisor("1000").starts_with(small), "{}", divisor("1000"));
+    let small = refused("\"1GiB\"", "\"1MiB\"");
+    let expected = "x.toml:9: quick.memory: machine small with 1MiB of memory: node.memory: expected";
+    assert!(small.starts_with(expected), "{small}");
+    let unknown = refused("{ small = \"1GiB\" }", "{ large = \"1GiB\" }");
+    assert_eq!(unknown, "x.toml:9: quick.memory: expected names of the study's machines, found `large`");
     let none = refused("iterations = 1", "iterations = 0");
     assert_eq!(none, "x.toml:8: quick.iterations: expected 1 or more");
-    let tunable = refused("vm.min_free_kbytes", "vm.min_free");
-    assert!(tunable.starts_with("x.toml:9: quick.sysctls: unknown tunable `vm.min_free`"), "{tunable}");
     assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:30: take: unknown variant `median`"));
     assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:32: better: unknown variant `less`"));
 }

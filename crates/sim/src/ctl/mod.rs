@@ -8,7 +8,7 @@ use crate::event::{EventHeap, Kind};
 use crate::sched::Scheduler;
 use crate::task::{Phase, Task};
 use crate::wait::WaitQueues;
-use crate::{Class, CpuTopology, SchedParams, TaskId, TaskState, WaitQueueId, Wake, World};
+use crate::{BlockedTask, Class, CpuTopology, SchedParams, TaskId, TaskState, WaitQueueId, Wake, World};
 use units::{CpuId, Nanos, NodeId};
 
 /// What the running task asked for when it suspended.
@@ -236,6 +236,21 @@ impl<W: World> Ctl<W> {
         (0..self.tasks.len() as u32)
             .map(TaskId)
             .map(|task| (task, self.task_name(task), self.task_state(task), self.task_cpu_time(task)))
+    }
+
+    /// Every task that sleeps, daemons too, in order of their numbers.
+    pub fn blocked(&self) -> Vec<BlockedTask> {
+        let blocked = |(task, name, state, _): (TaskId, &str, TaskState<W::Reason>, Nanos)| match state {
+            TaskState::Blocked { reason, since } => Some(BlockedTask {
+                task,
+                name: name.to_owned(),
+                daemon: self.tasks[task.index()].daemon,
+                reason: format!("{reason:?}"),
+                since,
+            }),
+            TaskState::Runnable | TaskState::Exited => None,
+        };
+        self.tasks().filter_map(blocked).collect()
     }
 
     /// CPU time that event handlers charged.

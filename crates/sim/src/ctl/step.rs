@@ -4,7 +4,7 @@ use super::{Ctl, Request};
 use crate::event::Kind;
 use crate::sched::Leave;
 use crate::task::{Phase, Task};
-use crate::{BlockedTask, Class, Deadlock, SpawnOptions, TaskId, TaskState, WaitQueueId, Wake, World};
+use crate::{Class, Deadlock, SpawnOptions, TaskId, WaitQueueId, Wake, World};
 use units::{CpuId, Nanos};
 
 /// Slices that may follow each other without time moving on. More than any program needs; a task that spins
@@ -260,17 +260,7 @@ impl<W: World> Ctl<W> {
     }
 
     pub(crate) fn deadlock(&self) -> Deadlock {
-        let blocked = self.tasks().filter_map(|(task, name, state, _)| match state {
-            TaskState::Blocked { reason, since } => Some(BlockedTask {
-                task,
-                name: name.to_owned(),
-                daemon: self.tasks[task.index()].daemon,
-                reason: format!("{reason:?}"),
-                since,
-            }),
-            TaskState::Runnable | TaskState::Exited => None,
-        });
-        Deadlock { at: self.time, blocked: blocked.collect() }
+        Deadlock { at: self.time, blocked: self.blocked() }
     }
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn vmstat(mm: &Mm, era: Era) -> Counters {
     }
     if era == Era::V3_19 {
         // Stalls are not told apart by zone, and there is one kind of split.
-        counters.set("allocstall", ZONE_KINDS.iter().map(|kind| mm.stat.zone_event(ZoneEvent::Allocstall, *kind)).sum());
+        counters
+            .set("allocstall", ZONE_KINDS.iter().map(|kind| mm.stat.zone_event(ZoneEvent::Allocstall, *kind)).sum());
         counters.set("thp_split", mm.stat.event(VmEvent::ThpSplitPage));
     }
     counters.ordered(era)

@@ -13,7 +13,9 @@ pub(super) fn meminfo(mm: &Mm) -> Meminfo {
     let fields = [
         ("MemTotal", mm.total_pages().kib()),
         ("MemFree", zone(ZoneStat::FreePages)),
-        ("Cached", node(NodeStat::FilePages)),
+        // nr_file_pages counts the swap cache too.
+        ("Cached", node(NodeStat::FilePages) - node(NodeStat::SwapCached)),
+        ("SwapCached", node(NodeStat::SwapCached)),
         ("Active", active_anon + active_file),
         ("Inactive", inactive_anon + inactive_file),
         ("Active(anon)", active_anon),

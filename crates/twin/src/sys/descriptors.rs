@@ -1,16 +1,24 @@
 //! The open files of a process.
 //!
+//! Source: `alloc_fd()`, `fget()`, `fput()`, `close_files()`, fs/file.c (4.20).
+//! Rule: a call holds the open file that it works on, so that it outlives a close by another thread. A new open file gets
+//! the lowest free descriptor.
+//! Abstracted: the number of a descriptor that was closed in the middle of a call is given out again after that call.
+//!
 //! 16 bytes a file: a writer of a million small files has them all open, and never reads. What readahead remembers of a
 //! file is kept beside, once it is read.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use mm::pagecache::Readahead;
 use mm::vfs::Handle;
-use sys::{Fd, FileAdvice};
+use sys::{Fd, FileAdvice, Result, SysError};
 use units::FileId;
 
 /// `read_ahead_kb`: 128 KiB.
 const READAHEAD_PAGES: u32 = 32;
-/// No window; ends a list of free ones.
+/// No window.
 const NONE: u32 = u32::MAX;
 
 /// An open file.
@@ -19,58 +27,45 @@ struct OpenFile {
     handle: Handle,
     /// Place of its readahead state, or [`NONE`].
     window: u32,
+    /// Calls that work on it, one of a thread at most; `pid_max` (32768) bounds the threads.
+    users: u16,
+    /// It was closed while calls worked on it.
+    closed: bool,
     /// What was last advised.
     advice: FileAdvice,
 }
 
-/// A place in the table.
-#[derive(Clone, Copy, Debug)]
-enum Descriptor {
-    Open(OpenFile),
-    /// The place that was freed before this one, or [`NONE`].
-    Free(u32),
-}
-
 /// The table (`struct files_struct`).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    table: Vec<Descriptor>,
-    /// The place freed last.
-    free: u32,
+    table: Vec<Option<OpenFile>>,
+    /// Places of the table that were freed.
+    free: BinaryHeap<Reverse<u32>>,
     windows: Vec<Readahead>,
     free_windows: Vec<u32>,
 }
 
 impl Descriptors {
-    pub(crate) fn new() -> Descriptors {
-        Descriptors { table: Vec::new(), free: NONE, windows: Vec::new(), free_windows: Vec::new() }
-    }
-
     fn get(&self, fd: Fd) -> Option<&OpenFile> {
-        match self.table.get(fd.0 as usize) {
-            Some(Descriptor::Open(open)) => Some(open),
-            _ => None,
-        }
+        self.table.get(fd.0 as usize)?.as_ref()
     }
 
     fn get_mut(&mut self, fd: Fd) -> Option<&mut OpenFile> {
-        match self.table.get_mut(fd.0 as usize) {
-            Some(Descriptor::Open(open)) => Some(open),
-            _ => None,
-        }
+        self.table.get_mut(fd.0 as usize)?.as_mut()
     }
 
-    /// Gives an open file the number that was freed last, or a new one.
+    /// The same, as long as it was not closed.
+    fn open_mut(&mut self, fd: Fd) -> Result<&mut OpenFile> {
+        self.get_mut(fd).filter(|open| !open.closed).ok_or(SysError::BadFd)
+    }
+
+    /// Gives an open file the lowest free descriptor.
     pub(crate) fn install(&mut self, handle: Handle) -> Fd {
-        let open = Descriptor::Open(OpenFile { handle, window: NONE, advice: FileAdvice::Normal });
-        let at = self.free;
-        match self.table.get_mut(at as usize) {
-            Some(place) => {
-                let Descriptor::Free(next) = std::mem::replace(place, open) else {
-                    unreachable!("descriptor {at} is on the list of free ones")
-                };
-                self.free = next;
-                Fd(at)
+        let open = Some(OpenFile { handle, window: NONE, users: 0, closed: false, advice: FileAdvice::Normal });
+        match self.free.pop() {
+            Some(Reverse(fd)) => {
+                self.table[fd as usize] = open;
+                Fd(fd)
             }
             None => {
                 mm::table::push(&mut self.table, open);
@@ -79,30 +74,41 @@ impl Descriptors {
         }
     }
 
-    /// The file, if the descriptor is open.
+    /// Holds an open file for a call, until [`Descriptors::put`].
     #[inline]
-    pub(crate) fn file(&self, fd: Fd) -> Option<FileId> {
-        self.get(fd).map(|open| open.handle.file)
+    pub(crate) fn hold(&mut self, fd: Fd) -> Result<FileId> {
+        let open = self.open_mut(fd)?;
+        open.users = open.users.checked_add(1).expect("fewer threads than pid_max");
+        Ok(open.handle.file)
     }
 
-    /// Frees a descriptor; what it referred to is to be closed by the caller.
-    pub(crate) fn remove(&mut self, fd: Fd) -> Option<Handle> {
-        let OpenFile { handle, window, .. } = *self.get(fd)?;
+    /// The call is over. What nobody refers to any more is to be closed by the caller.
+    #[inline]
+    pub(crate) fn put(&mut self, fd: Fd) -> Option<Handle> {
+        let open = self.get_mut(fd).expect("a file that is held is in the table");
+        open.users -= 1;
+        if open.closed && open.users == 0 { self.remove(fd) } else { None }
+    }
+
+    /// Closes a descriptor. What nobody refers to any more is to be closed by the caller.
+    pub(crate) fn close(&mut self, fd: Fd) -> Result<Option<Handle>> {
+        let open = self.open_mut(fd)?;
+        open.closed = true;
+        Ok(if open.users == 0 { self.remove(fd) } else { None })
+    }
+
+    fn remove(&mut self, fd: Fd) -> Option<Handle> {
+        let OpenFile { handle, window, .. } = self.table.get_mut(fd.0 as usize)?.take()?;
         if window != NONE {
             self.free_windows.push(window);
         }
-        self.table[fd.0 as usize] = Descriptor::Free(self.free);
-        self.free = fd.0;
+        self.free.push(Reverse(fd.0));
         Some(handle)
     }
 
     /// Frees the whole table; what it referred to is to be closed by the caller, in this order.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Handle> + use<> {
-        let table = std::mem::replace(self, Descriptors::new()).table;
-        table.into_iter().filter_map(|descriptor| match descriptor {
-            Descriptor::Open(open) => Some(open.handle),
-            Descriptor::Free(_) => None,
-        })
+        std::mem::take(self).table.into_iter().flatten().map(|open| open.handle)
     }
 
     /// Takes what `posix_fadvise()` says of the reads to come.
@@ -115,20 +121,20 @@ impl Descriptors {
         }
     }
 
-    /// The readahead state of a file, to be given back by [`Descriptors::keep_readahead`] once the read is done.
-    pub(crate) fn readahead(&self, fd: Fd) -> Option<Readahead> {
-        let open = self.get(fd)?;
+    /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
+    pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
+        let open = self.get(fd).expect("a file that is held is in the table");
         if open.window != NONE {
-            return Some(self.windows[open.window as usize]);
+            return self.windows[open.window as usize];
         }
         let mut fresh = Readahead::new(READAHEAD_PAGES);
         advise(&mut fresh, open.advice);
-        Some(fresh)
+        fresh
     }
 
-    /// Remembers the readahead state of a file for its next read.
+    /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
-        let Some(Descriptor::Open(open)) = self.table.get_mut(fd.0 as usize) else { return };
+        let Some(Some(open)) = self.table.get_mut(fd.0 as usize) else { return };
         if open.window == NONE {
             open.window = self.free_windows.pop().unwrap_or(self.windows.len() as u32);
         }
@@ -140,9 +146,9 @@ impl Descriptors {
 
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Descriptor>()
+        self.table.capacity() * size_of::<Option<OpenFile>>()
             + self.windows.capacity() * size_of::<Readahead>()
-            + self.free_windows.capacity() * 4
+            + (self.free.capacity() + self.free_windows.capacity()) * size_of::<u32>()
     }
 }
 
@@ -162,6 +168,6 @@ mod tests {
 
     #[test]
     fn an_open_file_takes_16_bytes() {
-        assert_eq!(size_of::<Descriptor>(), 16);
+        assert_eq!(size_of::<Option<OpenFile>>(), 16);
     }
 }

@@ -1,87 +1,79 @@
-//! Files.
+//! Reading and writing files.
+//!
+//! Source: `generic_perform_write()`, `generic_file_buffered_read()`, mm/filemap.c; `file_update_time()`,
+//! `touch_atime()`, fs/inode.c (4.20).
 
 use mm::Frame;
-use mm::pagecache::{ReadStop, WriteStop};
-use mm::vfs::Need;
-use mm::{Env, Mm};
-use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, Result, SysError};
-use units::{Bytes, FileId, Gfp, PAGE_SIZE};
+use mm::pagecache::{ReadStop, Readahead, WriteStop};
+use mm::vfs::{Handle, Need};
+use sys::{Fd, FileAdvice, Result, SysError};
+use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pfn};
 
 use super::SysTwin;
 use super::descriptors::Descriptors;
-use super::process::Directory;
+
+/// `s_maxbytes` here: pages of a file are numbered by 32 bits.
+const FILE_PAGES_MAX: u64 = u32::MAX as u64;
+
+/// The pages that a part of a file lies in: first, and one past the last.
+fn pages_of(offset: Bytes, length: Bytes) -> Result<(u64, u64)> {
+    let end = offset.0.checked_add(length.0).ok_or(SysError::Invalid)?;
+    let first = offset.0 / PAGE_SIZE;
+    Ok((first, if length.0 == 0 { first } else { Bytes(end).pages_up().0 }))
+}
 
 impl SysTwin {
-    /// Repeats an operation until nothing is missing.
-    async fn until_satisfied<R>(
-        &self,
-        mut call: impl FnMut(&mut Mm, &Env) -> std::result::Result<R, Need>,
-    ) -> Result<R> {
-        loop {
-            match self.task.mm(&mut call) {
-                Ok(result) => return Ok(result),
-                Err(need) => self.satisfy(need).await?,
-            }
+    pub(super) fn descriptors<R>(&self, call: impl FnOnce(&mut Descriptors) -> R) -> R {
+        self.task.ctx.with(|world, _| call(&mut world.processes.of_mut(self.process).files))
+    }
+
+    /// Holds an open file for a call.
+    fn fget(&self, fd: Fd) -> Result<FileId> {
+        self.descriptors(|files| files.hold(fd))
+    }
+
+    /// The call is over.
+    fn fput(&self, fd: Fd) {
+        if let Some(handle) = self.descriptors(|files| files.put(fd)) {
+            self.close_handle(handle);
         }
     }
 
-    pub(super) async fn make_directory(&self, _name: &str) -> Result<Dir> {
-        self.enter().await?;
-        let fs = self.task.ctx.with(|world, _| world.processes.fs).ok_or(SysError::NoEntry)?;
-        let root = self.task.mm(|mm, _| mm.vfs_root(fs));
-        let id = self.until_satisfied(|mm, env| mm.vfs_mkdir(env, root)).await?;
-        Ok(self.task.ctx.with(|world, _| {
-            world.processes.directories.push(Directory::new(id));
-            Dir(world.processes.directories.len() as u32 - 1)
-        }))
-    }
-
-    fn lookup(&self, name: FileName) -> Option<FileId> {
-        self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].file(name.number))
-    }
-
-    fn set_name(&self, name: FileName, file: Option<FileId>) {
-        self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].set_file(name.number, file));
-    }
-
-    pub(super) async fn open_file(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
-        self.enter().await?;
-        let handle = match self.lookup(name) {
-            Some(file) => self.until_satisfied(|mm, env| mm.vfs_open(env, file)).await?,
-            None if mode == OpenMode::Existing => return Err(SysError::NoEntry),
-            None => {
-                let dir = self.task.ctx.with(|world, _| world.processes.directories[name.dir.0 as usize].id);
-                let handle = self.until_satisfied(|mm, env| mm.vfs_create(env, dir)).await?;
-                self.set_name(name, Some(handle.file));
-                handle
-            }
-        };
-        Ok(self.descriptors(|files| files.install(handle)))
-    }
-
-    pub(super) fn descriptors<R>(&self, call: impl FnOnce(&mut Descriptors) -> R) -> R {
-        self.task.ctx.with(|world, _| call(&mut world.processes.list[self.process as usize].files))
-    }
-
-    fn file(&self, fd: Fd) -> Result<FileId> {
-        self.descriptors(|files| files.file(fd)).ok_or(SysError::BadFd)
+    /// Lets go of an open file that is in no table any more.
+    pub(super) fn close_handle(&self, handle: Handle) {
+        self.task.mm(|mm, env| mm.vfs_close(env, handle));
     }
 
     pub(super) async fn close_file(&self, fd: Fd) -> Result<()> {
-        self.enter().await?;
-        let handle = self.descriptors(|files| files.remove(fd)).ok_or(SysError::BadFd)?;
-        self.task.mm(|mm, env| mm.vfs_close(env, handle));
+        if let Some(handle) = self.descriptors(|files| files.close(fd))? {
+            self.close_handle(handle);
+        }
         Ok(())
     }
 
     pub(super) async fn write_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
-        self.enter().await?;
-        let file = self.file(fd)?;
-        let first = (offset.0 / PAGE_SIZE) as u32;
-        let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
-        self.until_satisfied(|mm, env| mm.vfs_update_time(env, file)).await?;
+        let (first, end) = pages_of(offset, length)?;
+        if end > FILE_PAGES_MAX {
+            return Err(SysError::FileTooLarge);
+        }
+        let file = self.fget(fd)?;
+        let result = self.write_pages(file, first as u32, end as u32).await;
+        self.fput(fd);
+        result
+    }
+
+    async fn write_pages(&self, file: FileId, first: u32, end: u32) -> Result<()> {
+        if first < end {
+            self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_update_time(env, file))).await?;
+        }
         for index in first..end {
-            if self.write_one(file, index).await? {
+            if self.task.fatal_signal_pending() {
+                return Err(SysError::Killed);
+            }
+            let mut hand = None;
+            let written = self.write_one(file, index, &mut hand).await;
+            self.free_hand(hand);
+            if written? {
                 self.task.balance_dirty_pages(file).await;
             }
             self.task.ctx.preempt_point().await;
@@ -89,14 +81,13 @@ impl SysTwin {
         Ok(())
     }
 
-    /// Writes one page; says whether it was clean before.
-    async fn write_one(&self, file: FileId, index: u32) -> Result<bool> {
-        let mut hand = None;
+    /// Writes one page; says whether it was clean before. `hand` is a page from the slow path that is left over.
+    async fn write_one(&self, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<bool> {
         loop {
-            match self.task.mm(|mm, env| mm.write_page(env, file, index, &mut hand)) {
+            match self.task.mm(|mm, env| mm.write_page(env, file, index, hand)) {
                 WriteStop::Done { dirtied } => return Ok(dirtied),
                 WriteStop::Need(Need::Page(request)) => {
-                    hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
+                    *hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
                 }
                 WriteStop::Need(need) => self.satisfy(need).await?,
                 WriteStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
@@ -104,31 +95,66 @@ impl SysTwin {
         }
     }
 
-    pub(super) async fn read_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
-        self.enter().await?;
-        let file = self.file(fd)?;
-        let first = (offset.0 / PAGE_SIZE) as u32;
-        let wanted = Bytes(offset.0 + length.0).pages_up().0 as u32;
-        let end = wanted.min(self.task.mm(|mm, _| mm.inode_size_pages(file)));
-        for index in first..end {
-            self.read_one(fd, file, index, end - index).await?;
-            self.task.ctx.preempt_point().await;
+    /// Gives back a page that was allocated for an operation that does not need it after all.
+    fn free_hand(&self, hand: Option<Pfn>) {
+        if let Some(pfn) = hand {
+            self.task.mm(|mm, env| mm.free_pages(env, pfn, units::Order(0)));
         }
-        self.until_satisfied(|mm, env| mm.vfs_touch_atime(env, file)).await?;
-        Ok(Bytes(u64::from(end.saturating_sub(first)) * PAGE_SIZE))
     }
 
-    async fn read_one(&self, fd: Fd, file: FileId, index: u32, wanted: u32) -> Result<()> {
-        let mut readahead = self.descriptors(|files| files.readahead(fd)).ok_or(SysError::BadFd)?;
-        let mut hand = None;
-        loop {
-            match self.task.mm(|mm, env| mm.read_page(env, file, index, wanted, &mut readahead, &mut hand)) {
-                ReadStop::Done => {
-                    self.descriptors(|files| files.keep_readahead(fd, readahead));
-                    return Ok(());
-                }
+    pub(super) async fn read_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
+        let (first, wanted) = pages_of(offset, length)?;
+        let file = self.fget(fd)?;
+        let size = self.task.mm(|mm, _| mm.inode_size_pages(file));
+        let end = wanted.min(u64::from(size)) as u32;
+        let mut result = Ok(());
+        if first < u64::from(end) {
+            result = self.read_pages(fd, file, first as u32, end).await;
+        }
+        if first < wanted {
+            // Of a read that failed, and of one past the end too.
+            let touched = self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_touch_atime(env, file)));
+            result = result.and(touched.await);
+        }
+        self.fput(fd);
+        result.map(|()| Bytes(u64::from(end).saturating_sub(first) * PAGE_SIZE))
+    }
+
+    async fn read_pages(&self, fd: Fd, file: FileId, first: u32, end: u32) -> Result<()> {
+        for index in first..end {
+            let mut readahead = self.descriptors(|files| files.readahead(fd));
+            let mut hand = None;
+            let read = self.read_one(file, index, end - index, &mut readahead, &mut hand).await;
+            if read.is_err() {
+                self.task.mm(|mm, env| mm.abandon_read(env, file, &mut readahead));
+                self.free_hand(hand);
+            }
+            self.descriptors(|files| files.keep_readahead(fd, readahead));
+            read?;
+            self.task.ctx.preempt_point().await;
+        }
+        Ok(())
+    }
+
+    async fn read_one(
+        &self,
+        file: FileId,
+        index: u32,
+        wanted: u32,
+        readahead: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> Result<()> {
+        while !self.task.fatal_signal_pending() {
+            // The file may have become shorter while this slept.
+            if index >= self.task.mm(|mm, _| mm.inode_size_pages(file)) {
+                self.task.mm(|mm, env| mm.abandon_read(env, file, readahead));
+                self.free_hand(hand.take());
+                return Ok(());
+            }
+            match self.task.mm(|mm, env| mm.read_page(env, file, index, wanted, readahead, hand)) {
+                ReadStop::Done => return Ok(()),
                 ReadStop::Need(Need::Page(request)) => {
-                    hand = self.task.alloc_pages_slowpath(request).await;
+                    *hand = self.task.alloc_pages_slowpath(request).await;
                     // Readahead may fail; the page itself may not.
                     if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
                         return Err(SysError::NoMemory);
@@ -138,11 +164,11 @@ impl SysTwin {
                 ReadStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
             }
         }
+        Err(SysError::Killed)
     }
 
     pub(super) async fn advise_file(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
-        self.enter().await?;
-        let file = self.file(fd)?;
+        let file = self.fget(fd)?;
         match advice {
             FileAdvice::Normal | FileAdvice::Sequential | FileAdvice::Random => {
                 self.descriptors(|files| files.advise(fd, advice));
@@ -151,37 +177,32 @@ impl SysTwin {
                 self.task.mm(|mm, env| mm.invalidate_clean_pages(env, file));
             }
         }
+        self.fput(fd);
         Ok(())
     }
 
     pub(super) async fn truncate_file(&self, fd: Fd, length: Bytes) -> Result<()> {
-        self.enter().await?;
-        let file = self.file(fd)?;
-        let pages = length.pages_up().0 as u32;
+        let pages = length.pages_up().0;
+        if pages > FILE_PAGES_MAX {
+            return Err(SysError::FileTooLarge);
+        }
+        let file = self.fget(fd)?;
         self.task.mm(|mm, env| {
-            mm.truncate_pages(env, file, pages);
-            mm.set_inode_size_pages(file, pages);
+            mm.truncate_pages(env, file, pages as u32);
+            mm.set_inode_size_pages(file, pages as u32);
         });
-        Ok(())
-    }
-
-    pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
-        self.enter().await?;
-        let file = self.lookup(name).ok_or(SysError::NoEntry)?;
-        self.until_satisfied(|mm, env| mm.vfs_unlink(env, file)).await?;
-        self.set_name(name, None);
+        self.fput(fd);
         Ok(())
     }
 
     pub(super) async fn sync_file(&self, fd: Fd) -> Result<()> {
-        self.enter().await?;
-        let file = self.file(fd)?;
+        let file = self.fget(fd)?;
         self.task.sync_file(file).await;
+        self.fput(fd);
         Ok(())
     }
 
     pub(super) async fn sync_all(&self) -> Result<()> {
-        self.enter().await?;
         self.task.sync_all().await;
         Ok(())
     }

@@ -43,12 +43,10 @@ impl SysTwin {
     }
 
     pub(super) async fn read_sysctl(&self, name: &str) -> Result<u64> {
-        self.enter().await?;
         self.task.mm(|mm, _| mm.sysctl(name)).ok_or(SysError::NoSysctl)
     }
 
     pub(super) async fn write_sysctl(&self, name: &str, value: u64) -> Result<()> {
-        self.enter().await?;
         match name {
             "vm.drop_caches" => self.task.mm(|mm, env| mm.drop_caches(env, value)),
             "vm.compact_memory" => self.compact_memory().await,

@@ -3,26 +3,28 @@
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
 use sys::{Access, Advice, Mapping, Result, SysError};
-use units::{Bytes, Nanos, PAGE_SIZE, SpaceId};
+use units::{Bytes, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
 
 use super::SysTwin;
 use super::process::Mapped;
 use crate::run::QUANTUM;
 
+/// Bytes of a huge page.
+const HUGE_PAGE: u64 = PAGEBLOCK_PAGES as u64 * PAGE_SIZE;
+
 impl SysTwin {
     /// Address space of this thread's process.
     pub(crate) fn space(&self) -> SpaceId {
-        self.task.ctx.with(|world, _| world.processes.list[self.process as usize].space)
+        self.task.ctx.with(|world, _| world.processes.of(self.process).space)
     }
 
     fn mapped(&self, mapping: Mapping) -> Result<Mapped> {
         let find = |process: &super::process::Process| process.mappings.get(mapping.id as usize).copied().flatten();
-        let found = self.task.ctx.with(|world, _| find(&world.processes.list[self.process as usize]));
+        let found = self.task.ctx.with(|world, _| find(world.processes.of(self.process)));
         found.ok_or(SysError::Invalid)
     }
 
     pub(super) async fn map_anonymous(&self, length: Bytes, align: Bytes) -> Result<Mapping> {
-        self.enter().await?;
         let pages = length.pages_up().0;
         if pages == 0 || pages > u64::from(u32::MAX) / 2 || !align.0.is_multiple_of(PAGE_SIZE) {
             return Err(SysError::Invalid);
@@ -31,37 +33,38 @@ impl SysTwin {
         let align = (align.0 / PAGE_SIZE).max(1) as u32;
         let vpn = self.task.mm(|mm, _| mm.mmap_anon(space, pages as u32, align));
         Ok(self.task.ctx.with(|world, _| {
-            let mappings = &mut world.processes.list[self.process as usize].mappings;
+            let mappings = &mut world.processes.of_mut(self.process).mappings;
             mappings.push(Some(Mapped { vpn, pages: pages as u32 }));
             Mapping { id: mappings.len() as u32 - 1, length }
         }))
     }
 
     pub(super) async fn unmap(&self, mapping: Mapping) -> Result<()> {
-        self.enter().await?;
-        let mapped = self.mapped(mapping)?;
+        let Mapped { vpn, pages } = self.mapped(mapping)?;
+        self.task.ctx.with(|world, _| world.processes.of_mut(self.process).mappings[mapping.id as usize] = None);
+        self.zap(vpn, vpn + pages).await;
         let space = self.space();
-        self.task.mm(|mm, env| mm.munmap(env, space, mapped.vpn, mapped.pages));
-        self.task.ctx.with(|world, _| {
-            world.processes.list[self.process as usize].mappings[mapping.id as usize] = None;
-        });
+        self.task.mm(|mm, env| mm.munmap(env, space, vpn, pages));
         Ok(())
     }
 
     pub(super) async fn advise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
-        self.enter().await?;
-        let mapped = self.mapped(mapping)?;
-        let space = self.space();
+        let Mapped { vpn, pages } = self.mapped(mapping)?;
         let advice = match advice {
             Advice::HugePage => MmAdvice::Huge,
             Advice::NoHugePage => MmAdvice::NoHuge,
-            Advice::DontNeed => MmAdvice::DontNeed,
+            Advice::DontNeed => {
+                self.zap(vpn, vpn + pages).await;
+                return Ok(());
+            }
         };
-        self.task.mm(|mm, env| mm.madvise(env, space, mapped.vpn, mapped.pages, advice));
+        let space = self.space();
+        self.task.mm(|mm, env| mm.madvise(env, space, vpn, pages, advice));
         Ok(())
     }
 
-    /// Accesses every byte of a range: the faults it takes, and the loads or stores themselves.
+    /// Accesses every byte of a range, a huge page's worth at a time: the faults it takes, and the loads or stores
+    /// themselves.
     pub(super) async fn touch_range(
         &self,
         mapping: Mapping,
@@ -69,45 +72,56 @@ impl SysTwin {
         length: Bytes,
         access: Access,
     ) -> Result<()> {
-        self.fault_in(mapping, offset, length, access).await?;
-        let pages = length.pages_up().0;
-        let time = self.task.mm(|mm, _| mm.costs.memset_page * pages);
-        self.compute_for(Nanos(time)).await;
+        let mut at = offset.0;
+        let end = at.checked_add(length.0).ok_or(SysError::Invalid)?;
+        while at < end {
+            let next = (at / HUGE_PAGE + 1).saturating_mul(HUGE_PAGE).min(end);
+            self.fault_in(mapping, Bytes(at), Bytes(next - at), access).await?;
+            let pages = Bytes(next - at).pages_up().0;
+            let time = self.task.mm(|mm, _| mm.costs.memset_page * pages);
+            self.compute_for(Nanos(time)).await;
+            at = next;
+        }
         Ok(())
     }
 
     /// Takes the page faults of an access to a range.
     pub(super) async fn fault_in(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
         let mapped = self.mapped(mapping)?;
-        let first = (offset.0 / PAGE_SIZE) as u32;
-        let end = Bytes(offset.0 + length.0).pages_up().0 as u32;
-        if end > mapped.pages || first >= end {
+        let end = offset.0.checked_add(length.0).ok_or(SysError::Invalid)?;
+        if end > u64::from(mapped.pages) * PAGE_SIZE {
             return Err(SysError::Invalid);
         }
-        let space = self.space();
-        let mut touch = Touch::new(space, mapped.vpn + first, end - first, access == Access::Write, QUANTUM.0);
+        let first = (offset.0 / PAGE_SIZE) as u32;
+        let pages = Bytes(end).pages_up().0 as u32 - first;
+        let write = access == Access::Write;
+        self.fault_pages(Touch::new(self.space(), mapped.vpn + first, pages, write, QUANTUM.0)).await
+    }
+
+    async fn fault_pages(&self, mut touch: Touch) -> Result<()> {
         let mut hand = None;
-        loop {
-            if self.task.oom_killed() {
-                self.task.mm(|mm, env| mm.touch_cancel(env, touch));
-                return Err(SysError::Killed);
-            }
-            match self.task.mm(|mm, env| mm.touch(env, &mut touch, hand.take())) {
+        let result = self.fault_until_done(&mut touch, &mut hand).await;
+        if result.is_err() {
+            self.task.mm(|mm, env| mm.touch_cancel(env, touch, hand));
+        }
+        result
+    }
+
+    async fn fault_until_done(&self, touch: &mut Touch, hand: &mut Option<Pfn>) -> Result<()> {
+        while !self.task.fatal_signal_pending() {
+            match self.task.mm(|mm, env| mm.touch(env, touch, hand.take())) {
                 TouchStop::Done => return Ok(()),
                 TouchStop::Quantum => self.task.ctx.preempt_point().await,
                 TouchStop::NeedPage(request) => {
-                    hand = self.task.alloc_pages_slowpath(request).await;
-                    if hand.is_none() && !self.task.oom_killed() {
-                        self.task.mm(|mm, env| mm.touch_cancel(env, touch));
-                        return Err(SysError::NoMemory);
-                    }
+                    *hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
                 }
-                TouchStop::NeedHuge(request) => hand = self.task.alloc_pages_slowpath(request).await,
+                TouchStop::NeedHuge(request) => *hand = self.task.alloc_pages_slowpath(request).await,
                 TouchStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
                 TouchStop::NoMapping => return Err(SysError::Invalid),
                 TouchStop::IoError => return Err(SysError::Io),
             }
         }
+        Err(SysError::Killed)
     }
 
     pub(super) fn is_resident(&self, mapping: Mapping, offset: Bytes) -> bool {

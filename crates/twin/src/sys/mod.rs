@@ -1,9 +1,11 @@
 //! `Sys` over the model: what a workload's system calls do on the twin.
 
 mod descriptors;
+mod exit;
 mod files;
 mod kernel;
 mod memory;
+mod namespace;
 mod process;
 mod threads;
 
@@ -37,11 +39,19 @@ impl SysTwin {
         SysTwin { task: Task::new(ctx), process }
     }
 
-    /// Charges the entry to and the return from the kernel, and gives way if the time slice is over.
-    async fn enter(&self) -> Result<()> {
+    /// A system call: its entry, what it does, and the return to user mode.
+    async fn syscall<R>(&self, call: impl Future<Output = R>) -> R {
         self.task.mm(|mm, _| mm.charge(mm.costs.syscall));
+        self.user_mode(call).await
+    }
+
+    /// What a thread does between two moments in user mode, where it may be preempted and may be made to end.
+    async fn user_mode<R>(&self, call: impl Future<Output = R>) -> R {
         self.task.ctx.preempt_point().await;
-        if self.task.oom_killed() { Err(SysError::Killed) } else { Ok(()) }
+        self.return_to_user().await;
+        let result = call.await;
+        self.return_to_user().await;
+        result
     }
 
     /// Provides what an operation lacks.
@@ -68,11 +78,11 @@ impl Sys for SysTwin {
     }
 
     async fn sleep(&self, time: Nanos) {
-        self.task.ctx.sleep(SleepReason::Workload, time).await;
+        self.syscall(self.task.ctx.sleep(SleepReason::Workload, time)).await;
     }
 
     async fn compute(&self, time: Nanos) {
-        self.compute_for(time).await;
+        self.user_mode(self.compute_for(time)).await;
     }
 
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -84,7 +94,7 @@ impl Sys for SysTwin {
     }
 
     async fn join(&self, thread: Thread) {
-        self.task.ctx.join(sim::TaskId(thread.0), SleepReason::Join).await;
+        self.syscall(self.wait_for(thread)).await;
     }
 
     fn stop(&self, thread: Thread) {
@@ -100,27 +110,27 @@ impl Sys for SysTwin {
     }
 
     async fn barrier_wait(&self, barrier: Barrier) {
-        self.wait_at_barrier(barrier).await;
+        self.syscall(self.wait_at_barrier(barrier)).await;
     }
 
     async fn mmap(&self, length: Bytes, align: Bytes) -> Result<Mapping> {
-        self.map_anonymous(length, align).await
+        self.syscall(self.map_anonymous(length, align)).await
     }
 
     async fn munmap(&self, mapping: Mapping) -> Result<()> {
-        self.unmap(mapping).await
+        self.syscall(self.unmap(mapping)).await
     }
 
     async fn madvise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
-        self.advise(mapping, advice).await
+        self.syscall(self.advise(mapping, advice)).await
     }
 
     async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
-        self.touch_range(mapping, offset, length, access).await
+        self.user_mode(self.touch_range(mapping, offset, length, access)).await
     }
 
     async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()> {
-        self.fault_in(mapping, offset, Bytes(1), access).await
+        self.user_mode(self.fault_in(mapping, offset, Bytes(1), access)).await
     }
 
     fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool {
@@ -128,43 +138,43 @@ impl Sys for SysTwin {
     }
 
     async fn mkdir(&self, name: &str) -> Result<Dir> {
-        self.make_directory(name).await
+        self.syscall(self.make_directory(name)).await
     }
 
     async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
-        self.open_file(name, mode).await
+        self.syscall(self.open_file(name, mode)).await
     }
 
     async fn close(&self, fd: Fd) -> Result<()> {
-        self.close_file(fd).await
+        self.syscall(self.close_file(fd)).await
     }
 
     async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
-        self.read_file(fd, offset, length).await
+        self.syscall(self.read_file(fd, offset, length)).await
     }
 
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
-        self.write_file(fd, offset, length).await
+        self.syscall(self.write_file(fd, offset, length)).await
     }
 
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
-        self.advise_file(fd, advice).await
+        self.syscall(self.advise_file(fd, advice)).await
     }
 
     async fn fsync(&self, fd: Fd) -> Result<()> {
-        self.sync_file(fd).await
+        self.syscall(self.sync_file(fd)).await
     }
 
     async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()> {
-        self.truncate_file(fd, length).await
+        self.syscall(self.truncate_file(fd, length)).await
     }
 
     async fn unlink(&self, name: FileName) -> Result<()> {
-        self.unlink_file(name).await
+        self.syscall(self.unlink_file(name)).await
     }
 
     async fn sync(&self) -> Result<()> {
-        self.sync_all().await
+        self.syscall(self.sync_all()).await
     }
 
     async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {
@@ -176,11 +186,11 @@ impl Sys for SysTwin {
     }
 
     async fn sysctl(&self, name: &str) -> Result<u64> {
-        self.read_sysctl(name).await
+        self.syscall(self.read_sysctl(name)).await
     }
 
     async fn set_sysctl(&self, name: &str, value: u64) -> Result<()> {
-        self.write_sysctl(name, value).await
+        self.syscall(self.write_sysctl(name, value)).await
     }
 
     fn sample(&self, metric: &'static str, value: f64) {
@@ -188,10 +198,7 @@ impl Sys for SysTwin {
     }
 
     fn fail(&self, error: SysError) {
-        self.task.ctx.with(|world, ctl| {
-            world.log.failure.get_or_insert(error);
-            ctl.stop();
-        });
+        self.task.ctx.with(|world, ctl| world.fail(ctl, error));
     }
 
     fn phase(&self, name: &str) {

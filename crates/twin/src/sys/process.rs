@@ -1,11 +1,15 @@
 //! Processes of the workload: their mappings and open files.
 
+use std::collections::BTreeMap;
+
 use mm::Mm;
 use mm::vfs::DirId;
-use sim::WaitQueueId;
+use sim::{Ctl, TaskId, WaitQueueId};
+use sys::Dir;
 use units::{FileId, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
+use crate::world::World;
 
 /// An anonymous mapping.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +26,14 @@ pub(crate) struct Process {
     pub(crate) space: SpaceId,
     pub(crate) mappings: Vec<Option<Mapped>>,
     pub(crate) files: Descriptors,
+    /// Its threads that have not ended.
+    pub(crate) threads: Vec<TaskId>,
+    /// All of its threads are to end (`SIGNAL_GROUP_EXIT`): it was killed, or its first thread has ended.
+    pub(crate) exiting: bool,
+    /// Its memory and its files are given back.
+    pub(crate) gone: bool,
+    /// Where its first thread waits until that is so.
+    pub(crate) exited: WaitQueueId,
 }
 
 /// A directory of the workload.
@@ -30,23 +42,22 @@ pub(crate) struct Directory {
     pub(crate) id: DirId,
     /// Its files by number, or [`Directory::NO_FILE`].
     files: Vec<FileId>,
+    /// Directories in it.
+    pub(crate) below: BTreeMap<Box<str>, Dir>,
 }
 
 impl Directory {
     const NO_FILE: FileId = FileId(u32::MAX);
 
     pub(crate) fn new(id: DirId) -> Directory {
-        Directory { id, files: Vec::new() }
+        Directory { id, files: Vec::new(), below: BTreeMap::new() }
     }
 
-    /// The file of a number, if there is one.
-    pub(crate) fn file(&self, number: u64) -> Option<FileId> {
-        self.files.get(number as usize).copied().filter(|file| *file != Directory::NO_FILE)
+    fn file(&self, number: usize) -> Option<FileId> {
+        self.files.get(number).copied().filter(|file| *file != Directory::NO_FILE)
     }
 
-    /// Gives a number to a file, or takes it away.
-    pub(crate) fn set_file(&mut self, number: u64, file: Option<FileId>) {
-        let number = number as usize;
+    fn set_file(&mut self, number: usize, file: Option<FileId>) {
         if number >= self.files.len() {
             mm::table::grow(&mut self.files, number + 1, Directory::NO_FILE);
         }
@@ -66,27 +77,64 @@ pub(crate) struct BarrierState {
 /// All processes of the workload, and what they share.
 #[derive(Debug)]
 pub(crate) struct Processes {
-    pub(crate) list: Vec<Process>,
+    list: Vec<Process>,
+    /// Directories of the mounted file system, its root first; none without one.
     pub(crate) directories: Vec<Directory>,
     pub(crate) barriers: Vec<BarrierState>,
     /// Blocks that a kernel module holds.
     pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
-    /// The mounted file system.
-    pub(crate) fs: Option<mm::vfs::FsId>,
 }
 
 impl Processes {
-    pub(crate) fn new(seed: u64, fs: Option<mm::vfs::FsId>) -> Processes {
-        Processes { list: Vec::new(), directories: Vec::new(), barriers: Vec::new(), blocks: Vec::new(), seed, fs }
+    pub(crate) fn new(seed: u64, root: Option<DirId>) -> Processes {
+        let directories = root.map(Directory::new).into_iter().collect();
+        Processes { list: Vec::new(), directories, barriers: Vec::new(), blocks: Vec::new(), seed }
+    }
+
+    /// Root of the mounted file system.
+    pub(crate) fn root(&self) -> Option<Dir> {
+        (!self.directories.is_empty()).then_some(Dir(0))
+    }
+
+    /// The file of a name.
+    pub(crate) fn file_named(&self, dir: Dir, number: usize) -> Option<FileId> {
+        self.directories.get(dir.0 as usize)?.file(number)
+    }
+
+    /// Gives a name to a file, or takes it away.
+    pub(crate) fn set_name(&mut self, dir: Dir, number: usize, file: Option<FileId>) {
+        self.directories[dir.0 as usize].set_file(number, file);
     }
 
     /// A new process with an empty address space.
-    pub(crate) fn create(&mut self, mm: &mut Mm) -> u32 {
-        let space = mm.space_create();
-        self.list.push(Process { space, mappings: Vec::new(), files: Descriptors::new() });
+    pub(crate) fn create(&mut self, mm: &mut Mm, ctl: &mut Ctl<World>) -> u32 {
+        self.list.push(Process {
+            space: mm.space_create(),
+            mappings: Vec::new(),
+            files: Descriptors::default(),
+            threads: Vec::new(),
+            exiting: false,
+            gone: false,
+            exited: ctl.new_wait_queue(),
+        });
         self.list.len() as u32 - 1
+    }
+
+    /// The process of a thread.
+    pub(crate) fn of(&self, number: u32) -> &Process {
+        &self.list[number as usize]
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn of_mut(&mut self, number: u32) -> &mut Process {
+        &mut self.list[number as usize]
+    }
+
+    /// The process with this address space.
+    pub(crate) fn with_space(&self, space: SpaceId) -> Option<u32> {
+        self.list.iter().position(|process| !process.gone && process.space == space).map(|at| at as u32)
     }
 
     /// Host bytes that grow with the number of files.

@@ -2,18 +2,13 @@
 
 use std::future::Future;
 
-use mm::TaskMemory;
-use mm::vfs::Need;
-use sim::{CpuSet, SpawnOptions as SimOptions};
-use sys::{Barrier, Result, SpawnOptions, SysError, Thread};
-
+use sim::{CpuSet, SpawnOptions as SimOptions, TaskId};
+use sys::{Barrier, SpawnOptions, Thread};
 use units::Nanos;
 
 use super::SysTwin;
-use super::descriptors::Descriptors;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
-use crate::world::TaskInfo;
 
 /// CPU time that a program uses at a time: who wakes up meanwhile waits for its end. Shorter than the least slice that
 /// the scheduler gives (`sched_min_granularity`, 2.25 ms on 4 CPUs).
@@ -25,8 +20,9 @@ impl SysTwin {
         F: FnOnce(Self) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let process = if options.process {
-            self.task.ctx.with(|world, _| world.processes.create(&mut world.mm))
+        let leader = options.process;
+        let process = if leader {
+            self.task.ctx.with(|world, ctl| world.processes.create(&mut world.mm, ctl))
         } else {
             self.process
         };
@@ -34,51 +30,19 @@ impl SysTwin {
         let sim_options = SimOptions::new(options.name, cpus).nice(options.nice);
         let task = self.task.ctx.spawn(sim_options, |ctx| {
             let sys = SysTwin::new(ctx, process);
-            async move {
-                match sys.begin_task(options.process).await {
-                    Ok(memory) => {
-                        body(sys.clone()).await;
-                        sys.end_task(memory);
-                    }
-                    Err(error) => sys::Sys::fail(&sys, error),
-                }
-                if options.process {
-                    sys.exit_process();
-                }
-            }
+            sys.clone().live(leader, async move { body(sys).await })
         });
         self.task.ctx.with(|world, _| {
-            *world.task_mut(task) = TaskInfo { process: Some(process), kernel: options.kernel, ..TaskInfo::default() };
+            world.adopt(task, process);
+            world.task_mut(task).kernel = options.kernel;
         });
         Thread(task.0)
     }
 
-    /// Allocates what the kernel needs for a new task. It is done by the task itself, not by its parent.
-    async fn begin_task(&self, process: bool) -> Result<TaskMemory> {
-        let mut memory = TaskMemory::default();
-        self.task.mm(|mm, _| mm.charge(if process { mm.costs.process } else { 0 }));
-        loop {
-            match self.task.mm(|mm, env| mm.begin_task(env, &mut memory, process)) {
-                Ok(()) => return Ok(memory),
-                Err(Need::Page(request)) => {
-                    let page = self.task.alloc_pages_slowpath(request).await;
-                    memory.give(page.ok_or(SysError::NoMemory)?);
-                }
-                Err(need) => self.satisfy(need).await?,
-            }
-        }
-    }
-
-    fn end_task(&self, memory: TaskMemory) {
-        self.task.mm(|mm, env| mm.end_task(env, memory));
-    }
-
-    /// Gives back the memory of the process of this thread and closes its files (`exit_mm()`, `exit_files()`).
-    pub(crate) fn exit_process(&self) {
-        let space = self.space();
-        self.task.mm(|mm, env| mm.space_exit(env, space));
-        for handle in self.descriptors(Descriptors::take_all) {
-            self.task.mm(|mm, env| mm.vfs_close(env, handle));
+    /// Waits until a thread has ended; of a process, until all of it has.
+    pub(super) async fn wait_for(&self, thread: Thread) {
+        while !self.task.ctx.join_or_wake(TaskId(thread.0), SleepReason::Join).await {
+            self.return_to_user().await;
         }
     }
 
@@ -96,6 +60,7 @@ impl SysTwin {
                 }
             });
             self.task.ctx.preempt_point().await;
+            self.return_to_user().await;
         }
     }
 
@@ -122,6 +87,7 @@ impl SysTwin {
         let passed = || self.task.ctx.with(|world, _| world.processes.barriers[barrier.0 as usize].round != round);
         while !passed() {
             self.task.ctx.wait(queue, SleepReason::Barrier).await;
+            self.return_to_user().await;
         }
     }
 }

@@ -36,7 +36,7 @@ impl Task {
             if self.cpu_is_wanted() {
                 run.cpu_is_wanted();
             }
-            if self.oom_killed() {
+            if self.fatal_signal_pending() {
                 run.interrupt();
             }
             match self.mm(|mm, env| run.step(mm, env)) {

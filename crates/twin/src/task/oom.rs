@@ -5,6 +5,7 @@
 
 use mm::AllocRequest;
 use mm::anon::OomChoice;
+use sys::SysError;
 use units::{Gfp, Nanos, Order, Pfn};
 
 use super::Task;
@@ -14,19 +15,10 @@ use crate::reason::SleepReason;
 const JIFFY: Nanos = Nanos::millis(4);
 
 impl Task {
-    /// Whether this task's process was killed for its memory.
-    pub(crate) fn oom_killed(&self) -> bool {
-        let task = self.ctx.task();
-        self.ctx.with(|world, _| {
-            let process = world.task(task).process;
-            process.is_some_and(|p| world.mm.spaces[world.processes.list[p as usize].space].is_oom_victim())
-        })
-    }
-
     /// The last resort of the slow path: `None` means try again, `Some` what the allocation comes to.
     pub(super) async fn may_oom(&self, request: AllocRequest, progress: u64) -> Option<Option<Pfn>> {
         let nofail = request.gfp.contains(Gfp::NOFAIL);
-        if self.oom_killed() && !nofail {
+        if self.mm(|_, env| env.task.oom_victim) && !nofail {
             return Some(None);
         }
         let gives_up = request.order > Order::COSTLY
@@ -41,14 +33,22 @@ impl Task {
             }
             return (progress == 0).then_some(None);
         }
+        if self.fatal_signal_pending() {
+            // It gives its memory back by itself soon, if need be with the help of the reserves (`task_will_free_mem()`).
+            self.set_flags(|flags| flags.oom_victim = true);
+            return None;
+        }
         match self.mm(|mm, _| mm.oom_select()) {
-            OomChoice::Kill(space) => self.mm(|mm, env| {
-                mm.oom_kill(space);
-                mm.oom_reap(env, space);
-            }),
+            OomChoice::Kill(space) => {
+                self.ctx.with(|world, ctl| world.oom_kill(ctl, space));
+                self.mm(|mm, env| mm.oom_reap(env, space));
+            }
             OomChoice::Pending(_) => {}
-            OomChoice::Nobody if nofail => {}
-            OomChoice::Nobody => return Some(None),
+            OomChoice::Nobody => {
+                // "Out of memory and no killable processes": the kernel panics.
+                self.ctx.with(|world, ctl| world.fail(ctl, SysError::NoMemory));
+                return Some(None);
+            }
         }
         self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
         None

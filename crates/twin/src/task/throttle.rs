@@ -36,6 +36,9 @@ impl Task {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
             }
+            if self.fatal_signal_pending() {
+                return;
+            }
         }
     }
 }

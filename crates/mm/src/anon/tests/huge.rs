@@ -139,7 +139,7 @@ fn a_killed_access_gives_its_huge_page_back() {
     let mut touch = m.begin(vpn, REGION, true);
     let TouchStop::NeedPage(_) = m.go_on(&mut touch, huge) else { panic!("the PGD is missing") };
     let env = m.env;
-    m.mm.touch_cancel(&env, touch);
+    m.mm.touch_cancel(&env, touch, None);
     m.check();
     m.end(held.len() as u64);
 }

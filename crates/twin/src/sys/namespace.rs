@@ -1,0 +1,112 @@
+//! Names of directories and files, and what happens to them.
+//!
+//! Rule: a name is looked up again after every sleep, as under the directory's lock: of two threads that make the same
+//! name one makes it and the other finds it.
+//! Abstracted: names of files are numbers; a directory that exists is found without a look at the disk.
+//! Omitted: removing directories, renaming, links.
+
+use mm::vfs::{DirId, Handle, Need};
+use mm::{Env, Mm};
+use sys::{Dir, Fd, FileName, OpenMode, Result, SysError};
+use units::FileId;
+
+use super::SysTwin;
+use super::process::Directory;
+use crate::world::World;
+
+/// `NAME_MAX`: letters of one component of a path.
+const NAME_MAX: usize = 255;
+/// Names in one directory are numbered by 32 bits.
+const NUMBER_MAX: u64 = u32::MAX as u64;
+
+impl SysTwin {
+    /// Repeats an operation until nothing is missing.
+    pub(super) async fn until_satisfied<R>(
+        &self,
+        mut call: impl FnMut(&mut World, &mut sim::Ctl<World>) -> std::result::Result<R, Need>,
+    ) -> Result<R> {
+        loop {
+            match self.task.ctx.with(&mut call) {
+                Ok(result) => return Ok(result),
+                Err(need) => self.satisfy(need).await?,
+            }
+        }
+    }
+
+    /// `mkdir -p`.
+    pub(super) async fn make_directory(&self, path: &str) -> Result<Dir> {
+        let root = self.task.ctx.with(|world, _| world.processes.root()).ok_or(SysError::NoEntry)?;
+        let mut at = root;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if name == "." || name == ".." || name.len() > NAME_MAX {
+                return Err(SysError::Invalid);
+            }
+            at = self.until_satisfied(|world, ctl| subdirectory(world, ctl, at, name)).await?;
+        }
+        if at == root { Err(SysError::NoEntry) } else { Ok(at) }
+    }
+
+    pub(super) async fn open_file(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
+        let number = place_of(name)?;
+        let opened = self.until_satisfied(|world, ctl| open(world, ctl, name.dir, number, mode)).await?;
+        let handle = opened?;
+        Ok(self.descriptors(|files| files.install(handle)))
+    }
+
+    pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
+        let number = place_of(name)?;
+        self.until_satisfied(|world, ctl| {
+            let Some(file) = world.processes.file_named(name.dir, number) else { return Ok(Err(SysError::NoEntry)) };
+            world.enter(ctl, |mm, env| mm.vfs_unlink(env, file))?;
+            world.processes.set_name(name.dir, number, None);
+            Ok(Ok(()))
+        })
+        .await?
+    }
+}
+
+/// Place of a name in its directory.
+fn place_of(name: FileName) -> Result<usize> {
+    if name.number > NUMBER_MAX { Err(SysError::Invalid) } else { Ok(name.number as usize) }
+}
+
+/// The directory of this name below another, made if it does not exist.
+fn subdirectory(
+    world: &mut World,
+    ctl: &mut sim::Ctl<World>,
+    parent: Dir,
+    name: &str,
+) -> std::result::Result<Dir, Need> {
+    let directory = &world.processes.directories[parent.0 as usize];
+    if let Some(found) = directory.below.get(name) {
+        return Ok(*found);
+    }
+    let parent_id = directory.id;
+    let id: DirId = world.enter(ctl, |mm, env| mm.vfs_mkdir(env, parent_id))?;
+    world.processes.directories.push(Directory::new(id));
+    let made = Dir(world.processes.directories.len() as u32 - 1);
+    world.processes.directories[parent.0 as usize].below.insert(name.into(), made);
+    Ok(made)
+}
+
+/// Opens the file of a name, which is made if it does not exist and the mode says so.
+fn open(
+    world: &mut World,
+    ctl: &mut sim::Ctl<World>,
+    dir: Dir,
+    number: usize,
+    mode: OpenMode,
+) -> std::result::Result<Result<Handle>, Need> {
+    let opens = |file: FileId| move |mm: &mut Mm, env: &Env| mm.vfs_open(env, file);
+    if let Some(file) = world.processes.file_named(dir, number) {
+        return world.enter(ctl, opens(file)).map(Ok);
+    }
+    let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(Err(SysError::NoEntry)) };
+    if mode == OpenMode::Existing {
+        return Ok(Err(SysError::NoEntry));
+    }
+    let id = directory.id;
+    let handle = world.enter(ctl, |mm, env| mm.vfs_create(env, id))?;
+    world.processes.set_name(dir, number, Some(handle.file));
+    Ok(Ok(handle))
+}
