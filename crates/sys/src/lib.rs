@@ -67,6 +67,8 @@ pub trait Sys: Clone + 'static {
     /// Makes a directory below the test mount, with those above it that are missing (`mkdir -p`): one that exists is
     /// not an error.
     async fn mkdir(&self, name: &str) -> Result<Dir>;
+    /// Looks a file up; its size (`stat`).
+    async fn stat(&self, name: FileName) -> Result<Bytes>;
     /// Opens a file, creating it if the mode says so.
     async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd>;
     /// Closes a file.

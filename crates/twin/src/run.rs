@@ -11,25 +11,28 @@ use mm::{Costs, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
-use sim::{BlockedTask, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
+use sim::{BlockedTask, Class, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
 use crate::devices::{Device, Devices};
 use crate::log::{CpuTime, RunLog};
+use crate::reason::SleepReason;
 use crate::snapshot;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Queues, World};
+use crate::world::{Event, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
 pub(crate) const QUANTUM: Nanos = Nanos::micros(50);
 /// Virtual time between two calls of the progress callback.
 const PROGRESS_STEP: Nanos = Nanos::millis(500);
-/// No workload takes this long; what does is stuck behind daemons that wake up by a timer.
+/// No workload takes this long.
 const VIRTUAL_LIMIT: Nanos = Nanos::secs(7 * 24 * 3600);
+/// A workload of which no task has run for so long, nor sleeps by itself, is stuck behind daemons that wake up by a timer.
+const STUCK_AFTER: Nanos = Nanos::secs(3600);
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
@@ -135,6 +138,19 @@ fn list_of(waiting: &[BlockedTask]) -> String {
     waiting.iter().map(|task| format!("\n  {task}")).collect()
 }
 
+/// Whether nothing will happen any more, although there are events.
+pub(crate) fn is_stuck(sim: &mut Sim<World>) -> bool {
+    sim.with_world(|_, ctl| {
+        let now = ctl.now();
+        let stuck = |state| match state {
+            TaskState::Exited => true,
+            TaskState::Runnable => false,
+            TaskState::Blocked { reason, since } => reason != SleepReason::Workload && now.since(since) > STUCK_AFTER,
+        };
+        ctl.tasks().filter(|(task, ..)| !ctl.is_daemon(*task)).all(|(_, _, state, _)| stuck(state))
+    })
+}
+
 pub(crate) fn too_long(sim: &mut Sim<World>) -> RunError {
     let limit = Duration::from_nanos(sim.now().0);
     RunError::TooLong { limit, waiting: sim.with_world(|_, ctl| ctl.blocked()) }
@@ -179,7 +195,7 @@ where
             return Err(RunError::Interrupted);
         }
         drop(world);
-        if deadline > VIRTUAL_LIMIT {
+        if deadline > VIRTUAL_LIMIT || is_stuck(&mut sim) {
             return Err(too_long(&mut sim));
         }
     }
@@ -295,6 +311,7 @@ fn wire(
         devices.push(device);
     }
     world.devices = Devices::new(devices);
+    ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
     Ok(())
 }
 

@@ -24,7 +24,12 @@ pub(crate) enum Event {
     Device(u16),
     /// The periodic flush of a device is due.
     Flusher(u16),
+    /// The vmstat worker of every CPU is due.
+    Vmstat,
 }
+
+/// `vm.stat_interval`.
+pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
 
 /// Who waits for what.
 pub(crate) struct Queues {
@@ -295,6 +300,10 @@ impl sim::World for World {
             Event::Device(number) => self.device_event(ctl, number),
             Event::Flusher(device) => {
                 ctl.wake_all(self.queues.flusher[device as usize]);
+            }
+            Event::Vmstat => {
+                self.enter(ctl, |mm, _| mm.vmstat_update());
+                ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
             }
         }
     }

@@ -5,16 +5,18 @@
 //! they are first written; sync; 4 fio processes read the same files at random; after as long a warm-up as the
 //! writing took, threads map 3/4 of node 0's memory together and each faults half of its 2 MiB regions. One
 //! sample is the time to store one byte, ask whether page 64 of the region is resident (then it is a huge page), and
-//! fill the region.
-//! Abstracted: removing the files at the end, which is not measured, is left out.
+//! fill the region. Then fio is stopped and the files are removed: `run-mmtests.sh` stops its monitors after that.
+//! Omitted: removing the directories.
 
-use sys::{Access, Advice, Barrier, Dir, Mapping, SpawnOptions, Sys, Thread};
+use sys::{Access, Advice, Barrier, Dir, FileName, Mapping, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos};
 
-use crate::fio::{FileService, FioJob, Pattern, Share};
+use crate::fio::{FileService, Fio, FioJob, Pattern, Share};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
 const HUGE_PAGE: Bytes = Bytes::mib(2);
+/// How long after the signal the script looks whether fio is still there.
+const LOOK_AFTER: Nanos = Nanos::secs(5);
 /// How much of a run is done when the files are written, and when the faults begin: guesses for those who wait.
 const DONE_WRITTEN: f64 = 0.45;
 const DONE_WARM: f64 = 0.9;
@@ -71,51 +73,62 @@ impl ThpFioScale {
         sys.phase("write");
         let started = sys.clock();
         let writing = Share { from: 0.0, to: DONE_WRITTEN, time: None };
-        let writers = self.start_jobs(&sys, &dirs, Pattern::Write, writing);
-        join_all(&sys, &writers).await;
+        Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::Write, writing)).join(&sys).await;
         let written = sys.clock().since(started);
         sys.sync().await?;
         sys.phase("warm-up");
         let warmup = self.warmup_s.map_or(written, Nanos::secs);
         let warming = Share { from: DONE_WRITTEN, to: DONE_WARM, time: Some(warmup) };
-        let readers = self.start_jobs(&sys, &dirs, Pattern::RandRead, warming);
+        let readers = Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::RandRead, warming));
         sys.sleep(warmup).await;
         sys.phase("fault");
         let faulters = self.start_faulters(&sys);
         join_all(&sys, &faulters).await;
         sys.phase("stop");
-        for reader in &readers {
-            sys.stop(*reader);
-        }
-        join_all(&sys, &readers).await;
+        readers.stop(&sys);
+        sys.sleep(LOOK_AFTER).await;
+        readers.join(&sys).await;
+        sys.phase("remove");
+        let rm = self.start_rm(&sys, &dirs);
+        sys.join(rm).await;
         Ok(())
     }
 
-    /// Starts a job in each directory, of which the first tells how far it is.
-    fn start_jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern, share: Share) -> Vec<Thread> {
+    /// Files of one job.
+    fn nr_files<S: Sys>(&self, sys: &S) -> u32 {
         let total = (sys.info().mem_total.bytes().0 as f64 * self.fio_ratio) as u64;
-        let nr_files = (total / self.file_size.0 / u64::from(self.fio_jobs)).max(1) as u32;
+        (total / self.file_size.0 / u64::from(self.fio_jobs)).max(1) as u32
+    }
+
+    /// A job for each directory, of which the first tells how far it is.
+    fn jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern, share: Share) -> Vec<FioJob> {
         let reading = pattern == Pattern::RandRead;
-        let start = |(number, dir): (usize, &Dir)| {
-            let job = FioJob {
-                pattern,
-                block_size: Bytes::kib(4),
-                file_size: self.file_size,
-                nr_files,
-                service: if reading { FileService::Random(16) } else { FileService::RoundRobin },
-                time_based: reading,
-                number: number as u64 + if reading { 1000 } else { 0 },
-                dir: *dir,
-                share: (number == 0).then_some(share),
-            };
-            let name = format!("fio-{}-{number}", if reading { "reader" } else { "writer" });
-            sys.spawn(SpawnOptions::process(name), move |sys: S| async move {
-                if let Err(error) = job.run(sys.clone()).await {
-                    sys.fail(error);
-                }
-            })
+        let job = |(number, dir): (usize, &Dir)| FioJob {
+            pattern,
+            block_size: Bytes::kib(4),
+            file_size: self.file_size,
+            nr_files: self.nr_files(sys),
+            service: if reading { FileService::Random(16) } else { FileService::RoundRobin },
+            time_based: reading,
+            number: number as u64 + if reading { 1000 } else { 0 },
+            dir: *dir,
+            share: (number == 0).then_some(share),
         };
-        dirs.iter().enumerate().map(start).collect()
+        dirs.iter().enumerate().map(job).collect()
+    }
+
+    /// `rm -rf`: the monitors that count the events run until it has ended.
+    fn start_rm<S: Sys>(&self, sys: &S, dirs: &[Dir]) -> Thread {
+        let (dirs, nr_files) = (dirs.to_vec(), u64::from(self.nr_files(sys)));
+        sys.spawn(SpawnOptions::process("rm"), move |sys: S| async move {
+            for dir in dirs {
+                for number in 0..nr_files {
+                    if let Err(error) = sys.unlink(FileName { dir, number }).await {
+                        sys.fail(error);
+                    }
+                }
+            }
+        })
     }
 
     fn start_faulters<S: Sys>(&self, sys: &S) -> Vec<Thread> {

@@ -15,6 +15,7 @@ impl Mm {
         for file in 0..trees.files.len() as u32 {
             let mut pages = 0;
             let mut from = Some(0);
+            let mut dirty = trees.next_dirty(file, 0);
             while let Some((index, raw)) = from.and_then(|at| trees.next_entry(file, at)) {
                 from = index.checked_add(1);
                 if !slots::is_page(raw) {
@@ -26,7 +27,10 @@ impl Mm {
                 if frame.kind() != Kind::File || (frame.owner, frame.index) != (file, index) {
                     wrong(Some(pfn), format!("is in slot {index} of file {file}, and says {frame:?}"));
                 }
-                if frame.has(Frame::DIRTY) != (trees.next_dirty(file, index) == Some(index)) {
+                if dirty.is_some_and(|tagged| tagged < index) {
+                    dirty = trees.next_dirty(file, index);
+                }
+                if frame.has(Frame::DIRTY) != (dirty == Some(index)) {
                     wrong(Some(pfn), format!("its dirty tag in file {file} at {index} differs from its flag"));
                 }
             }

@@ -2,7 +2,8 @@
 //!
 //! Rule: the page is looked up, allocated and put in if it is missing, filled, and marked dirty. A missing page is
 //! allocated with `__GFP_WRITE`, which spreads dirty pages over the nodes, and without `__GFP_FS` where the file system
-//! says so. Its data is not read first, since all of it is replaced. A write does not mark the page accessed.
+//! says so. Its data is not read first, since all of it is replaced. A page without a block claims one, or the write
+//! fails. A write does not mark the page accessed.
 //! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20; 6.12 the same).
 //! Since/until: writes mark pages accessed until 3.14; omitted.
 //! Abstracted: no wait for writeback of the same page (only devices that need stable pages want that).
@@ -41,9 +42,15 @@ impl Mm {
                     frame.set(Frame::WAITERS);
                     return WriteStop::Wait(pfn);
                 }
+                if !self.frames[pfn].has(Frame::DIRTY) && !self.has_room_for(file, index) {
+                    return WriteStop::Need(Need::Space);
+                }
                 pfn
             }
             Slot::Empty | Slot::Shadow(_) => {
+                if !self.has_room_for(file, index) {
+                    return WriteStop::Need(Need::Space);
+                }
                 let gfp = self.mapping_gfp(file).with(Gfp::WRITE);
                 if let Err(need) = self.reserve_nodes(env, file, index, gfp) {
                     return WriteStop::Need(need);

@@ -32,6 +32,37 @@ impl Mm {
         }
         self.check_lrus(violations);
         self.check_buffers(violations);
+        self.check_space(violations);
+    }
+
+    /// Blocks in use are the files', the directories' and the chunks'; those claimed are dirty pages without one.
+    fn check_space(&self, violations: &mut Vec<Violation>) {
+        let mut used: Vec<u64> = self.vfs.fs.iter().map(super::disk::Fs::chunk_blocks).collect();
+        let mut claimed = vec![0; used.len()];
+        for dir in &self.vfs.dirs {
+            used[dir.fs.0 as usize] += dir.blocks.len() as u64;
+        }
+        for (n, rec) in self.vfs.files.iter().enumerate() {
+            let file = FileId(n as u32);
+            if !rec.has(FileRec::LIVE) || rec.has(FileRec::DIR | FileRec::NEGATIVE) {
+                continue;
+            }
+            let fs = self.vfs.fs_of(file).0 as usize;
+            used[fs] += u64::from(rec.blocks) + self.vfs.extents.blocks(rec.more, rec.blocks);
+            let mut from = Some(0);
+            while let Some(dirty) = from.and_then(|from| self.pagecache.trees.next_dirty(file.0, from)) {
+                claimed[fs] += u64::from(self.vfs.find_extent(file, dirty).is_none());
+                from = dirty.checked_add(1);
+            }
+        }
+        for (n, fs) in self.vfs.fs.iter().enumerate() {
+            let found = (fs.space.total() - used[n], claimed[n]);
+            if (fs.space.free(), fs.space.claimed()) != found {
+                let said = (fs.space.free(), fs.space.claimed());
+                violations
+                    .push(violation(format!("file system {n}: blocks free, claimed {said:?}, recounted {found:?}")));
+            }
+        }
     }
 
     fn check_file(&self, n: usize, rec: &FileRec, violations: &mut Vec<Violation>) {
@@ -40,7 +71,7 @@ impl Mm {
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
-        if rec.dentry.is_some() && !rec.inode.is_some() && !rec.has(FileRec::UNLINKED) {
+        if rec.dentry.is_some() && !rec.inode.is_some() && !rec.has(FileRec::UNLINKED | FileRec::NEGATIVE) {
             wrong("a dentry without an inode has a name");
         }
         if rec.opens > 0 && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
@@ -51,6 +82,9 @@ impl Mm {
         }
         if rec.has(FileRec::FREEING) {
             wrong("left in eviction");
+        }
+        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.opens > 0 || rec.blocks > 0) {
+            wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some() && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some()) {
             wrong("parts of an inode without it");

@@ -6,7 +6,7 @@
 //! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.20.
 //! Since/until: as described in 4.20 and 6.12.
 //! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
-//! is never found again. Omitted: names longer than 32 letters (kmalloc), lookups that find nothing.
+//! is never found again. Omitted: names longer than 32 letters (kmalloc).
 
 use units::{FileId, Gfp, NodeId};
 

@@ -5,15 +5,15 @@
 //! file has by then, with a preallocation as large as the file from 64 KiB on, so a file written page by page is
 //! contiguous; the last close gives the preallocation back.
 //! Source: `xfs_dialloc()`, `xfs_iomap_prealloc_size()`, `xfs_free_eofblocks()`, fs/xfs, 4.20.
-//! Abstracted: free space is what lies behind the last allocation of a group, and recently freed extents in the
-//! reverse order of their freeing; at the end of a group the next one is used and then the first again, whether free or not.
-//! Omitted: ENOSPC, alignment to stripes, the free space trees and their blocks, unwritten extents.
+//! Abstracted: a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
+//! Omitted: unwritten extents.
 
 use std::collections::BTreeSet;
 
 use units::FileId;
 
 use super::extents::FileExtent;
+use super::space::Space;
 use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
 use crate::Mm;
 
@@ -37,18 +37,6 @@ pub(super) struct Chunk {
     pub(super) dirty: u8,
 }
 
-/// An allocation group.
-#[derive(Debug)]
-struct Group {
-    start: u32,
-    end: u32,
-    /// Everything behind it is free.
-    next: u32,
-    freed: Vec<(u32, u32)>,
-    /// Chunks with a free inode.
-    room: BTreeSet<u32>,
-}
-
 /// What has changed and is to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Metadata {
@@ -64,7 +52,9 @@ pub(super) struct Fs {
     pub(super) spec: FsSpec,
     pub(super) chunks: Vec<Chunk>,
     unused_chunks: Vec<u32>,
-    groups: Vec<Group>,
+    pub(super) space: Space,
+    /// Chunks of each group with a free inode.
+    room: Vec<BTreeSet<u32>>,
     next_dir_group: u32,
     /// Oldest first.
     pub(super) dirty: std::collections::VecDeque<Metadata>,
@@ -73,25 +63,26 @@ pub(super) struct Fs {
 impl Fs {
     pub(super) fn new(spec: FsSpec) -> Fs {
         spec.check();
-        let size = spec.ag_blocks();
-        let group = |n: u32| {
-            let start = n * size;
-            // The first blocks hold the headers of the group.
-            Group { start, end: start + size, next: start + 16, freed: Vec::new(), room: BTreeSet::new() }
-        };
         Fs {
             spec,
             chunks: Vec::new(),
             unused_chunks: Vec::new(),
-            groups: (0..spec.ag_count).map(group).collect(),
+            space: Space::new(&spec),
+            room: vec![BTreeSet::new(); spec.ag_count as usize],
             next_dir_group: 0,
             dirty: std::collections::VecDeque::new(),
         }
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        let freed: usize = self.groups.iter().map(|g| g.freed.capacity() * size_of::<(u32, u32)>()).sum();
-        self.chunks.capacity() * size_of::<Chunk>() + self.dirty.capacity() * size_of::<Metadata>() + freed
+        self.chunks.capacity() * size_of::<Chunk>()
+            + self.dirty.capacity() * size_of::<Metadata>()
+            + self.space.host_bytes()
+    }
+
+    /// Blocks that chunks of inodes take.
+    pub(super) fn chunk_blocks(&self) -> u64 {
+        (self.chunks.len() - self.unused_chunks.len()) as u64 * u64::from(self.spec.chunk_pages())
     }
 
     /// The group of the next directory.
@@ -101,59 +92,13 @@ impl Fs {
         group
     }
 
-    /// Takes `want` contiguous blocks, as near to a group as can be.
-    pub(super) fn take_blocks(&mut self, group: u32, want: u32) -> (u32, u32) {
-        let want = want.clamp(1, self.spec.ag_blocks() - 16);
-        let count = self.groups.len();
-        for n in (0..count).map(|n| (group as usize + n) % count) {
-            let group = &mut self.groups[n];
-            if let Some((block, blocks)) = group.freed.last_mut().filter(|(_, blocks)| *blocks >= want) {
-                let first = *block;
-                *block += want;
-                *blocks -= want;
-                if *blocks == 0 {
-                    group.freed.pop();
-                }
-                return (first, want);
-            }
-            if group.end - group.next >= want {
-                group.next += want;
-                return (group.next - want, want);
-            }
+    /// A chunk of the group with a free inode, and the first free one in it; a new chunk if none has, and none without
+    /// room for one.
+    pub(super) fn find_inode(&mut self, group: u32) -> Option<(u32, u32)> {
+        if let Some(&chunk) = self.room[group as usize].first() {
+            return Some((chunk, self.chunks[chunk as usize].free.trailing_zeros()));
         }
-        let group = &mut self.groups[group as usize];
-        group.next = group.start + 16 + want;
-        (group.start + 16, want)
-    }
-
-    /// Takes up to `want` blocks that follow `end` directly.
-    fn extend(&mut self, end: u32, want: u32) -> u32 {
-        let Some(group) = self.groups.iter_mut().find(|g| g.next == end && end < g.end) else { return 0 };
-        let got = want.min(group.end - end);
-        group.next += got;
-        got
-    }
-
-    pub(super) fn give_blocks(&mut self, block: u32, blocks: u32) {
-        if blocks == 0 {
-            return;
-        }
-        let group = &mut self.groups[(block / self.spec.ag_blocks()) as usize];
-        if block + blocks == group.next {
-            group.next = block;
-        } else if let Some(last) = group.freed.last_mut().filter(|(b, n)| b + n == block) {
-            last.1 += blocks;
-        } else {
-            group.freed.push((block, blocks));
-        }
-    }
-
-    /// A chunk of the group with a free inode, and the first free one in it; a new chunk if none has.
-    pub(super) fn find_inode(&mut self, group: u32) -> (u32, u32) {
-        if let Some(&chunk) = self.groups[group as usize].room.first() {
-            return (chunk, self.chunks[chunk as usize].free.trailing_zeros());
-        }
-        let (block, _) = self.take_blocks(group, self.spec.chunk_pages());
+        let block = self.space.take_for_metadata(group, self.spec.chunk_pages())?;
         let fresh = (1u8 << self.spec.clusters()) - 1;
         let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0 };
         let number = match self.unused_chunks.pop() {
@@ -166,8 +111,8 @@ impl Fs {
                 self.chunks.len() as u32 - 1
             }
         };
-        self.groups[group as usize].room.insert(number);
-        (number, 0)
+        self.room[group as usize].insert(number);
+        Some((number, 0))
     }
 
     pub(super) fn take_inode(&mut self, chunk: u32, slot: u32) -> u32 {
@@ -175,7 +120,7 @@ impl Fs {
         debug_assert!(record.free >> slot & 1 == 1);
         record.free &= !(1 << slot);
         if record.free == 0 {
-            self.groups[record.ag as usize].room.remove(&chunk);
+            self.room[record.ag as usize].remove(&chunk);
         }
         chunk * 64 + slot
     }
@@ -186,7 +131,7 @@ impl Fs {
         let record = &mut self.chunks[chunk as usize];
         debug_assert!(record.free >> (ino % 64) & 1 == 0, "inode {ino} is free already");
         record.free |= 1 << (ino % 64);
-        self.groups[record.ag as usize].room.insert(chunk);
+        self.room[record.ag as usize].insert(chunk);
         (record.free == u64::MAX).then_some(chunk)
     }
 
@@ -194,11 +139,11 @@ impl Fs {
     pub(super) fn give_chunk(&mut self, chunk: u32) {
         let Chunk { block, ag, free, buffers, .. } = self.chunks[chunk as usize];
         assert!(free == u64::MAX && buffers == [NONE; 4]);
-        self.groups[ag as usize].room.remove(&chunk);
+        self.room[ag as usize].remove(&chunk);
         self.chunks[chunk as usize].dirty = 0;
         self.chunks[chunk as usize].free = 0;
         self.unused_chunks.push(chunk);
-        self.give_blocks(block, self.spec.chunk_pages());
+        self.space.give(block, self.spec.chunk_pages());
     }
 
     /// Cluster of an inode, and the bit of it.
@@ -225,7 +170,7 @@ impl Fs {
 
 impl Vfs {
     /// The extent that holds a page, from that page on.
-    fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
+    pub(super) fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
         let rec = self.rec(file);
         if index < rec.blocks {
             return Some((rec.block + index, rec.blocks - index));
@@ -245,7 +190,9 @@ impl Vfs {
             end = size.saturating_add(size.min(PREALLOC_MAX));
         }
         let following = self.extents.next_start(rec.more, rec.blocks, index);
-        end.min(following.unwrap_or(u32::MAX)) - index
+        let unclaimed = self.fs[self.fs_of(file).0 as usize].space.available();
+        let most = u32::try_from(u64::from(pages) + unclaimed).unwrap_or(u32::MAX);
+        (end.min(following.unwrap_or(u32::MAX)) - index).min(most)
     }
 
     fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
@@ -253,18 +200,19 @@ impl Vfs {
         let fs = self.fs_of(file).0 as usize;
         let rec = &mut self.files[file.index()];
         if rec.blocks > 0 && index == rec.blocks {
-            let got = self.fs[fs].extend(rec.block + rec.blocks, want);
+            let got = self.fs[fs].space.extend(rec.block + rec.blocks, want);
             if got > 0 {
                 rec.blocks += got;
                 return self.extents.begins_at(&mut rec.more, rec.blocks);
             }
         } else if let Some(before) = self.extents.ending_at(rec.more, rec.blocks, index) {
-            let got = self.fs[fs].extend(before.block + before.blocks, want);
+            let got = self.fs[fs].space.extend(before.block + before.blocks, want);
             if got > 0 {
                 return self.extents.lengthen(&mut rec.more, index, got);
             }
         }
-        let (block, blocks) = self.fs[fs].take_blocks(group, want);
+        let (block, blocks) = self.fs[fs].space.take(group, want).expect("a dirty page has a claim on a block");
+        let rec = &mut self.files[file.index()];
         if rec.blocks == 0 && index == 0 {
             (rec.block, rec.blocks) = (block, blocks);
             return self.extents.begins_at(&mut rec.more, blocks);
@@ -278,12 +226,12 @@ impl Vfs {
         let rec = &mut self.files[file.index()];
         let first = rec.blocks;
         if first > from {
-            self.fs[fs].give_blocks(rec.block + from, first - from);
+            self.fs[fs].space.give(rec.block + from, first - from);
             rec.blocks = from;
         }
         while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {
             let keep = from.saturating_sub(extent.index);
-            self.fs[fs].give_blocks(extent.block + keep, extent.blocks - keep);
+            self.fs[fs].space.give(extent.block + keep, extent.blocks - keep);
             self.extents.cut(&mut rec.more, first, from);
         }
     }
@@ -316,10 +264,63 @@ impl Mm {
         if self.vfs.find_extent(file, index).is_none() {
             let want = self.vfs.blocks_wanted(file, index, pages);
             self.vfs.add_extent(file, index, want);
+            self.unclaim_allocated(file, index);
             self.log_inode(file);
         }
         let (block, contiguous) = self.vfs.find_extent(file, index).expect("it was allocated");
         self.vfs.extent(file, (block, contiguous.min(pages)))
+    }
+
+    /// The extent at `index` is new: dirty pages in it have no claim any more.
+    fn unclaim_allocated(&mut self, file: FileId, index: u32) {
+        let (_, blocks) = self.vfs.find_extent(file, index).expect("it was allocated");
+        let (mut from, end) = (index, index.saturating_add(blocks));
+        let mut claims = 0;
+        while let Some(dirty) = self.pagecache.trees.next_dirty(file.0, from).filter(|dirty| *dirty < end) {
+            claims += 1;
+            from = dirty + 1;
+        }
+        self.space_of(file).unclaim(claims);
+    }
+
+    fn space_of(&mut self, file: FileId) -> &mut Space {
+        let fs = self.vfs.fs_of(file);
+        &mut self.vfs.fs_mut(fs).space
+    }
+
+    /// Whether a page of a file may be dirtied: it is dirty or has a block, or there is one that it can claim.
+    pub(crate) fn has_room_for(&mut self, file: FileId, index: u32) -> bool {
+        self.vfs.find_extent(file, index).is_some() || self.space_of(file).available() > 0
+    }
+
+    /// A page was dirtied: without a block it claims one.
+    #[inline]
+    pub(crate) fn reserve_delalloc(&mut self, file: FileId, index: u32) {
+        if self.vfs.find_extent(file, index).is_none() {
+            self.space_of(file).claim();
+        }
+    }
+
+    /// A dirty page is dropped.
+    pub(crate) fn release_delalloc(&mut self, file: FileId, index: u32) {
+        if self.vfs.find_extent(file, index).is_none() {
+            self.space_of(file).unclaim(1);
+        }
+    }
+
+    /// Files give back what was allocated for them beyond their ends, as when the device is full
+    /// (`xfs_icache_free_eofblocks()`); says how many blocks.
+    pub fn vfs_free_preallocations(&mut self) -> u64 {
+        let free = |vfs: &Vfs| vfs.fs.iter().map(|fs| fs.space.free()).sum::<u64>();
+        let before = free(&self.vfs);
+        for file in (0..self.vfs.files.len() as u32).map(FileId) {
+            let rec = self.vfs.rec(file);
+            if rec.has(FileRec::LIVE) && !rec.has(FileRec::DIR | FileRec::NEGATIVE) {
+                let size = rec.size;
+                self.vfs.free_blocks(file, size);
+            }
+        }
+        free(&self.vfs) - before
     }
 
     /// Pages that the file has, by its size.

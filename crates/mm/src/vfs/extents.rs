@@ -75,6 +75,13 @@ impl Extents {
         entries.len().checked_sub(1).map(|at| Extents::entry(entries, at, first))
     }
 
+    /// Blocks of all of them.
+    pub(super) fn blocks(&self, list: Block, first: u32) -> u64 {
+        let entries = self.entries(list);
+        let extents = (0..entries.len()).map(|at| Extents::entry(entries, at, first));
+        extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks)).sum()
+    }
+
     /// Adds an extent where none is. The list may move.
     pub(super) fn insert(&mut self, list: &mut Block, first: u32, extent: FileExtent) {
         let entries = self.entries(*list);

@@ -6,7 +6,7 @@
 //! Source: fs/dcache.c, fs/inode.c, fs/super.c, fs/xfs/xfs_icache.c, fs/xfs/xfs_buf.c, 4.20 and 6.12.
 //! Abstracted: names (a file is what it is from creation to unlink); one superblock shrinker for all file systems;
 //! who waits for a metadata read (a second reader of the same block does not).
-//! Omitted: hard links, rename, rmdir, quotas, attributes, the log's own I/O, ENOSPC, a root directory's objects
+//! Omitted: hard links, rename, rmdir, quotas, attributes, the log's own I/O, a root directory's objects
 //! in memory, log items of files that were not created in the run, references that writeback takes.
 
 mod buffer;
@@ -18,6 +18,7 @@ mod inode;
 mod lru;
 mod namespace;
 mod shrink;
+mod space;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,8 @@ pub enum Need {
     Slab(CacheId, AllocRequest),
     /// Data from a device: submit, wait for its end, repeat.
     Read(Bio),
+    /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
+    Space,
 }
 
 /// What one call of a shrinker did.
@@ -141,6 +144,8 @@ impl FileRec {
     const FREEING: u16 = 1 << 11;
     /// Was read since it was last modified: its access time is newer than the time of its last change.
     const ATIME: u16 = 1 << 12;
+    /// A name that was looked up and does not exist; at most a dentry.
+    const NEGATIVE: u16 = 1 << 13;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,

@@ -33,17 +33,17 @@ impl Vfs {
     }
 
     /// The place for the next name, with a block allocated for it.
-    fn next_dirent(&mut self, dir: DirId) -> u32 {
+    fn next_dirent(&mut self, dir: DirId) -> Result<u32, Need> {
         let Dir { fs, ag, dirents, ref free_dirents, .. } = self.dirs[dir.0 as usize];
         let dirent = free_dirents.last().copied().unwrap_or(dirents);
         if let Some(index) = self.dir_block_of(dir, dirent) {
             while self.dirs[dir.0 as usize].blocks.len() <= index as usize {
-                let (block, _) = self.fs[fs.0 as usize].take_blocks(ag, 1);
+                let block = self.fs[fs.0 as usize].space.take_for_metadata(ag, 1).ok_or(Need::Space)?;
                 let block = DirBlock { block, buffer: NONE, fresh: true, dirty: false };
                 self.dirs[dir.0 as usize].blocks.push(block);
             }
         }
-        dirent
+        Ok(dirent)
     }
 
     /// Uses up a place.
@@ -83,7 +83,7 @@ impl Mm {
         let id = FsId(u8::try_from(self.vfs.fs.len()).expect("at most 255 file systems"));
         let mut fs = Fs::new(spec);
         let ag = fs.rotor();
-        let (chunk, slot) = fs.find_inode(ag);
+        let (chunk, slot) = fs.find_inode(ag).expect("it is empty");
         let ino = fs.take_inode(chunk, slot);
         fs.chunks[chunk as usize].fresh = 0;
         self.vfs.fs.push(fs);
@@ -104,9 +104,9 @@ impl Mm {
     fn prepare_create(&mut self, env: &Env, dir: DirId) -> Result<Place, Need> {
         let Dir { fs, ag, file, .. } = self.vfs.dirs[dir.0 as usize];
         self.lookup(env, file)?;
-        let dirent = self.vfs.next_dirent(dir);
+        let dirent = self.vfs.next_dirent(dir)?;
         self.get_dir_block(env, dir, dirent)?;
-        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag);
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag).ok_or(Need::Space)?;
         let clusters = self.vfs.fs_mut(fs).spec.clusters();
         for cluster in 0..clusters {
             if self.vfs.fs_mut(fs).chunks[chunk as usize].fresh >> cluster & 1 == 1 {
@@ -117,44 +117,62 @@ impl Mm {
         Ok(Place { dirent, chunk, slot })
     }
 
-    /// Makes a file or directory, without a user yet.
-    fn create_inode(&mut self, env: &Env, dir: DirId) -> Result<FileId, Need> {
-        let created = self.try_create(env, dir);
+    /// Makes a file or directory, without a user yet; `negative` is its name if that was looked up before.
+    fn create_inode(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<FileId, Need> {
+        let created = self.try_create(env, dir, negative);
         if created.is_err() {
             self.put_unused(env, self.vfs.dirs[dir.0 as usize].file);
         }
         created
     }
 
-    fn try_create(&mut self, env: &Env, dir: DirId) -> Result<FileId, Need> {
+    fn try_create(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<FileId, Need> {
         let place = self.prepare_create(env, dir)?;
-        let fs = self.vfs.dirs[dir.0 as usize].fs;
-        let spec = self.vfs.fs_mut(fs).spec;
-        let objects = [(CacheId::DENTRY, Gfp::KERNEL), (spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
-        let [dentry, inode, extents] = self.vfs_alloc_all(env, objects)?;
-        let mut log = [Obj::NONE; 2];
-        if spec.kind == FsKind::Xfs {
-            match self.vfs_alloc_all(env, [(CacheId::XFS_ILI, Gfp::NOFS), (LOG_VECTOR, Gfp::NOFS)]) {
-                Ok(got) => log = got,
-                Err(need) => {
-                    for (obj, (cache, _)) in [dentry, inode, extents].into_iter().zip(objects).rev() {
-                        self.slab_free(env, cache, obj);
-                    }
-                    return Err(need);
+        let known = negative.map_or(Obj::NONE, |file| self.vfs.rec(file).dentry);
+        let dentry = if known.is_some() { known } else { self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)? };
+        let objects = match self.new_inode_objects(env, dir) {
+            Ok(objects) => objects,
+            Err(need) => {
+                if !known.is_some() {
+                    self.slab_free(env, CacheId::DENTRY, dentry);
                 }
+                return Err(need);
             }
-        }
-        let ino = self.vfs.take_place(dir, place);
-        let [ili, log_vector] = log;
+        };
+        let [inode, extents, ili, log_vector] = objects;
         let Place { dirent, .. } = place;
-        let file = FileRec { inode, extents, ili, log_vector, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
-        let file = self.vfs.new_file(file);
+        let ino = self.vfs.take_place(dir, place);
+        let made = FileRec { inode, extents, ili, log_vector, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let file = match negative {
+            Some(file) => {
+                let rec = self.vfs.rec_mut(file);
+                let flags = rec.flags & !FileRec::NEGATIVE;
+                *rec = FileRec { dentry: rec.dentry, links: rec.links, flags, ..made };
+                file
+            }
+            None => self.vfs.new_file(made),
+        };
         self.vfs.nr_inodes += 1;
-        self.attach_dentry(file, dentry);
+        if !known.is_some() {
+            self.attach_dentry(file, dentry);
+        }
         self.log_dir_change(dir, dirent);
         self.log_inode(file);
         self.charge(self.costs.create_file);
         Ok(file)
+    }
+
+    /// The objects of a new inode: itself, its extent records, and what XFS keeps for its log.
+    fn new_inode_objects(&mut self, env: &Env, dir: DirId) -> Result<[Obj; 4], Need> {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        let spec = self.vfs.fs_mut(fs).spec;
+        let wanted = [(spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
+        if spec.kind == FsKind::Xfs {
+            let [(inode, _), (extents, _)] = wanted;
+            let caches = [inode, extents, CacheId::XFS_ILI, LOG_VECTOR];
+            return self.vfs_alloc_all(env, caches.map(|cache| (cache, Gfp::NOFS)));
+        }
+        self.vfs_alloc_all(env, wanted).map(|[inode, extents]| [inode, extents, Obj::NONE, Obj::NONE])
     }
 
     /// Notes that a name in a directory changed.
@@ -167,8 +185,18 @@ impl Mm {
 
     /// Creates a file and opens it.
     pub fn vfs_create(&mut self, env: &Env, dir: DirId) -> Result<Handle, Need> {
+        self.create_and_open(env, dir, None)
+    }
+
+    /// Creates and opens the file of a name that [`Mm::vfs_lookup_absent`] did not find.
+    pub fn vfs_create_absent(&mut self, env: &Env, name: FileId) -> Result<Handle, Need> {
+        assert!(self.vfs.rec(name).has(FileRec::NEGATIVE), "{name:?} exists");
+        self.create_and_open(env, self.vfs.rec(name).parent, Some(name))
+    }
+
+    fn create_and_open(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<Handle, Need> {
         let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
-        match self.create_inode(env, dir) {
+        match self.create_inode(env, dir, negative) {
             Ok(file) => {
                 self.vfs.rec_mut(file).opens = 1;
                 Ok(Handle { file, filp })
@@ -182,7 +210,7 @@ impl Mm {
 
     /// Creates a directory.
     pub fn vfs_mkdir(&mut self, env: &Env, parent: DirId) -> Result<DirId, Need> {
-        let file = self.create_inode(env, parent)?;
+        let file = self.create_inode(env, parent, None)?;
         let dir = self.vfs.make_dir(file);
         self.dput(env, file);
         Ok(dir)
@@ -199,6 +227,44 @@ impl Mm {
         rec.opens = rec.opens.checked_add(1).expect("at most 65535 opens of a file");
         self.charge(self.costs.open_file);
         Ok(Handle { file, filp })
+    }
+
+    /// Whether a name is that of a file, and not only of one that was looked for.
+    pub fn vfs_exists(&self, name: FileId) -> bool {
+        !self.vfs.rec(name).has(FileRec::NEGATIVE)
+    }
+
+    /// Looks a name up that does not exist; `known` if it was looked up before. Its dentry stays until it is shrunk, or
+    /// becomes that of the file which [`Mm::vfs_create_absent`] makes.
+    pub fn vfs_lookup_absent(&mut self, env: &Env, dir: DirId, known: Option<FileId>) -> Result<FileId, Need> {
+        if let Some(name) = known.filter(|name| self.vfs.rec(*name).dentry.is_some()) {
+            self.charge(self.costs.open_file);
+            self.dput(env, name);
+            return Ok(name);
+        }
+        let directory = self.vfs.dirs[dir.0 as usize].file;
+        self.lookup(env, directory)?;
+        let dentry = match self.negative_dentry(env, dir) {
+            Ok(dentry) => dentry,
+            Err(need) => {
+                self.put_unused(env, directory);
+                return Err(need);
+            }
+        };
+        let absent = FileRec { parent: dir, size: 0, flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
+        let name = known.unwrap_or_else(|| self.vfs.new_file(absent));
+        self.attach_dentry(name, dentry);
+        self.dput(env, name);
+        self.charge(self.costs.open_file);
+        Ok(name)
+    }
+
+    /// A dentry, once a block of the directory was searched in vain: the last that has names.
+    fn negative_dentry(&mut self, env: &Env, dir: DirId) -> Result<Obj, Need> {
+        if let Some(last) = self.vfs.dirs[dir.0 as usize].dirents.checked_sub(1) {
+            self.get_dir_block(env, dir, last)?;
+        }
+        self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)
     }
 
     /// Looks a file up without opening it (`stat`).
@@ -252,18 +318,21 @@ impl Mm {
     }
 
     /// A file of so many pages that is on disk since before the run, and not in memory.
+    ///
+    /// # Panics
+    /// Without room for it in one piece.
     pub fn vfs_populate(&mut self, dir: DirId, pages: u32) -> FileId {
         let Dir { fs, ag, .. } = self.vfs.dirs[dir.0 as usize];
-        let dirent = self.vfs.next_dirent(dir);
+        let dirent = self.vfs.next_dirent(dir).expect("there is room");
         if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
             self.vfs.dirs[dir.0 as usize].blocks[index as usize].fresh = false;
         }
-        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag);
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag).expect("there is room");
         self.vfs.fs_mut(fs).chunks[chunk as usize].fresh = 0;
         let ino = self.vfs.take_place(dir, Place { dirent, chunk, slot });
         let (block, blocks) = match pages {
             0 => (0, 0),
-            _ => self.vfs.fs_mut(fs).take_blocks(ag, pages),
+            _ => self.vfs.fs_mut(fs).space.take(ag, pages).expect("there is room"),
         };
         assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
         self.vfs.new_file(FileRec { parent: dir, dirent, ino, size: pages, block, blocks, ..FileRec::UNUSED })

@@ -482,6 +482,39 @@ fn an_ext4_inode_is_freed_with_its_eviction() {
 }
 
 #[test]
+fn a_name_that_does_not_exist_has_a_dentry_which_its_file_takes_over() {
+    let (mut mm, _, dir) = xfs(Rules::newest());
+    make(&mut mm, dir);
+    let (dentries, inodes) = mm.vfs.cached();
+    let name = mm.vfs_lookup_absent(&on(0), dir, None).unwrap();
+    assert!(!mm.vfs_exists(name));
+    assert_eq!(mm.vfs.cached(), (dentries + 1, inodes));
+    assert_valid(&mm);
+    assert_eq!(mm.vfs_lookup_absent(&on(0), dir, Some(name)), Ok(name), "it is found again");
+    assert_eq!(mm.vfs.cached(), (dentries + 1, inodes));
+    let handle = mm.vfs_create_absent(&on(0), name).unwrap();
+    assert!(mm.vfs_exists(name) && handle.file == name);
+    assert_eq!(mm.vfs.cached(), (dentries + 1, inodes + 1));
+    mm.vfs_close(&on(0), handle);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_shrunk_negative_dentry_is_looked_up_anew() {
+    let (mut mm, _, dir) = xfs(Rules::newest());
+    let name = mm.vfs_lookup_absent(&on(0), dir, None).unwrap();
+    let before = mm.vfs.cached().0;
+    assert_eq!(mm.prune_dentries(&on(0), NODE, 100), 2, "it, and the directory in which it was the only name");
+    assert_eq!(mm.vfs.cached().0, before - 2);
+    assert_valid(&mm);
+    mm.vfs_lookup_absent(&on(0), dir, Some(name)).unwrap();
+    assert_eq!(mm.vfs.cached().0, before);
+    let handle = mm.vfs_create_absent(&on(0), name).unwrap();
+    mm.vfs_close(&on(0), handle);
+    assert_valid(&mm);
+}
+
+#[test]
 fn what_lacks_memory_keeps_nothing_and_is_repeated() {
     let (mut mm, _, dir) = xfs(old_rules());
     let mut held = exhaust(&mut mm, Some(Wmark::Min));
@@ -504,7 +537,7 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     let (cache, missing) = match need {
                         Need::Slab(cache, missing) => (Some(cache), missing),
                         Need::Page(missing) => (None, missing),
-                        Need::Read(bio) => panic!("{bio:?}"),
+                        Need::Read(_) | Need::Space => panic!("{need:?}"),
                     };
                     let flags = mm.gfp_to_alloc_flags(&on(0), missing);
                     let pfn = mm.get_page_from_freelist(&on(0), missing, flags).expect("16 pages came free");

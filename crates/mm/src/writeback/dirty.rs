@@ -25,6 +25,7 @@ impl Mm {
         frame.set(Frame::DIRTY);
         let (file, index) = (frame.owner, frame.index);
         self.pagecache.trees.set_dirty(file, index);
+        self.reserve_delalloc(FileId(file), index);
         let zone = self.zone_of(pfn);
         let node = self.zones[zone.index()].node;
         self.stat.node_add(node, NodeStat::FileDirty, 1);
@@ -106,7 +107,9 @@ impl Mm {
         if !self.frames[pfn].take(Frame::DIRTY) {
             return;
         }
+        let (file, index) = (FileId(self.frames[pfn].owner), self.frames[pfn].index);
         self.untag_dirty(pfn);
+        self.release_delalloc(file, index);
         self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -1);
     }
 

@@ -19,6 +19,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod vmstat_worker;
 mod watermark;
 mod zonelist;
 

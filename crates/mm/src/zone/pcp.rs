@@ -8,7 +8,7 @@
 //! to 3 and 9 and takes high from the low watermark. `AutoTuned` (6.7) lets high and batch follow the allocations.
 //! Abstracted: the lists are rings of frame numbers, not links in the frames. Batches under `HighOrder` grow by doubling
 //! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would. An allocation that fails does not halve the free count.
-//! Omitted: a failed trylock; draining by the vmstat worker ([`Mm::decay_pcp`] is there for a caller with a timer).
+//! Omitted: a failed trylock.
 
 use rules::PcpLists;
 use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
@@ -146,6 +146,10 @@ pub(crate) struct Pcp {
     free_count: u32,
     /// The last page freed had an order from 1 to 3.
     previous_free_high_order: bool,
+    /// A page came or went since the vmstat worker last looked.
+    pub(crate) used: bool,
+    /// Looks of the vmstat worker until some of a remote node's pages go back.
+    pub(crate) expire: u8,
 }
 
 /// The lists of every CPU in every zone.
@@ -174,13 +178,18 @@ impl Pcps {
         (pcp.count, pcp.high)
     }
 
+    /// Node of a CPU.
+    pub(crate) fn node_of(&self, cpu: CpuId) -> NodeId {
+        self.cpu_nodes[cpu.index()]
+    }
+
     #[inline]
     fn index(&self, cpu: CpuId, zone: ZoneId) -> usize {
         zone.index() * self.cpu_nodes.len() + cpu.index()
     }
 
     #[inline]
-    fn of(&mut self, cpu: CpuId, zone: ZoneId) -> &mut Pcp {
+    pub(crate) fn of(&mut self, cpu: CpuId, zone: ZoneId) -> &mut Pcp {
         let index = self.index(cpu, zone);
         &mut self.sets[index]
     }
@@ -274,6 +283,7 @@ impl Mm {
         let pcp = self.pcps.of(cpu, zone);
         let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
         pcp.count -= order.pages();
+        pcp.used = true;
         pcp.free_count >>= 1;
         self.frames[pfn].set_kind(Kind::Held, order);
         self.charge(self.costs.alloc_pcp);
@@ -369,6 +379,7 @@ impl Mm {
         let pcp = self.pcps.of(cpu, zone);
         pcp.lists[index].push_front(pfn);
         pcp.count += order.pages();
+        pcp.used = true;
         if self.rules.pcp_lists == PcpLists::OrderZero {
             if pcp.count >= pcp.limits.high_min {
                 let batch = pcp.limits.batch;
@@ -490,32 +501,13 @@ impl Mm {
         }
     }
 
-    fn drain_pcp_zone(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
+    /// Gives some pages of one CPU's lists back.
+    pub(crate) fn drain_pcp_zone(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
+        self.pcps.of(cpu, zone).used = true;
         if self.rules.pcp_lists == PcpLists::OrderZero {
             self.free_pcppages_bulk(cpu, zone, count);
         } else {
             self.free_pcp_from(cpu, zone, count, 0);
-        }
-    }
-
-    /// What the vmstat worker does about once a second where lists are auto-tuned: lets high go down by an eighth and
-    /// gives back what is above it (`decay_pcp_high()`).
-    pub fn decay_pcp(&mut self, cpu: CpuId) {
-        if self.rules.pcp_lists != PcpLists::AutoTuned {
-            return;
-        }
-        for index in 0..self.zones.len() {
-            let zone = ZoneId(index as u8);
-            let pcp = self.pcps.of(cpu, zone);
-            let limits = pcp.limits;
-            if pcp.high > limits.high_min {
-                let by_count = pcp.count.saturating_sub(limits.batch << BATCH_SCALE_MAX);
-                pcp.high = by_count.max(pcp.high - (pcp.high >> 3)).max(limits.high_min);
-            }
-            let excess = pcp.count.saturating_sub(pcp.high);
-            if excess > 0 {
-                self.free_pcp_from(cpu, zone, excess, 0);
-            }
         }
     }
 
@@ -533,6 +525,17 @@ impl PcpLimits {
 }
 
 impl Pcp {
+    /// Lets high go down by an eighth, but not so far that many pages would go back at once; says how many must
+    /// (`decay_pcp_high()`).
+    pub(crate) fn decay_high(&mut self) -> u32 {
+        let PcpLimits { batch, high_min, .. } = self.limits;
+        if self.high > high_min {
+            let by_count = self.count.saturating_sub(batch << BATCH_SCALE_MAX);
+            self.high = by_count.max(self.high - (self.high >> 3)).max(high_min);
+        }
+        self.count.saturating_sub(self.high)
+    }
+
     /// Pages at which some go back now (`nr_pcp_high()`).
     fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
         let limits = self.limits;

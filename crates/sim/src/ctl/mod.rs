@@ -226,6 +226,11 @@ impl<W: World> Ctl<W> {
         &self.names[task.index()]
     }
 
+    /// Whether the task is a daemon.
+    pub fn is_daemon(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].daemon
+    }
+
     /// What the task is doing.
     pub fn task_state(&self, task: TaskId) -> TaskState<W::Reason> {
         self.tasks[task.index()].state()

@@ -11,7 +11,7 @@ use units::{Nanos, Pfn};
 
 use super::case::{Case, FaultCase};
 use super::{machine, program};
-use crate::run::{boot, outcome, start_workload, too_long, verify};
+use crate::run::{boot, is_stuck, outcome, start_workload, too_long, verify};
 use crate::snapshot::snapshot;
 use crate::world::World;
 
@@ -56,7 +56,7 @@ fn run_once(case: &Case) -> Result<Ran, String> {
         if end != RunEnd::Deadline {
             break;
         }
-        if deadline > LIMIT {
+        if deadline > LIMIT || is_stuck(&mut sim) {
             return Err(too_long(&mut sim).to_string());
         }
         step = Nanos((step.0 as f64 * growth) as u64);

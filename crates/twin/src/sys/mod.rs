@@ -56,7 +56,8 @@ impl SysTwin {
 
     /// Provides what an operation lacks.
     async fn satisfy(&self, need: Need) -> Result<()> {
-        self.task.satisfy(need).await.ok_or(SysError::NoMemory)
+        let error = if need == Need::Space { SysError::NoSpace } else { SysError::NoMemory };
+        self.task.satisfy(need).await.ok_or(error)
     }
 }
 
@@ -167,6 +168,10 @@ impl Sys for SysTwin {
 
     async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()> {
         self.syscall(self.truncate_file(fd, length)).await
+    }
+
+    async fn stat(&self, name: FileName) -> Result<Bytes> {
+        self.syscall(self.stat_file(name)).await
     }
 
     async fn unlink(&self, name: FileName) -> Result<()> {

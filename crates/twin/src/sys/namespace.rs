@@ -6,9 +6,8 @@
 //! Omitted: removing directories, renaming, links.
 
 use mm::vfs::{DirId, Handle, Need};
-use mm::{Env, Mm};
 use sys::{Dir, Fd, FileName, OpenMode, Result, SysError};
-use units::FileId;
+use units::{Bytes, FileId, Pages};
 
 use super::SysTwin;
 use super::process::Directory;
@@ -53,10 +52,20 @@ impl SysTwin {
         Ok(self.descriptors(|files| files.install(handle)))
     }
 
+    pub(super) async fn stat_file(&self, name: FileName) -> Result<Bytes> {
+        let number = place_of(name)?;
+        self.until_satisfied(|world, ctl| {
+            let Some(file) = existing(world, ctl, name.dir, number)? else { return Ok(Err(SysError::NoEntry)) };
+            world.enter(ctl, |mm, env| mm.vfs_stat(env, file))?;
+            Ok(Ok(Pages(u64::from(world.mm.inode_size_pages(file))).bytes()))
+        })
+        .await?
+    }
+
     pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
         let number = place_of(name)?;
         self.until_satisfied(|world, ctl| {
-            let Some(file) = world.processes.file_named(name.dir, number) else { return Ok(Err(SysError::NoEntry)) };
+            let Some(file) = existing(world, ctl, name.dir, number)? else { return Ok(Err(SysError::NoEntry)) };
             world.enter(ctl, |mm, env| mm.vfs_unlink(env, file))?;
             world.processes.set_name(name.dir, number, None);
             Ok(Ok(()))
@@ -89,6 +98,23 @@ fn subdirectory(
     Ok(made)
 }
 
+/// The file of a name; one that does not exist is looked up in vain, which leaves a negative dentry.
+fn existing(
+    world: &mut World,
+    ctl: &mut sim::Ctl<World>,
+    dir: Dir,
+    number: usize,
+) -> std::result::Result<Option<FileId>, Need> {
+    let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(None) };
+    let (id, known) = (directory.id, directory.file(number));
+    if let Some(file) = known.filter(|file| world.mm.vfs_exists(*file)) {
+        return Ok(Some(file));
+    }
+    let absent = world.enter(ctl, |mm, env| mm.vfs_lookup_absent(env, id, known))?;
+    world.processes.set_name(dir, number, Some(absent));
+    Ok(None)
+}
+
 /// Opens the file of a name, which is made if it does not exist and the mode says so.
 fn open(
     world: &mut World,
@@ -97,16 +123,18 @@ fn open(
     number: usize,
     mode: OpenMode,
 ) -> std::result::Result<Result<Handle>, Need> {
-    let opens = |file: FileId| move |mm: &mut Mm, env: &Env| mm.vfs_open(env, file);
-    if let Some(file) = world.processes.file_named(dir, number) {
-        return world.enter(ctl, opens(file)).map(Ok);
-    }
     let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(Err(SysError::NoEntry)) };
-    if mode == OpenMode::Existing {
+    let (id, known) = (directory.id, directory.file(number));
+    let exists = known.is_some_and(|file| world.mm.vfs_exists(file));
+    if !exists && mode == OpenMode::Existing {
+        existing(world, ctl, dir, number)?;
         return Ok(Err(SysError::NoEntry));
     }
-    let id = directory.id;
-    let handle = world.enter(ctl, |mm, env| mm.vfs_create(env, id))?;
+    let handle = world.enter(ctl, |mm, env| match known {
+        Some(file) if exists => mm.vfs_open(env, file),
+        Some(name) => mm.vfs_create_absent(env, name),
+        None => mm.vfs_create(env, id),
+    })?;
     world.processes.set_name(dir, number, Some(handle.file));
     Ok(Ok(handle))
 }

@@ -53,7 +53,8 @@ impl Directory {
         Directory { id, files: Vec::new(), below: BTreeMap::new() }
     }
 
-    fn file(&self, number: usize) -> Option<FileId> {
+    /// What a name was when it was last looked up: a file, or a negative dentry's record.
+    pub(super) fn file(&self, number: usize) -> Option<FileId> {
         self.files.get(number).copied().filter(|file| *file != Directory::NO_FILE)
     }
 
@@ -96,11 +97,6 @@ impl Processes {
     /// Root of the mounted file system.
     pub(crate) fn root(&self) -> Option<Dir> {
         (!self.directories.is_empty()).then_some(Dir(0))
-    }
-
-    /// The file of a name.
-    pub(crate) fn file_named(&self, dir: Dir, number: usize) -> Option<FileId> {
-        self.directories.get(dir.0 as usize)?.file(number)
     }
 
     /// Gives a name to a file, or takes it away.

@@ -44,7 +44,7 @@ impl Task {
         self.retry_until_hopeless(request, retries).await
     }
 
-    /// Provides what an operation on files lacks; `None` if there is no memory for it.
+    /// Provides what an operation on files lacks; `None` if there is no memory, or no room on the device, for it.
     pub(crate) async fn satisfy(&self, need: Need) -> Option<()> {
         match need {
             Need::Slab(cache, request) => {
@@ -56,6 +56,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
+            Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }
         Some(())
     }

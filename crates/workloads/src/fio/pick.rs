@@ -1,85 +1,183 @@
-//! Which file a job serves next, and which block of it.
+//! What a job does next: which file, which block, what is opened and closed.
+//!
+//! Rule: a file is opened when it is first chosen, and stays open until it is chosen and has no block left; then it is
+//! closed and done. Sequential jobs take the blocks of a file in order, random ones each block once. A job that is
+//! limited by time starts a file that has no block left over, so that none is ever done.
+//! Source: `__get_next_file()`, `get_next_file_rr()`, `get_next_file_rand()`, `set_io_u_file()`,
+//! `get_next_rand_block()`, `get_next_seq_offset()`, io_u.c; `do_io()`, backend.c, fio 2.99.
 
 use std::collections::BTreeMap;
 
 use rand::Rng;
 
-use super::FileService;
+use super::map::RandomMap;
+use super::{FileService, FioJob, Pattern};
 
-/// Chooses files.
-pub(crate) struct FilePicker {
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    /// Open a file.
+    Open(u32),
+    /// Read or write a block of an open file.
+    Block {
+        /// The file.
+        file: u32,
+        /// The block.
+        block: u32,
+    },
+    /// Close a file that has no block left.
+    Close(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Closed,
+    Open,
+    Done,
+}
+
+/// The course of a job.
+pub(super) struct Course {
+    pattern: Pattern,
     service: FileService,
-    nr_files: u32,
-    current: u32,
-    left_on_current: u32,
-}
-
-impl FilePicker {
-    pub(crate) fn new(service: FileService, nr_files: u32) -> FilePicker {
-        FilePicker { service, nr_files, current: nr_files - 1, left_on_current: 0 }
-    }
-
-    /// The next file to serve.
-    pub(crate) fn next(&mut self, rng: &mut impl Rng) -> u32 {
-        if self.left_on_current > 0 {
-            self.left_on_current -= 1;
-            return self.current;
-        }
-        self.current = match self.service {
-            FileService::RoundRobin => (self.current + 1) % self.nr_files,
-            FileService::Random(nr) => {
-                self.left_on_current = nr - 1;
-                rng.random_range(0..self.nr_files)
-            }
-        };
-        self.current
-    }
-}
-
-/// Blocks served of each file.
-pub(crate) struct BlockMaps {
+    time_based: bool,
     blocks: u32,
-    /// Random maps of the files of which some blocks were served, and some not.
-    begun: BTreeMap<u32, Served>,
-    /// Next block of each file that is served in order.
-    cursor: Vec<u32>,
+    states: Vec<State>,
+    nr_done: u32,
+    /// Where the round robin goes on.
+    next_file: u32,
+    current: Option<u32>,
+    left_on_current: u32,
+    /// The file that was chosen for the next block.
+    chosen: Option<u32>,
+    /// Next block of each file of a sequential job.
+    positions: Vec<u32>,
+    /// Blocks served of each file that a random job has begun.
+    maps: BTreeMap<u32, RandomMap>,
+    /// Blocks still to be issued, unless the job is limited by time.
+    left: u64,
 }
 
-struct Served {
-    map: Vec<u64>,
-    left: u32,
-}
-
-impl BlockMaps {
-    pub(crate) fn new(blocks: u32) -> BlockMaps {
-        assert!(blocks > 0, "a file has at least one block");
-        BlockMaps { blocks, begun: BTreeMap::new(), cursor: Vec::new() }
-    }
-
-    /// The next block of a file in order; after the last one the first.
-    pub(crate) fn next_sequential(&mut self, file: u32) -> u32 {
-        let at = file as usize;
-        if at >= self.cursor.len() {
-            self.cursor.resize(at + 1, 0);
+impl Course {
+    pub(super) fn new(job: &FioJob) -> Course {
+        let blocks = (job.file_size.0 / job.block_size.0) as u32;
+        assert!(blocks > 0 && job.nr_files > 0, "a job has a file, and a file a block");
+        let sequential = job.pattern == Pattern::Write;
+        Course {
+            pattern: job.pattern,
+            service: job.service,
+            time_based: job.time_based,
+            blocks,
+            states: vec![State::Closed; job.nr_files as usize],
+            nr_done: 0,
+            next_file: 0,
+            current: None,
+            left_on_current: 0,
+            chosen: None,
+            positions: if sequential { vec![0; job.nr_files as usize] } else { Vec::new() },
+            maps: BTreeMap::new(),
+            left: u64::from(blocks) * u64::from(job.nr_files),
         }
-        let block = self.cursor[at];
-        self.cursor[at] = (block + 1) % self.blocks;
-        block
     }
 
-    /// A block of a file that was not served yet, or any once all were. As fio's random map: a block that was served
-    /// already gives way to the next free one.
-    pub(crate) fn next_random(&mut self, file: u32, rng: &mut impl Rng) -> u32 {
+    /// The next step; none at the end of the job.
+    pub(super) fn next(&mut self, rng: &mut impl Rng) -> Option<Step> {
+        if self.chosen.is_none() && self.left == 0 && !self.time_based {
+            return None;
+        }
+        let file = match self.chosen {
+            Some(file) => file,
+            None => self.choose(rng)?,
+        };
+        self.chosen = Some(file);
+        if self.states[file as usize] == State::Closed {
+            self.states[file as usize] = State::Open;
+            return Some(Step::Open(file));
+        }
+        self.chosen = None;
+        match self.block_of(file, rng) {
+            Some(block) => {
+                self.left = self.left.saturating_sub(1);
+                Some(Step::Block { file, block })
+            }
+            None => {
+                self.states[file as usize] = State::Done;
+                self.nr_done += 1;
+                Some(Step::Close(file))
+            }
+        }
+    }
+
+    /// The files that are open at the end, in order.
+    pub(super) fn open_files(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.states.len() as u32).filter(|file| self.states[*file as usize] == State::Open)
+    }
+
+    fn choose(&mut self, rng: &mut impl Rng) -> Option<u32> {
+        if self.nr_done as usize == self.states.len() {
+            return None;
+        }
+        if let Some(file) = self.current.filter(|file| self.states[*file as usize] == State::Open)
+            && self.left_on_current > 0
+        {
+            self.left_on_current -= 1;
+            return Some(file);
+        }
+        let (file, in_a_row) = match self.service {
+            FileService::RoundRobin => (self.next_in_turn(), 1),
+            FileService::Random(in_a_row) => (self.any_file(rng), in_a_row),
+        };
+        self.current = Some(file);
+        self.left_on_current = in_a_row - 1;
+        Some(file)
+    }
+
+    fn next_in_turn(&mut self) -> u32 {
+        loop {
+            let file = self.next_file;
+            self.next_file = (file + 1) % self.states.len() as u32;
+            if self.states[file as usize] != State::Done {
+                return file;
+            }
+        }
+    }
+
+    /// fio draws until it meets a file that is not done. Once few are left that takes long, so the draw is then made
+    /// among those: the same distribution.
+    fn any_file(&self, rng: &mut impl Rng) -> u32 {
+        let nr = self.states.len() as u32;
+        let is_left = |file: &u32| self.states[*file as usize] != State::Done;
+        if let Some(file) = (0..64).map(|_| rng.random_range(0..nr)).find(is_left) {
+            return file;
+        }
+        let nth = rng.random_range(0..nr - self.nr_done) as usize;
+        (0..nr).filter(is_left).nth(nth).expect("a file is left")
+    }
+
+    fn block_of(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
+        match self.pattern {
+            Pattern::Write => self.next_in_order(file),
+            Pattern::RandRead => self.any_block(file, rng),
+        }
+    }
+
+    fn next_in_order(&mut self, file: u32) -> Option<u32> {
+        let position = &mut self.positions[file as usize];
+        if *position == self.blocks && self.time_based {
+            *position = 0;
+        }
+        let block = *position;
+        *position += u32::from(block < self.blocks);
+        (block < self.blocks).then_some(block)
+    }
+
+    fn any_block(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
         let blocks = self.blocks;
-        let fresh = || Served { map: vec![0; blocks.div_ceil(64) as usize], left: blocks };
-        let served = self.begun.entry(file).or_insert_with(fresh);
-        let start = rng.random_range(0..blocks);
-        let free = |b: &u32| served.map[*b as usize / 64] >> (b % 64) & 1 == 0;
-        let block = (0..blocks).map(|i| (start + i) % blocks).find(free).expect("a full map is dropped");
-        served.map[block as usize / 64] |= 1 << (block % 64);
-        served.left -= 1;
-        if served.left == 0 {
-            self.begun.remove(&file);
+        let map = self.maps.entry(file).or_insert_with(|| RandomMap::new(blocks));
+        let block = map.serve(rng.random_range(0..blocks));
+        if self.time_based && map.left() == 0 {
+            // It starts over; a map that is not there is one without a block served.
+            self.maps.remove(&file);
         }
         block
     }
@@ -89,33 +187,91 @@ impl BlockMaps {
 mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
+    use sys::Dir;
+    use units::Bytes;
 
     use super::*;
 
-    #[test]
-    fn round_robin_serves_block_zero_of_all_files_before_block_one() {
+    fn job(pattern: Pattern, service: FileService, nr_files: u32, blocks: u64, time_based: bool) -> FioJob {
+        let (block_size, file_size) = (Bytes::kib(4), Bytes::kib(4 * blocks));
+        FioJob { pattern, block_size, file_size, nr_files, service, time_based, number: 0, dir: Dir(0), share: None }
+    }
+
+    /// `o` opens, `c` closes, a block is `file.block`.
+    fn course(job: &FioJob, steps: usize) -> Vec<String> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mut picker = FilePicker::new(FileService::RoundRobin, 3);
-        let mut maps = BlockMaps::new(2);
-        let mut serve = || {
-            let file = picker.next(&mut rng);
-            (file, maps.next_sequential(file))
-        };
-        let served: Vec<_> = (0..7).map(|_| serve()).collect();
-        assert_eq!(served, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 0)]);
+        let mut course = Course::new(job);
+        let mut drawn = Vec::new();
+        while let Some(step) = course.next(&mut rng).filter(|_| drawn.len() < steps) {
+            drawn.push(match step {
+                Step::Open(file) => format!("o{file}"),
+                Step::Block { file, block } => format!("{file}.{block}"),
+                Step::Close(file) => format!("c{file}"),
+            });
+        }
+        drawn
     }
 
     #[test]
-    fn random_sixteen_reads_a_file_of_sixteen_blocks_completely_before_the_next() {
-        let mut rng = ChaCha8Rng::seed_from_u64(7);
-        let mut picker = FilePicker::new(FileService::Random(16), 5);
-        let mut maps = BlockMaps::new(16);
-        for _ in 0..20 {
-            let served: Vec<u32> = (0..16).map(|_| picker.next(&mut rng)).collect();
-            assert!(served.iter().all(|f| *f == served[0] && *f < 5));
-            let mut blocks: Vec<u32> = served.iter().map(|f| maps.next_random(*f, &mut rng)).collect();
-            blocks.sort_unstable();
-            assert_eq!(blocks, (0..16).collect::<Vec<_>>());
+    fn round_robin_opens_on_first_use_and_leaves_all_open_until_the_end() {
+        let job = job(Pattern::Write, FileService::RoundRobin, 3, 2, false);
+        assert_eq!(course(&job, 99), ["o0", "0.0", "o1", "1.0", "o2", "2.0", "0.1", "1.1", "2.1"]);
+        let (mut course, mut rng) = (Course::new(&job), ChaCha8Rng::seed_from_u64(1));
+        while course.next(&mut rng).is_some() {}
+        assert_eq!(course.open_files().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_writer_limited_by_time_starts_its_files_over() {
+        let job = job(Pattern::Write, FileService::RoundRobin, 2, 1, true);
+        assert_eq!(course(&job, 7), ["o0", "0.0", "o1", "1.0", "0.0", "1.0", "0.0"]);
+    }
+
+    /// Blocks by file in the order of their reading, runs of the same file joined.
+    fn runs(steps: &[String]) -> Vec<(u32, Vec<u32>)> {
+        let mut runs: Vec<(u32, Vec<u32>)> = Vec::new();
+        for (file, block) in steps.iter().filter_map(|step| step.split_once('.')) {
+            let (file, block) = (file.parse().unwrap(), block.parse().unwrap());
+            match runs.last_mut().filter(|run| run.0 == file) {
+                Some(run) => run.1.push(block),
+                None => runs.push((file, vec![block])),
+            }
+        }
+        runs
+    }
+
+    #[test]
+    fn random_sixteen_reads_a_file_of_sixteen_blocks_whole_and_never_closes_it_in_a_timed_run() {
+        let job = job(Pattern::RandRead, FileService::Random(16), 5, 16, true);
+        let steps = course(&job, 4000);
+        assert_eq!(steps.len(), 4000);
+        assert!(!steps.iter().any(|step| step.starts_with('c')));
+        assert_eq!(steps.iter().filter(|step| step.starts_with('o')).count(), 5, "each file is opened once");
+        let runs = runs(&steps);
+        for (_, blocks) in &runs[..runs.len() - 1] {
+            // A file that is drawn twice in a row is read twice.
+            for pass in blocks.chunks(16) {
+                let mut pass = pass.to_vec();
+                pass.sort_unstable();
+                assert_eq!(pass, (0..16).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn a_random_job_without_a_time_limit_ends_after_as_many_blocks_as_there_are() {
+        let job = job(Pattern::RandRead, FileService::Random(4), 3, 4, false);
+        let steps = course(&job, 999);
+        let mut blocks: Vec<&String> = steps.iter().filter(|step| step.contains('.')).collect();
+        assert_eq!(blocks.len(), 12);
+        blocks.sort_unstable();
+        blocks.dedup();
+        assert_eq!(blocks.len(), 12, "each block once");
+        // What is closed was found without a block left when it was drawn again.
+        for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.starts_with('c')) {
+            let prefix = format!("{}.", &step[1..]);
+            assert_eq!(steps[..at].iter().filter(|s| s.starts_with(&prefix)).count(), 4);
+            assert!(!steps[at..].iter().any(|s| s.starts_with(&prefix)));
         }
     }
 }

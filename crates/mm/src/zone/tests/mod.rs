@@ -6,4 +6,5 @@ mod lists;
 mod paths;
 mod random;
 mod runs;
+mod vmstat_worker;
 mod watermarks;
