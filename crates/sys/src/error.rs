@@ -21,6 +21,10 @@ pub enum SysError {
     FileTooLarge,
     /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
     Killed,
+    /// Only a kernel module can do this, and this world has none.
+    NeedsModule,
+    /// This world cannot read or write this sysctl.
+    NoSysctl,
 }
 
 impl fmt::Display for SysError {
@@ -34,6 +38,8 @@ impl fmt::Display for SysError {
             SysError::BadFd => "bad file descriptor (EBADF)",
             SysError::FileTooLarge => "file too large (EFBIG)",
             SysError::Killed => "killed",
+            SysError::NeedsModule => "only a kernel module can do this, and there is none here",
+            SysError::NoSysctl => "this sysctl cannot be used here",
         })
     }
 }

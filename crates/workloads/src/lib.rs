@@ -6,6 +6,7 @@
 mod fio;
 mod param;
 mod registry;
+mod stress_highalloc;
 mod thpfioscale;
 
 pub use param::{Param, ParamError, Params};

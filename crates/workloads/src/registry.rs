@@ -2,8 +2,9 @@
 
 use sys::Sys;
 
+use crate::stress_highalloc::StressHighalloc;
 use crate::thpfioscale::ThpFioScale;
-use crate::{Param, ParamError, Params, thpfioscale};
+use crate::{Param, ParamError, Params, stress_highalloc, thpfioscale};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +18,13 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] = &[thpfioscale::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] = &[stress_highalloc::SPEC, thpfioscale::SPEC];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
 pub enum Workload {
+    /// See [`stress_highalloc`].
+    StressHighalloc(StressHighalloc),
     /// See [`thpfioscale`].
     ThpFioScale(ThpFioScale),
 }
@@ -35,6 +38,7 @@ impl Workload {
         })?;
         let params = Params::new(spec.name, spec.params, given)?;
         let workload = match spec.name {
+            "stress-highalloc" => Workload::StressHighalloc(StressHighalloc::from_params(&params)?),
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
@@ -44,13 +48,14 @@ impl Workload {
     /// Whether it uses files.
     pub fn needs_mount(&self) -> bool {
         match self {
-            Workload::ThpFioScale(_) => true,
+            Workload::StressHighalloc(_) | Workload::ThpFioScale(_) => true,
         }
     }
 
     /// Runs it to its end.
     pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         match self {
+            Workload::StressHighalloc(workload) => workload.run(sys).await,
             Workload::ThpFioScale(workload) => workload.run(sys).await,
         }
     }

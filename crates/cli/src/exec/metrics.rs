@@ -1,7 +1,7 @@
 //! The one place where what the twin measured gets its names in the registry.
 
 use observe::{Delta, Metric, derived_metrics};
-use twin::RunOutcome;
+use twin::{Phase, RunOutcome};
 
 /// Samples of workloads by the name of their metric; other samples have the same name on both sides.
 const SAMPLES: &[(&str, &str)] = &[("fault-base", "fault_base_us"), ("fault-huge", "fault_huge_us")];
@@ -30,9 +30,9 @@ pub(super) fn metrics(outcome: &RunOutcome) -> Vec<Metric> {
 /// How long each phase took.
 fn phases(outcome: &RunOutcome) -> Vec<Metric> {
     let phases = &outcome.log.phases;
-    let ends = phases.iter().skip(1).map(|(start, _)| *start).chain([outcome.virtual_time]);
-    let phase = |((start, name), end): (&(units::Nanos, String), units::Nanos)| {
-        Metric::new(&format!("elapsed_s/{name}"), vec![end.since(*start).as_secs_f64()])
+    let ends = phases.iter().skip(1).map(|next| next.at).chain([outcome.virtual_time]);
+    let phase = |(phase, end): (&Phase, units::Nanos)| {
+        Metric::new(&format!("elapsed_s/{}", phase.name), vec![end.since(phase.at).as_secs_f64()])
     };
     phases.iter().zip(ends).map(phase).collect()
 }

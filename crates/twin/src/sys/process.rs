@@ -6,7 +6,7 @@ use mm::Mm;
 use mm::vfs::DirId;
 use sim::{Ctl, TaskId, WaitQueueId};
 use sys::Dir;
-use units::{FileId, SpaceId};
+use units::{FileId, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
 use crate::world::World;
@@ -82,6 +82,8 @@ pub(crate) struct Processes {
     /// Directories of the mounted file system, its root first; none without one.
     pub(crate) directories: Vec<Directory>,
     pub(crate) barriers: Vec<BarrierState>,
+    /// Blocks that a kernel module holds.
+    pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
 }
@@ -89,7 +91,7 @@ pub(crate) struct Processes {
 impl Processes {
     pub(crate) fn new(seed: u64, root: Option<DirId>) -> Processes {
         let directories = root.map(Directory::new).into_iter().collect();
-        Processes { list: Vec::new(), directories, barriers: Vec::new(), seed }
+        Processes { list: Vec::new(), directories, barriers: Vec::new(), blocks: Vec::new(), seed }
     }
 
     /// Root of the mounted file system.
