@@ -116,19 +116,19 @@ fn tunables() -> List {
 
 /// Counters of `/proc/vmstat` with the kernels that print them, then the metrics of a run.
 fn counters() -> List {
-    let old: Vec<&str> = vmstat_names(Era::V4_20).collect();
-    let new: Vec<&str> = vmstat_names(Era::V6_12).collect();
-    let gone = old.iter().filter(|name| !new.contains(name));
+    let eras = [("3.19", Era::V3_19), ("4.20", Era::V4_20), ("6.12", Era::V6_12)];
+    let mut names: Vec<&str> = Vec::new();
+    for (_, era) in eras.iter().rev() {
+        let gone: Vec<&str> = vmstat_names(*era).filter(|name| !names.contains(name)).collect();
+        names.extend(gone);
+    }
     let counter = |name: &&str| {
-        let eras: Vec<&str> = [("4.20", &old), ("6.12", &new)]
-            .iter()
-            .filter(|(_, names)| names.contains(name))
-            .map(|(era, _)| *era)
-            .collect();
+        let prints = |era: &&(&str, Era)| vmstat_names(era.1).any(|printed| printed == *name);
+        let eras: Vec<&str> = eras.iter().filter(prints).map(|(era, _)| *era).collect();
         let kind = if is_gauge(name) { "gauge" } else { "counter" };
         json!({ "name": name, "kind": kind, "kernels": eras, "unit": null, "doc": null })
     };
     let metric = |m: &observe::MetricDef| json!({ "name": m.name, "kind": "metric", "kernels": [], "unit": m.unit, "doc": m.doc, "better": m.better });
-    let rows = new.iter().chain(gone).map(counter).chain(METRICS.iter().map(metric)).collect();
+    let rows = names.iter().map(counter).chain(METRICS.iter().map(metric)).collect();
     List { key: "counters", heads: &["name", "kind", "kernels", "unit", "doc"], rows }
 }

@@ -5,7 +5,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use mm::reclaim::{ScanControl, ShrinkNode, Step};
 use mm::vfs::FsSpec;
-use mm::{AllocRequest, Costs, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
+use mm::{AllocRequest, Costs, Env, LruvecId, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{AnonStart, PcpLists, Rules, ScanBalance, ScanCounting, Tunables};
 use units::{Bytes, CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
@@ -72,7 +72,7 @@ fn shrink_all(mm: &mut Mm) -> u64 {
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     sc.nr_to_reclaim = PAGES as u64;
     sc.priority = 0;
-    let mut shrink = ShrinkNode::new(mm, NODE, &sc);
+    let mut shrink = ShrinkNode::new(LruvecId::of_node(NODE));
     while shrink.step(mm, &env(), &mut sc) != Step::Done {}
     assert_eq!(sc.nr_reclaimed, PAGES as u64);
     sc.nr_reclaimed

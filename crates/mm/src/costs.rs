@@ -87,6 +87,9 @@ costs! {
     wake_up = 1_000;
     /// Creating one file: path walk, transaction, log. Source: XFS creates some 50 to 100 thousand files a second per core.
     create_file = 12_000;
+    /// Starting and ending a process: fork, exec, exit, wait. Source: 139 us without exec measured on a Zen 4 guest;
+    /// lmbench's fork and exec take two to three times its fork.
+    process = 350_000;
     /// Changing an inode in a transaction of its own. Guess: a quarter of a creation, without path walk and directory.
     log_inode = 2_500;
     /// Opening an existing cached file. Guess.

@@ -1,6 +1,6 @@
 //! All memory of a machine, and the calls that need more than one part of it.
 
-use rules::{Rules, Tunables};
+use rules::{LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::Spaces;
@@ -13,7 +13,7 @@ use crate::trace::Trace;
 use crate::vfs::Vfs;
 use crate::writeback::Writeback;
 use crate::zone::{PageBlocks, Pcps, Zone};
-use crate::{Costs, Effects, Frames, MemoryLayout, Node, Violation};
+use crate::{Costs, Effects, Frames, Lruvec, LruvecId, MemoryLayout, Node, Violation};
 
 /// All memory of a machine.
 pub struct Mm {
@@ -53,6 +53,8 @@ pub struct Mm {
     pub tunables: Tunables,
     /// CPU costs.
     pub costs: Costs,
+    /// What the watermarks keep free (`min_free_kbytes`), in KiB.
+    pub(crate) min_free_kib: u64,
     /// CPU time used since the caller last took it, in ns.
     cpu_ns: u64,
 }
@@ -73,15 +75,17 @@ impl Mm {
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             swap: Swap::default(),
             writeback: Writeback::default(),
-            reclaim: Reclaim::new(layout.nodes.len(), layout.end_pfn() as usize),
+            reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,
             tunables,
             costs,
+            min_free_kib: 0,
             cpu_ns: 0,
         };
+        mm.setup_lruvecs();
         mm.free_all_at_boot(layout);
         mm.setup_watermarks();
         mm.setup_slabs();
@@ -117,6 +121,37 @@ impl Mm {
     #[inline]
     pub fn node_of(&self, pfn: Pfn) -> NodeId {
         self.zones[self.blocks.zone_of(pfn).index()].node
+    }
+
+    /// LRU lists that a frame's page belongs on.
+    #[inline]
+    pub fn lruvec_of(&self, pfn: Pfn) -> LruvecId {
+        self.zones[self.blocks.zone_of(pfn).index()].lru
+    }
+
+    /// The LRU lists with this name.
+    #[inline]
+    pub fn lruvec(&self, id: LruvecId) -> &Lruvec {
+        &self.nodes[id.node.index()].lruvecs[usize::from(id.part)]
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn lruvec_mut(&mut self, id: LruvecId) -> &mut Lruvec {
+        &mut self.nodes[id.node.index()].lruvecs[usize::from(id.part)]
+    }
+
+    /// Gives each zone lists of its own where the kernel does ([`LruScope::Zone`]).
+    fn setup_lruvecs(&mut self) {
+        if self.rules.lru_scope == LruScope::Node {
+            return;
+        }
+        for node in &mut self.nodes {
+            node.lruvecs = vec![Lruvec::default(); node.zones.len()];
+            for (part, zone) in node.zones.iter().enumerate() {
+                self.zones[zone.index()].lru = LruvecId { node: node.id, part: part as u8 };
+            }
+        }
     }
 
     /// Memory given to the allocator (`MemTotal`).

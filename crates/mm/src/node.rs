@@ -40,7 +40,23 @@ impl LruList {
     }
 }
 
-/// LRU lists with their sizes, and what balances them.
+/// Names the LRU lists of a node, or of one of its zones where each zone has its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LruvecId {
+    /// The node.
+    pub node: NodeId,
+    /// Place in the node's `lruvecs`.
+    pub part: u8,
+}
+
+impl LruvecId {
+    /// The lists of a node that has one set of them.
+    pub const fn of_node(node: NodeId) -> LruvecId {
+        LruvecId { node, part: 0 }
+    }
+}
+
+/// LRU lists with their sizes, what balances them, and what reclaim has met on them.
 #[derive(Clone, Debug, Default)]
 pub struct Lruvec {
     /// The lists, most recent first.
@@ -55,6 +71,14 @@ pub struct Lruvec {
     pub nonresident_age: u64,
     /// Refault counter of [anon, file] when reclaim last looked (`lruvec->refaults`).
     pub refaults: [u64; 2],
+    /// Base pages of [anon, file] that are isolated.
+    pub isolated: [u64; 2],
+    /// Reclaim meets so many pages under writeback that it waits (`PGDAT_WRITEBACK`, `ZONE_WRITEBACK` before 4.8).
+    pub writeback_seen: bool,
+    /// Reclaim meets so many dirty pages that kswapd may write them (`PGDAT_DIRTY`, `ZONE_DIRTY`).
+    pub dirty_seen: bool,
+    /// A device that its dirty pages go to is congested (`PGDAT_CONGESTED`, `ZONE_CONGESTED`).
+    pub congested: bool,
 }
 
 impl Lruvec {
@@ -100,16 +124,10 @@ pub struct Node {
     pub zonelist: Vec<ZoneId>,
     /// First zone of the zonelist that a request may use, by the highest kind that it allows (`preferred_zoneref`).
     pub preferred: [Option<ZoneId>; ZoneKind::COUNT],
-    /// LRU lists.
-    pub lruvec: Lruvec,
+    /// LRU lists: one set, or one for each zone in the order of `zones`.
+    pub lruvecs: Vec<Lruvec>,
     /// kswapd.
     pub kswapd: Kswapd,
     /// kcompactd.
     pub kcompactd: Kcompactd,
-    /// Reclaim meets so many pages under writeback that it waits (`PGDAT_WRITEBACK`).
-    pub writeback_seen: bool,
-    /// Reclaim meets so many dirty pages that kswapd may write them (`PGDAT_DIRTY`).
-    pub dirty_seen: bool,
-    /// A device that its dirty pages go to is congested (`PGDAT_CONGESTED`).
-    pub congested: bool,
 }

@@ -150,6 +150,10 @@ items!(
         Pgalloc = "pgalloc",
         Allocstall = "allocstall",
         Pgskip = "pgskip",
+        PgscanKswapd = "pgscan_kswapd",
+        PgscanDirect = "pgscan_direct",
+        PgstealKswapd = "pgsteal_kswapd",
+        PgstealDirect = "pgsteal_direct",
     }
 );
 items!(

@@ -5,6 +5,8 @@
 /// An order of `/proc/vmstat`, named after the kernel that prints it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Era {
+    /// Linux 3.19.
+    V3_19,
     /// Linux 4.20.
     V4_20,
     /// Linux 6.12.
@@ -32,6 +34,7 @@ const GROWING: [&str; 11] = [
 /// The names that a kernel of `era` can print, in its order: x86-64, without those that only debugging options build.
 pub fn vmstat_names(era: Era) -> impl Iterator<Item = &'static str> {
     let table = match era {
+        Era::V3_19 => include_str!("../data/vmstat-3.19.txt"),
         Era::V4_20 => include_str!("../data/vmstat-4.20.txt"),
         Era::V6_12 => include_str!("../data/vmstat-6.12.txt"),
     };
@@ -59,7 +62,7 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        for era in [Era::V4_20, Era::V6_12] {
+        for era in [Era::V3_19, Era::V4_20, Era::V6_12] {
             let mut names: Vec<_> = vmstat_names(era).collect();
             let n = names.len();
             names.sort_unstable();

@@ -4,6 +4,7 @@
 pub const MACHINES: &[(&str, &str)] = &[
     ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
+    ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
     ("small", include_str!("../../../machines/small.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
@@ -12,6 +13,9 @@ pub const MACHINES: &[(&str, &str)] = &[
 
 /// Kernels by name.
 pub const KERNELS: &[(&str, &str)] = &[
+    ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
+    ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
+    ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),
     ("4.20-rc3", include_str!("../../../kernels/4.20-rc3.toml")),
     ("4.20-rc3-lowzone", include_str!("../../../kernels/4.20-rc3-lowzone.toml")),
     ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),

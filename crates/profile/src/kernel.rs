@@ -17,6 +17,9 @@ const BASES_MAX: u32 = 16;
 /// Which names of `/proc/vmstat` a kernel prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 pub enum Era {
+    /// As 3.19.
+    #[serde(rename = "3.19")]
+    V3_19,
     /// As 4.20.
     #[serde(rename = "4.20")]
     V4_20,

@@ -196,6 +196,9 @@ rule!(
 rule!(
     /// How many pageblocks high-order atomic allocations reserve, and what a watermark check holds back for them.
     HighAtomicReserve {
+        /// Nothing is reserved for them; two pageblocks of each zone are kept for whoever finds nothing else
+        /// (`MIGRATE_RESERVE`): until 4.3.
+        MigrateReserve,
         /// One percent of the zone and a block more; all reserved pages are held back, free or not: until 6.6.
         OnePercentAndBlock,
         /// One percent rounded up to a block, none if that is less than a block (6.7); only free ones are held back
@@ -270,6 +273,15 @@ rule!(
     }
 );
 rule!(
+    /// What a kernel stack is made of.
+    KernelStack {
+        /// One block of order 2: 3.15 to 4.8.
+        Contiguous,
+        /// Single pages mapped side by side (`CONFIG_VMAP_STACK`): since e37e43a497d5 (4.9).
+        Mapped,
+    }
+);
+rule!(
     /// Range of the OOM killer's badness.
     OomScore {
         /// At least 1 for whoever can be killed: 4.20.
@@ -317,6 +329,210 @@ rule!(
         OnePage,
         /// Not at all, XFS has no `->writepage`: 6.12.
         Never,
+    }
+);
+
+rule!(
+    /// Whose LRU lists a page is on.
+    LruScope {
+        /// Its zone's; each zone is reclaimed for itself: until 4.7.
+        Zone,
+        /// Its node's: since 599d0c954f91 (4.8).
+        Node,
+    }
+);
+rule!(
+    /// When kswapd has done enough.
+    KswapdBalance {
+        /// At order 0 when every zone passes its high watermark, above when zones with a quarter of the memory do; it also
+        /// compacts: 2.6.39 to 4.7.
+        EveryZone,
+        /// When any zone does: since 1d82de618ddd (4.8).
+        AnyZone,
+    }
+);
+rule!(
+    /// How large an inactive list should be.
+    InactiveTarget {
+        /// Half of the file pages; of anonymous ones less where there is more memory: until 4.6.
+        FileHalf,
+        /// Less where there is more memory, of either kind: since 59dc76b0d4df (4.7).
+        BySize,
+    }
+);
+rule!(
+    /// What a watermark check asks of a request above order 0.
+    WatermarkCheck {
+        /// At each order below, its free blocks do not count and half as much must be left: until 4.3.
+        EveryOrder,
+        /// One free block that is large enough: since 97a16fc82a7c (4.4).
+        FreeBlock,
+    }
+);
+rule!(
+    /// How far the watermarks are apart.
+    WatermarkDistance {
+        /// A quarter of the min watermark: until 4.5.
+        QuarterOfMin,
+        /// That, or `watermark_scale_factor` of the zone if it is more: since 795ae7a0de6b (4.6).
+        ScaleFactor,
+    }
+);
+rule!(
+    /// Whether allocations go round the zones of a node.
+    ZoneFairness {
+        /// Each zone gives the distance between its high and low watermark before the next one's turn comes: since
+        /// 81c0a2bb515f (3.12), until 4.7.
+        Batches,
+        /// The highest zone gives until it is at its low watermark: since e6cbd7f2efb4 (4.8).
+        Off,
+    }
+);
+rule!(
+    /// What a fallback takes, and when it takes the pageblock along.
+    BlockStealing {
+        /// The largest block; its pageblock's free pages too if it is of half a pageblock's order or the request is
+        /// Reclaimable, and the pageblock if half of it is free. What is split off stays behind otherwise: 3.12 to 3.19.
+        HalfFree,
+        /// The largest block if the pageblock may be taken along, else the smallest; the pageblock if half of it is free or
+        /// in compatible use: since 7a8f58f39188 (4.13).
+        HalfCompatible,
+    }
+);
+rule!(
+    /// Which watermark compaction goes by.
+    CompactionWatermark {
+        /// The low one, for whether it may start, has ended, and may take a free page: until 4.8.
+        Low,
+        /// Its allocation's, for whether it may start; min, or low for costly orders, for free pages to start with; min
+        /// for taking one; none for its end: since f2b8228c5f60, 984fdba6a32e (4.9).
+        Request,
+    }
+);
+rule!(
+    /// Which free block ends a compaction.
+    CompactionFinish {
+        /// One of the type asked for, or of a pageblock's size: until 3.19.
+        OwnType,
+        /// Also one of another type that the allocator would take with its pageblock: since 2149cdaef6c0 (4.1).
+        Stealable,
+        /// The same, but the pageblock at hand is finished first: since efe771c7603b (5.1).
+        WholePageblock,
+    }
+);
+rule!(
+    /// How much the free scanner takes of a pageblock.
+    FreeScanner {
+        /// All that is free; blocks that the watermark protects are passed over: until 3.19.
+        WholePageblock,
+        /// No more than there is to migrate; a block that the watermark protects ends it: since 932ff6bbbdd2 (4.0).
+        UntilEnough,
+    }
+);
+rule!(
+    /// What compaction's scanners step over in one go.
+    CompoundSkip {
+        /// Free blocks (migrate scanner only) and huge pages: 3.17 to 4.2.
+        FreeAndHuge,
+        /// All compound pages, in both scanners: since 29c0dde83016, 9fcd6d2e052e (4.3).
+        Compound,
+    }
+);
+rule!(
+    /// Which pageblocks asynchronous compaction takes pages from.
+    AsyncSource {
+        /// Movable ones, whatever the request and whoever asks: until 4.11.
+        Movable,
+        /// Those of the request's type, in direct compaction only: since 282722b0d258 (4.12).
+        RequestType,
+    }
+);
+rule!(
+    /// What asynchronous direct compaction does about a page that stays in the aligned block that it wants to make.
+    SpoiltBlock {
+        /// Nothing: until 4.7.
+        ScanOn,
+        /// Puts back what it took of the block and leaves it: since fdd048e12c9a (4.8).
+        Leave,
+    }
+);
+rule!(
+    /// Whether light-synchronous compaction isolates pages under writeback.
+    LightIsolation {
+        /// It does, and fails to move them: until 4.6.
+        UnderWriteback,
+        /// It does not: since 4.7 ("don't isolate PageWriteback pages in MIGRATE_SYNC_LIGHT mode").
+        NotUnderWriteback,
+    }
+);
+rule!(
+    /// When compaction's scanners have met.
+    ScannersMeet {
+        /// The free scanner's place is not above the migrate scanner's: until 4.2.
+        SameFrame,
+        /// Its pageblock is not: since f2849aa09d4f (4.3).
+        SamePageblock,
+    }
+);
+rule!(
+    /// Where compaction's scanners start over.
+    ScannerStart {
+        /// At the ends of the zone, which they never pass: every released kernel.
+        ZoneEnds,
+        /// At a pivot, which is the start of the zone, and wrap round at its ends: posted 2015-01-19, never merged.
+        FixedPivot,
+        /// The same, and a restart after the longest deferral moves the pivot to where they met last.
+        MovingPivot,
+    }
+);
+rule!(
+    /// Which skip hints are cleared when they are.
+    SkipReset {
+        /// All of the zone: until 4.14.
+        All,
+        /// All but those of blocks under a huge page: since 21dc7e023611 (4.15).
+        NotHuge,
+        /// Those of blocks that hold pages to move or free pages, and the scanners go to the outermost of these: since
+        /// e332f741a8dd (5.1).
+        Useful,
+    }
+);
+rule!(
+    /// When kswapd clears skip hints.
+    SkipResetTime {
+        /// As it goes to sleep for long: until 4.5.
+        Sleep,
+        /// Before its nap: since accf62422b3a (4.6).
+        Nap,
+    }
+);
+rule!(
+    /// Who compacts in the background.
+    BackgroundCompaction {
+        /// kswapd, between its passes: 3.10 to 4.5.
+        Kswapd,
+        /// kcompactd, which kswapd wakes: since 698b1b30642f (4.6).
+        Kcompactd,
+    }
+);
+rule!(
+    /// How an allocation combines compaction and reclaim.
+    DirectCompaction {
+        /// Compacts asynchronously, reclaims, and compacts light-synchronously unless it starts over: until 4.7.
+        AroundReclaim,
+        /// Compacts first only for costly or unmovable high orders, then after each reclaim, harder each time: since
+        /// a8161d1ed609, a5508cd83f10 (4.8).
+        Priorities,
+    }
+);
+rule!(
+    /// When direct reclaim leaves a zone to compaction.
+    CompactionReady {
+        /// With the order's gap and 1 % of the zone free above the high watermark, if it suits or is deferred; asking
+        /// counts as an attempt at compaction: until 4.7.
+        BalanceGap,
+        /// With the order's gap free above the high watermark, if it suits: since 4.8.
+        Gap,
     }
 );
 
@@ -378,6 +594,8 @@ pub struct Rules {
     pub xfs_reclaim: XfsReclaim,
     /// Page tables in the statistics.
     pub page_table_stat: PageTableStat,
+    /// Kernel stacks.
+    pub kernel_stack: KernelStack,
     /// Badness of who uses little.
     pub oom_score: OomScore,
     /// Accessed bits of migrated pages.
@@ -388,6 +606,48 @@ pub struct Rules {
     pub readahead_window: ReadaheadWindow,
     /// Dirty pages that reclaim gives to XFS.
     pub xfs_writepage: XfsWritepage,
+    /// Lists of pages.
+    pub lru_scope: LruScope,
+    /// kswapd's aim.
+    pub kswapd_balance: KswapdBalance,
+    /// Size of inactive lists.
+    pub inactive_target: InactiveTarget,
+    /// Watermarks and high orders.
+    pub watermark_check: WatermarkCheck,
+    /// Distance of watermarks.
+    pub watermark_distance: WatermarkDistance,
+    /// Allocations from several zones.
+    pub zone_fairness: ZoneFairness,
+    /// Fallbacks.
+    pub block_stealing: BlockStealing,
+    /// Compaction's watermarks.
+    pub compaction_watermark: CompactionWatermark,
+    /// End of a compaction.
+    pub compaction_finish: CompactionFinish,
+    /// Compaction's targets.
+    pub free_scanner: FreeScanner,
+    /// What the scanners step over.
+    pub compound_skip: CompoundSkip,
+    /// Pageblocks for asynchronous compaction.
+    pub async_source: AsyncSource,
+    /// Pages that stay.
+    pub spoilt_block: SpoiltBlock,
+    /// Pages under writeback.
+    pub light_isolation: LightIsolation,
+    /// Meeting of the scanners.
+    pub scanners_meet: ScannersMeet,
+    /// Start of the scanners.
+    pub scanner_start: ScannerStart,
+    /// Clearing of skip hints.
+    pub skip_reset: SkipReset,
+    /// Time of clearing them.
+    pub skip_reset_time: SkipResetTime,
+    /// Compaction in the background.
+    pub background_compaction: BackgroundCompaction,
+    /// Compaction by an allocation.
+    pub direct_compaction: DirectCompaction,
+    /// Reclaim or compaction.
+    pub compaction_ready: CompactionReady,
 }
 
 impl Rules {
@@ -421,11 +681,33 @@ impl Rules {
             struct_sizes: StructSizes::Linux612,
             xfs_reclaim: XfsReclaim::SkipDirty,
             page_table_stat: PageTableStat::AllButTop,
+            kernel_stack: KernelStack::Mapped,
             oom_score: OomScore::Signed,
             migrate_young: MigrateYoung::Kept,
             compaction_withdrawn: CompactionWithdrawn::RaisePriority,
             readahead_window: ReadaheadWindow::Split,
             xfs_writepage: XfsWritepage::Never,
+            lru_scope: LruScope::Node,
+            kswapd_balance: KswapdBalance::AnyZone,
+            inactive_target: InactiveTarget::BySize,
+            watermark_check: WatermarkCheck::FreeBlock,
+            watermark_distance: WatermarkDistance::ScaleFactor,
+            zone_fairness: ZoneFairness::Off,
+            block_stealing: BlockStealing::HalfCompatible,
+            compaction_watermark: CompactionWatermark::Request,
+            compaction_finish: CompactionFinish::WholePageblock,
+            free_scanner: FreeScanner::UntilEnough,
+            compound_skip: CompoundSkip::Compound,
+            async_source: AsyncSource::RequestType,
+            spoilt_block: SpoiltBlock::Leave,
+            light_isolation: LightIsolation::NotUnderWriteback,
+            scanners_meet: ScannersMeet::SamePageblock,
+            scanner_start: ScannerStart::ZoneEnds,
+            skip_reset: SkipReset::Useful,
+            skip_reset_time: SkipResetTime::Nap,
+            background_compaction: BackgroundCompaction::Kcompactd,
+            direct_compaction: DirectCompaction::Priorities,
+            compaction_ready: CompactionReady::Gap,
         }
     }
 }

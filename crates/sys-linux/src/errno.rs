@@ -18,7 +18,7 @@ pub(crate) fn sys_error(errno: Errno) -> SysError {
     }
 }
 
-const CODES: [SysError; 10] = [
+const CODES: [SysError; 12] = [
     SysError::NoMemory,
     SysError::NoSpace,
     SysError::NoEntry,
@@ -29,6 +29,8 @@ const CODES: [SysError; 10] = [
     SysError::TooManyFiles,
     SysError::NotSupported,
     SysError::Killed,
+    SysError::NeedsModule,
+    SysError::NoSysctl,
 ];
 
 /// An error as a number above 0, for memory that processes share.

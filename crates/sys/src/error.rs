@@ -25,6 +25,10 @@ pub enum SysError {
     NotSupported,
     /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
     Killed,
+    /// Only a kernel module can do this, and this world has none.
+    NeedsModule,
+    /// This world cannot read or write this sysctl.
+    NoSysctl,
 }
 
 impl fmt::Display for SysError {
@@ -40,6 +44,8 @@ impl fmt::Display for SysError {
             SysError::TooManyFiles => "too many open files (EMFILE)",
             SysError::NotSupported => "not supported in this world (ENOSYS)",
             SysError::Killed => "killed",
+            SysError::NeedsModule => "only a kernel module can do this, and there is none here",
+            SysError::NoSysctl => "this sysctl cannot be used here",
         })
     }
 }

@@ -9,11 +9,12 @@ mod types;
 
 use std::future::Future;
 
-use units::{Bytes, Nanos};
+use units::{Bytes, Gfp, Nanos, Order};
 
 pub use error::SysError;
 pub use types::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, SpawnOptions, SystemInfo, Thread,
+    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, SpawnOptions, SystemInfo,
+    Thread,
 };
 
 /// What [`Sys::seed`] answers in a run: the experiment's seed and the number of the run in it, mixed.
@@ -99,6 +100,24 @@ pub trait Sys: Clone + 'static {
     async fn unlink(&self, name: FileName) -> Result<()>;
     /// Writes all dirty data and waits for it.
     async fn sync(&self) -> Result<()>;
+
+    /// Allocates `1 << order` pages in one block with these flags, as a kernel module does (`alloc_pages()`); none if the
+    /// allocation fails. A world without such a module refuses.
+    async fn alloc_pages(&self, _gfp: Gfp, _order: Order) -> Result<Option<PageBlock>> {
+        Err(SysError::NeedsModule)
+    }
+    /// Gives a block back (`__free_pages()`).
+    async fn free_pages(&self, _block: PageBlock) -> Result<()> {
+        Err(SysError::NeedsModule)
+    }
+    /// Value of a sysctl that is one whole number, such as `vm.min_free_kbytes`.
+    async fn sysctl(&self, _name: &str) -> Result<u64> {
+        Err(SysError::NoSysctl)
+    }
+    /// Writes a number to a sysctl; `vm.drop_caches` and `vm.compact_memory` act at once.
+    async fn set_sysctl(&self, _name: &str, _value: u64) -> Result<()> {
+        Err(SysError::NoSysctl)
+    }
 
     /// Records one sample of a metric.
     fn sample(&self, metric: &'static str, value: f64);

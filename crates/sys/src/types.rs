@@ -38,6 +38,10 @@ pub struct Fd(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dir(pub u32);
 
+/// A block of pages that a kernel module holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageBlock(pub u32);
+
 /// Name of a file: a number in its directory, so that millions of names cost nothing. On disk it is
 /// `workfile.NUMBER`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,16 +103,23 @@ pub struct SpawnOptions {
     pub process: bool,
     /// Nice level, -20 to 19.
     pub nice: i8,
+    /// Whether it runs in the kernel, as a module's thread: its CPU time is system time.
+    pub kernel: bool,
 }
 
 impl SpawnOptions {
     /// A thread of this process.
     pub fn thread(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: false, nice: 0 }
+        SpawnOptions { name: name.into(), process: false, nice: 0, kernel: false }
     }
 
     /// A process of its own.
     pub fn process(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: true, nice: 0 }
+        SpawnOptions { name: name.into(), process: true, nice: 0, kernel: false }
+    }
+
+    /// A thread that a kernel module starts; the real world has none.
+    pub fn module(name: impl Into<String>) -> SpawnOptions {
+        SpawnOptions { kernel: true, ..SpawnOptions::thread(name) }
     }
 }

@@ -15,7 +15,7 @@ mod sys;
 mod task;
 mod world;
 
-pub use log::{RunLog, Traced};
+pub use log::{CpuTime, Phase, RunLog, Traced};
 pub use mm::trace::{TraceEvent, TraceFilter};
 pub use reason::SleepReason;
 pub use run::{Progress, RunError, RunOutcome, RunSpec, run};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mm::Mm;
 use mm::trace::TraceEvent;
+use observe::Counters;
 use sim::{Ctl, TaskId};
 use sys::SysError;
 use units::{CpuId, Nanos};
@@ -28,13 +29,44 @@ pub struct Traced {
     pub event: TraceEvent,
 }
 
+/// CPU time that the machine has used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTime {
+    /// By programs outside the kernel.
+    pub user: Nanos,
+    /// By the kernel.
+    pub system: Nanos,
+}
+
+/// A part of the workload, and the machine as it began.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// When it began.
+    pub at: Nanos,
+    /// Its name; phases whose names have the same word before a slash belong together.
+    pub name: String,
+    /// `/proc/vmstat`.
+    pub vmstat: Counters,
+    /// CPU time used until then.
+    pub cpu: CpuTime,
+    /// Samples of each metric until then, in the order of `RunLog::samples`.
+    samples: Vec<usize>,
+}
+
+impl Phase {
+    /// Samples of the metric with this place in `RunLog::samples` that were taken before the phase.
+    pub fn samples_before(&self, metric: usize) -> usize {
+        self.samples.get(metric).copied().unwrap_or(0)
+    }
+}
+
 /// The log of a run.
 #[derive(Debug, Default)]
 pub struct RunLog {
     /// Samples of each metric, in the order of their first sample.
     pub samples: Vec<(&'static str, Vec<f64>)>,
     /// When each phase of the workload began.
-    pub phases: Vec<(Nanos, String)>,
+    pub phases: Vec<Phase>,
     /// How much of the workload is done, from 0 to 1, as far as it says.
     pub done: f64,
     /// Recorded trace events, in the order of their times.
@@ -46,6 +78,12 @@ pub struct RunLog {
 }
 
 impl RunLog {
+    /// A phase begins.
+    pub(crate) fn begin_phase(&mut self, at: Nanos, name: &str, vmstat: Counters, cpu: CpuTime) {
+        let samples = self.samples.iter().map(|(_, values)| values.len()).collect();
+        self.phases.push(Phase { at, name: name.to_string(), vmstat, cpu, samples });
+    }
+
     /// Records a sample.
     pub(crate) fn sample(&mut self, metric: &'static str, value: f64) {
         match self.samples.iter_mut().find(|(name, _)| *name == metric) {

@@ -17,7 +17,7 @@ use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
 use crate::devices::{Device, Devices};
-use crate::log::RunLog;
+use crate::log::{CpuTime, RunLog};
 use crate::reason::SleepReason;
 use crate::snapshot;
 use crate::sys::{Processes, SysTwin};
@@ -80,6 +80,8 @@ pub struct RunOutcome {
     pub virtual_time: Nanos,
     /// CPU time of each task: name, daemon or not, time.
     pub cpu_times: Vec<(String, Nanos)>,
+    /// CPU time of the whole machine.
+    pub cpu: CpuTime,
     /// Frames of the machine, holes included.
     pub frames: u64,
     /// Most host bytes that everything took that grows with the machine, the workload's files or the length of the run.
@@ -182,7 +184,7 @@ where
         }
         let world = sim.world();
         host_bytes = world.host_bytes().max(host_bytes);
-        let phase = world.log.phases.last().map_or("start", |(_, name)| name);
+        let phase = world.log.phases.last().map_or("start", |phase| &phase.name);
         if let Some(error) = world.log.failure {
             return Err(RunError::Workload { error, phase: phase.to_string(), at: sim.now().as_secs_f64() });
         }
@@ -205,7 +207,10 @@ where
 
 pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
-    let cpu_times = sim.with_world(|_, ctl| ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect());
+    let (cpu_times, cpu) = sim.with_world(|world, ctl| {
+        let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
+        (times, world.cpu_time(ctl))
+    });
     let mut world = sim.into_world();
     let after = snapshot::snapshot(&world.mm, &spec.kernel);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
@@ -219,6 +224,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         series: None,
         virtual_time,
         cpu_times,
+        cpu,
         frames: world.mm.frames.len() as u64,
         host_bytes,
         extfrag,
@@ -266,7 +272,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
-    let world = World::unwired(mm, Processes::new(seed, root));
+    let world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);

@@ -4,12 +4,13 @@ use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
+use observe::Era;
 use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, Nanos, NodeId, Pfn, SpaceId};
 
 use crate::devices::Devices;
-use crate::log::RunLog;
+use crate::log::{CpuTime, RunLog};
 use crate::reason::SleepReason;
 use crate::sys::Processes;
 
@@ -86,6 +87,8 @@ pub(crate) struct TaskInfo {
     pub(crate) flags: TaskFlags,
     /// Its process, if it belongs to the workload.
     pub(crate) process: Option<u32>,
+    /// A module's thread: what it computes is system time.
+    pub(crate) kernel: bool,
     /// Where it waits for a bio of its own.
     pub(crate) io: Option<WaitQueueId>,
     /// What it has dirtied (`current->nr_dirtied` and alike).
@@ -102,13 +105,17 @@ pub(crate) struct World {
     tasks: Vec<TaskInfo>,
     pub(crate) processes: Processes,
     pub(crate) log: RunLog,
+    /// Which counters `/proc/vmstat` has.
+    pub(crate) era: Era,
+    /// CPU time that programs used outside the kernel.
+    pub(crate) user_time: Nanos,
     effects: Vec<Effect>,
     completed: Vec<(crate::devices::InFlight, Result<(), blockdev::IoError>)>,
 }
 
 impl World {
     /// A world without devices and wait queues, which need the simulation that it becomes part of.
-    pub(crate) fn unwired(mm: Mm, processes: Processes) -> World {
+    pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
             devices: Devices::new(Vec::new()),
@@ -116,9 +123,17 @@ impl World {
             tasks: Vec::new(),
             processes,
             log: RunLog::default(),
+            era,
+            user_time: Nanos::ZERO,
             effects: Vec::new(),
             completed: Vec::new(),
         }
+    }
+
+    /// CPU time of all tasks and interrupts so far.
+    pub(crate) fn cpu_time(&self, ctl: &Ctl<World>) -> CpuTime {
+        let tasks: Nanos = ctl.tasks().fold(ctl.irq_time(), |sum, (_, _, _, time)| sum + time);
+        CpuTime { user: self.user_time, system: tasks.since(self.user_time) }
     }
 
     /// Host bytes of everything that grows with the machine, the workload's files or the length of the run.

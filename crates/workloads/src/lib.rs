@@ -7,6 +7,7 @@ mod fio;
 mod param;
 mod registry;
 mod steps;
+mod stress_highalloc;
 mod thpfio3;
 mod thpfioscale;
 mod untar2;

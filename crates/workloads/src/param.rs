@@ -117,6 +117,13 @@ impl Params {
         }
     }
 
+    /// One of some words, each of which stands for a value.
+    pub fn choice<T: Copy>(&self, name: &'static str, words: &[(&str, T)]) -> Result<T, ParamError> {
+        let expected = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        let found = words.iter().find(|(word, _)| *word == self.text(name)).map(|(_, value)| *value);
+        found.map_or_else(|| self.refuse(name, format!("one of {}", expected())), Ok)
+    }
+
     /// A size in bytes with an optional suffix KiB, MiB or GiB (fio's k, m, g too), from `lo` to `hi`.
     pub fn size(&self, name: &'static str, lo: Bytes, hi: Bytes) -> Result<Bytes, ParamError> {
         match parse_size(self.text(name)) {

@@ -2,11 +2,12 @@
 
 use sys::Sys;
 
+use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{Param, ParamError, Params, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -20,11 +21,14 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] = &[thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] =
+    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
 pub enum Workload {
+    /// See [`stress_highalloc`].
+    StressHighalloc(StressHighalloc),
     /// See [`thpfioscale`].
     ThpFioScale(ThpFioScale),
     /// See [`thpfio3`].
@@ -44,6 +48,7 @@ impl Workload {
         })?;
         let params = Params::new(spec.name, spec.params, given)?;
         let workload = match spec.name {
+            "stress-highalloc" => Workload::StressHighalloc(StressHighalloc::from_params(&params)?),
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
@@ -56,13 +61,18 @@ impl Workload {
     /// Whether it uses files.
     pub fn needs_mount(&self) -> bool {
         match self {
-            Workload::ThpFioScale(_) | Workload::ThpFio3(_) | Workload::WbStrm(_) | Workload::Untar2(_) => true,
+            Workload::StressHighalloc(_)
+            | Workload::ThpFioScale(_)
+            | Workload::ThpFio3(_)
+            | Workload::WbStrm(_)
+            | Workload::Untar2(_) => true,
         }
     }
 
     /// Runs it to its end.
     pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         match self {
+            Workload::StressHighalloc(workload) => workload.run(sys).await,
             Workload::ThpFioScale(workload) => workload.run(sys).await,
             Workload::ThpFio3(workload) => workload.run(sys).await,
             Workload::WbStrm(workload) => workload.run(sys).await,

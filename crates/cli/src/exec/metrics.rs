@@ -15,7 +15,7 @@ pub(crate) struct Measured<'a> {
     /// Length of the run.
     pub(crate) elapsed: Nanos,
     /// When each phase began.
-    pub(crate) phases: &'a [(Nanos, String)],
+    pub(crate) phases: Vec<(Nanos, &'a str)>,
     /// Samples by name.
     pub(crate) samples: Vec<(&'a str, &'a [f64])>,
     /// Fragmentation events by requested type; none where they could not be counted.
@@ -31,7 +31,7 @@ impl<'a> Measured<'a> {
     pub(super) fn of(outcome: &'a RunOutcome) -> Measured<'a> {
         Measured {
             elapsed: outcome.virtual_time,
-            phases: &outcome.log.phases,
+            phases: outcome.log.phases.iter().map(|phase| (phase.at, phase.name.as_str())).collect(),
             samples: outcome.log.samples.iter().map(|(name, values)| (*name, values.as_slice())).collect(),
             extfrag: Some(outcome.extfrag),
             before: &outcome.before,
@@ -65,8 +65,8 @@ pub(crate) fn metrics(run: &Measured<'_>) -> Vec<Metric> {
 
 /// How long each phase took.
 fn phases(run: &Measured<'_>) -> Vec<Metric> {
-    let ends = run.phases.iter().skip(1).map(|(start, _)| *start).chain([run.elapsed]);
-    let phase = |((start, name), end): (&(Nanos, String), Nanos)| {
+    let ends = run.phases.iter().skip(1).map(|next| next.0).chain([run.elapsed]);
+    let phase = |((start, name), end): (&(Nanos, &str), Nanos)| {
         Metric::new(&format!("elapsed_s/{name}"), vec![end.since(*start).as_secs_f64()])
     };
     run.phases.iter().zip(ends).map(phase).collect()

@@ -39,10 +39,9 @@ pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Res
     };
     let (before, after) = (snapshot("before")?, snapshot("after")?);
     omitted.extend(results.missing.iter().cloned());
-    let phases: Vec<(Nanos, String)> = results.phases.iter().map(|p| (Nanos(p.at_ns), p.name.clone())).collect();
     let metrics = metrics(&Measured {
         elapsed: Nanos(results.elapsed_ns),
-        phases: &phases,
+        phases: results.phases.iter().map(|phase| (Nanos(phase.at_ns), phase.name.as_str())).collect(),
         samples: results.samples.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect(),
         extfrag: extfrag(&files)?,
         before: &before,

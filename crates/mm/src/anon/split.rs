@@ -67,8 +67,8 @@ impl Mm {
             (false, true) => LruList::ActiveAnon,
             (false, false) => LruList::InactiveAnon,
         };
-        let node = self.node_of(pfn);
-        let list = &mut self.nodes[node.index()].lruvec.lists[list as usize];
+        let lru = self.lruvec_of(pfn);
+        let list = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize];
         for n in (1..REGION_PAGES).rev() {
             self.frames[pfn.offset(n)].set(Frame::LRU);
             list.insert_before(&mut self.frames, pfn, pfn.offset(n));

@@ -31,6 +31,8 @@ pub enum Compactor {
     Direct,
     /// kcompactd.
     Daemon,
+    /// kswapd (until 4.5).
+    Kswapd,
     /// `/proc/sys/vm/compact_memory`.
     Admin,
 }
@@ -87,6 +89,15 @@ impl CompactControl {
             ignore_block_suitable: false,
             highest,
             alloc_flags: AllocFlags::only(Wmark::Min),
+        }
+    }
+
+    /// For kswapd (`compact_pgdat()`, until 4.5): asynchronously, as for an unmovable allocation without flags.
+    pub fn kswapd(order: Order) -> Self {
+        CompactControl {
+            mode: MigrateMode::Async,
+            who: Compactor::Kswapd,
+            ..CompactControl::daemon(order, ZoneKind::Dma)
         }
     }
 

@@ -6,16 +6,17 @@
 //!   clears the deferral of its zone.
 //! - **Source**: `try_to_compact_pages()`, `compact_zone_order()` (mm/compaction.c), `__alloc_pages_direct_compact()`,
 //!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
-//! - **Since/until**: [`CompactionWithdrawn`].
+//! - **Since/until**: [`CompactionWithdrawn`]; until 4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark
+//!   for the request, not the result, tells whether a block should be free now.
 //! - **Omitted**: page capture (since 5.1): a page freed by compaction may be taken by somebody else first.
 
-use rules::CompactionWithdrawn;
+use rules::{CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
 use smallvec::SmallVec;
 use units::{Gfp, Order, Pfn, ZoneId};
 
 use super::{CompactControl, CompactPriority, CompactResult, CompactRun, CompactStep};
 use crate::stat::VmEvent;
-use crate::zone::{AllocFlags, CompactOutcome, gfp_zone};
+use crate::zone::{AllocFlags, CompactOutcome, Wmark, gfp_zone};
 use crate::{AllocRequest, Env, Mm};
 
 /// Direct compaction for one allocation under way (`try_to_compact_pages()`).
@@ -97,7 +98,14 @@ impl DirectCompaction {
     fn settle(&mut self, mm: &mut Mm, zone: ZoneId, result: CompactResult) {
         let order = self.request.order;
         self.best = self.best.max(result);
-        if result == CompactResult::Success {
+        let should_succeed = match mm.rules.direct_compaction {
+            DirectCompactionRule::Priorities => result == CompactResult::Success,
+            DirectCompactionRule::AroundReclaim => {
+                let low = mm.wmark(zone, Wmark::Low);
+                mm.zone_watermark_ok(zone, order, low, gfp_zone(self.request.gfp), self.flags)
+            }
+        };
+        if should_succeed {
             mm.compaction_defer_reset(zone, order, false);
             self.stopped = true;
         } else if self.priority != CompactPriority::Async
@@ -131,9 +139,14 @@ impl CompactResult {
 }
 
 impl Mm {
-    /// The zones that direct compaction for a request walks; none if it may not do I/O.
+    /// The zones that direct compaction for a request walks; none if it may not do I/O (or, until 4.7, enter a file
+    /// system).
     pub fn compaction_zones(&self, request: AllocRequest) -> SmallVec<[ZoneId; 8]> {
-        if !request.gfp.contains(Gfp::IO) {
+        let needed = match self.rules.direct_compaction {
+            DirectCompactionRule::Priorities => Gfp::IO,
+            DirectCompactionRule::AroundReclaim => Gfp::IO.with(Gfp::FS),
+        };
+        if !request.gfp.contains(needed) {
             return SmallVec::new();
         }
         let (highest, local) = (gfp_zone(request.gfp), request.gfp.contains(Gfp::THISNODE));

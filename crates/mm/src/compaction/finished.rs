@@ -6,17 +6,17 @@
 //!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
 //!   hand is finished first, so that the next one of them need not be fragmented.
 //! - **Source**: `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
-//! - **Until**: 5.1 finishes the pageblock at hand in every mode ([`CompactionSearch::FreeLists`]).
+//! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`].
 //! - **Omitted**: CMA; proactive compaction by `fragmentation_score_zone()` (since 5.9).
 
-use rules::CompactionSearch;
+use rules::{CompactionFinish, CompactionWatermark};
 use units::{Order, PAGEBLOCK_ORDER};
 
 use super::CompactResult;
 use super::control::{Compactor, MigrateMode};
 use super::run::CompactRun;
 use super::scanner::block_start;
-use crate::zone::FreeArea;
+use crate::zone::{FreeArea, Wmark};
 use crate::{MigrateType, Mm};
 
 /// How a request would be served from the free blocks of one order.
@@ -44,7 +44,7 @@ impl CompactRun {
         }
         if self.scanners.met() {
             let zone = &mut mm.zones[self.zone.index()];
-            zone.reset_cached_positions();
+            zone.scanners_met(self.scanners.migrate);
             if self.control.who == Compactor::Direct {
                 zone.compact.blockskip_flush = true;
             }
@@ -53,12 +53,31 @@ impl CompactRun {
         }
         let Some(order) = self.control.order else { return CompactResult::Continue };
         let aligned = self.scanners.migrate == block_start(self.scanners.migrate);
-        self.finishing_block |= mm.rules.compaction_search == CompactionSearch::FreeLists;
+        self.finishing_block |= mm.rules.compaction_finish == CompactionFinish::WholePageblock;
         if self.finishing_block && !aligned {
             return CompactResult::Continue;
         }
         self.finishing_block = false;
+        if mm.rules.compaction_watermark == CompactionWatermark::Low {
+            let low = mm.wmark(self.zone, Wmark::Low);
+            if !mm.zone_watermark_ok(self.zone, order, low, self.control.highest, self.control.alloc_flags) {
+                return CompactResult::Continue;
+            }
+        }
+        if mm.rules.compaction_finish == CompactionFinish::OwnType {
+            return self.own_block_free(mm, order);
+        }
         self.wanted_block_free(mm, order, aligned)
+    }
+
+    /// A block of the type asked for, or one of any type that is a whole pageblock.
+    fn own_block_free(&self, mm: &Mm, order: Order) -> CompactResult {
+        let free = |at: u8| {
+            let lists = &mm.zones[self.zone.index()].free_area[at as usize].lists;
+            let whole = at >= PAGEBLOCK_ORDER.0 && lists.iter().any(|list| !list.is_empty());
+            whole || !lists[self.migratetype as usize].is_empty()
+        };
+        if (order.0..=Order::MAX.0).any(free) { CompactResult::Success } else { CompactResult::Continue }
     }
 
     fn wanted_block_free(&mut self, mm: &Mm, order: Order, aligned: bool) -> CompactResult {

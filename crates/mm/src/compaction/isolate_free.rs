@@ -7,14 +7,18 @@
 //!   the watermark protects ends the search.
 //! - **Source**: `isolate_freepages()`, `isolate_freepages_block()`, `suitable_migration_target()`, `map_pages()`,
 //!   `compaction_alloc()`, `release_freepages()` (mm/compaction.c, 4.20).
+//! - **Since/until**: [`FreeScanner`], [`CompoundSkip`](rules::CompoundSkip); how a scanner that wraps goes on is in
+//!   scanner.rs.
 //! - **Until**: 5.1 looks at the free lists first (`fast_isolate_freepages()`) and keeps the pages in blocks by order
 //!   (6.9); see [`CompactionSearch`](rules::CompactionSearch).
 //! - **Abstracted**: the zone lock and its contention.
 
+use rules::FreeScanner;
 use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
+use super::isolate_migrate::stepped_over;
 use super::run::CompactRun;
-use super::scanner::{block_end, block_start};
+use super::scanner::block_start;
 use crate::stat::VmEvent;
 use crate::{Env, Kind, MigrateType, Mm};
 
@@ -34,31 +38,44 @@ impl CompactRun {
 
     /// Isolates free pages until there are enough (`isolate_freepages()`).
     fn isolate_freepages(&mut self, mm: &mut Mm) {
+        while !self.isolate_down_to_limit(mm) && self.targets.is_empty() && !self.contended {}
+    }
+
+    /// Isolates free pages from one block after the other, down to the scanner's limit. `false`: the limit was the zone's
+    /// start, and the scanner is at the zone's end now.
+    fn isolate_down_to_limit(&mut self, mm: &mut Mm) -> bool {
+        let (wraps, low) = (!self.scanners.converge(), self.scanners.free_limit());
         let mut at = self.scanners.free;
         let mut block = block_start(at);
-        let low = block_end(self.scanners.migrate);
         let mut passed = 0;
+        let mut limited = true;
         while block >= low {
+            let mut found = false;
             if self.is_target(mm, block) {
-                let end = block.offset(PAGEBLOCK_PAGES).min(self.scanners.end);
-                at = self.isolate_freepages_block(mm, at, end);
-                if self.enough_targets() {
-                    if at >= end {
-                        at = Pfn(block.0 - PAGEBLOCK_PAGES);
-                    }
-                    break;
-                }
-                if at < end {
+                let (first, end) = self.scanners.clamp_block(block);
+                at = self.isolate_freepages_block(mm, at.max(first), end);
+                found = self.enough_targets() || at < end;
+                if found && at < end {
+                    limited = false;
                     break;
                 }
             } else {
                 passed += 1;
             }
-            block = Pfn(block.0 - PAGEBLOCK_PAGES);
-            at = block;
+            let Some(below) = block.0.checked_sub(PAGEBLOCK_PAGES).map(Pfn) else { break };
+            (block, at) = (below, below);
+            if found {
+                limited = block < low;
+                break;
+            }
         }
         mm.charge(passed * mm.costs.compact_scan);
-        self.scanners.free = at;
+        if limited && wraps {
+            self.scanners.retreat_free(self.scanners.last_block(), false);
+            return false;
+        }
+        self.scanners.retreat_free(at, limited);
+        true
     }
 
     fn enough_targets(&self) -> bool {
@@ -84,27 +101,31 @@ impl CompactRun {
     /// not looked at (`isolate_freepages_block()`).
     fn isolate_freepages_block(&mut self, mm: &mut Mm, first: Pfn, end: Pfn) -> Pfn {
         let (mut at, mut scanned, mut isolated) = (first, 0u64, 0u64);
+        let until_enough = mm.rules.free_scanner == FreeScanner::UntilEnough;
         while at < end {
             scanned += 1;
             let frame = &mm.frames[at];
-            let pages = match frame.kind() {
-                Kind::Buddy => {
-                    let Some(order) = mm.isolate_free_block(at) else { break };
-                    self.split_into_targets(mm, at, order);
-                    isolated += u64::from(order.pages());
-                    if self.enough_targets() {
-                        at = at.offset(order.pages());
-                        break;
+            let pages = if frame.kind() == Kind::Buddy {
+                match mm.isolate_free_block(at) {
+                    Some(order) => {
+                        self.split_into_targets(mm, at, order);
+                        isolated += u64::from(order.pages());
+                        if until_enough && self.enough_targets() {
+                            at = at.offset(order.pages());
+                            break;
+                        }
+                        order.pages()
                     }
-                    order.pages()
+                    None if until_enough => break,
+                    None => 1,
                 }
-                Kind::Tail | Kind::Reserved | Kind::Pcp => 1,
-                _ => frame.nr_pages(),
+            } else {
+                stepped_over(frame, mm.rules.compound_skip, false).pages()
             };
             at = at.offset(pages);
         }
         let at = at.min(end);
-        if at == end && isolated == 0 {
+        if at == end && isolated == 0 && self.sets_skip_hints(mm) {
             mm.mark_free_skip(self.zone, first);
         }
         self.free_scanned += scanned;

@@ -8,12 +8,14 @@
 //!   there and go on behind that block.
 //! - **Source**: `isolate_migratepages()`, `isolate_migratepages_block()`, `suitable_migration_source()`,
 //!   `too_many_isolated()` (mm/compaction.c), `__isolate_lru_page()` (mm/vmscan.c), 4.20.
+//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`SpoiltBlock`](rules::SpoiltBlock).
 //! - **Abstracted**: the LRU lock and its contention. What migration would wait for (writeback in full synchronous
 //!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
 //!   system's dirty pages can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
 //!   holes whose first and last frames are reserved is taken for a hole.
 //! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
+use rules::{AsyncSource, CompoundSkip, LightIsolation};
 use smallvec::SmallVec;
 use units::{Gfp, Nanos, Order, Pfn};
 
@@ -21,7 +23,7 @@ use super::control::{Compactor, MigrateMode};
 use super::run::CompactRun;
 use super::scanner::{block_end, block_start};
 use crate::stat::{NodeStat, VmEvent};
-use crate::{Env, Frame, Kind, Mm};
+use crate::{Env, Frame, Kind, MigrateType, Mm};
 
 /// Pages isolated at a time (`COMPACT_CLUSTER_MAX`).
 pub(super) const CLUSTER_MAX: usize = 32;
@@ -73,11 +75,14 @@ impl CompactRun {
     pub(super) fn isolate_migratepages(&mut self, mm: &mut Mm, env: &Env) -> Isolated {
         let mut low = self.scanners.migrate;
         let mut end = block_end(low);
+        let limit = self.scanners.migrate_limit();
         let mut passed = 0;
         let mut outcome = Isolated::None;
-        while end <= self.scanners.free {
+        while end <= limit {
             if self.is_source(mm, block_start(low)) {
-                outcome = self.isolate_migratepages_block(mm, env, &mut low, end);
+                // Only without the other scanner in its way does it come to the zone's last, incomplete block.
+                let (_, block_end) = self.scanners.clamp_block(block_start(low));
+                outcome = self.isolate_migratepages_block(mm, env, &mut low, block_end);
                 break;
             }
             passed += 1;
@@ -86,7 +91,7 @@ impl CompactRun {
         }
         mm.charge(passed * mm.costs.compact_scan);
         if !matches!(outcome, Isolated::Abort | Isolated::Throttle(_)) {
-            self.scanners.migrate = low;
+            self.scanners.advance_migrate(low, end > limit);
         }
         outcome
     }
@@ -98,7 +103,10 @@ impl CompactRun {
             return false;
         }
         let (zone, block_type) = mm.blocks.zone_and_type(block);
-        let suitable = !self.control.is_direct_async() || block_type == self.migratetype;
+        let suitable = match mm.rules.async_source {
+            AsyncSource::Movable => self.control.mode != MigrateMode::Async || block_type == MigrateType::Movable,
+            AsyncSource::RequestType => !self.control.is_direct_async() || block_type == self.migratetype,
+        };
         zone == self.zone && suitable && !self.is_hole(mm, block)
     }
 
@@ -118,14 +126,14 @@ impl CompactRun {
         }
         let first = *low;
         let spoils_until = match self.control.order {
-            Some(order) if self.control.is_direct_async() => Some(aligned_end(first, order)),
+            Some(order) if self.leaves_spoilt_blocks(mm) => Some(aligned_end(first, order)),
             _ => None,
         };
         let mut scan = BlockScan { at: first, end, scanned: 0, spoils_until, wait: None };
         self.scan_block(mm, env, &mut scan);
         let isolated = self.cluster.len() as u64;
         *low = scan.at.min(end);
-        if *low == end && isolated == 0 {
+        if *low == end && isolated == 0 && self.sets_skip_hints(mm) {
             mm.mark_migrate_skip(self.zone, first, self.control.mode != MigrateMode::Async);
         }
         self.migrate_scanned += scan.scanned;
@@ -195,14 +203,13 @@ impl CompactRun {
         let frame = &mm.frames[pfn];
         match frame.kind() {
             Kind::Buddy => Found::Free(frame.order()),
-            Kind::Anon | Kind::File if frame.order().0 == 0 => self.look_at_lru(frame),
-            Kind::Tail | Kind::Reserved | Kind::Pcp => Found::Stays(Order(0)),
-            _ => Found::Stays(frame.order()),
+            Kind::Anon | Kind::File if frame.order().0 == 0 => self.look_at_lru(mm, frame),
+            _ => Found::Stays(stepped_over(frame, mm.rules.compound_skip, true)),
         }
     }
 
     #[inline]
-    fn look_at_lru(&self, frame: &Frame) -> Found {
+    fn look_at_lru(&self, mm: &Mm, frame: &Frame) -> Found {
         const STAYS: Found = Found::Stays(Order(0));
         let mapping = frame.kind() == Kind::File || frame.has(Frame::SWAPCACHE);
         if !frame.has(Frame::LRU) || (!mapping && frame.has(Frame::PINNED)) {
@@ -214,8 +221,11 @@ impl CompactRun {
         if !frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
             return Found::Take;
         }
-        let sync = self.control.mode == MigrateMode::Sync;
-        if !sync && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
+        let takes_writeback = match mm.rules.light_isolation {
+            LightIsolation::UnderWriteback => self.control.mode != MigrateMode::Async,
+            LightIsolation::NotUnderWriteback => self.control.mode == MigrateMode::Sync,
+        };
+        if !takes_writeback && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
             return STAYS;
         }
         // Direct compaction takes a locked page and fails to move it.
@@ -232,6 +242,18 @@ impl CompactRun {
     fn order(&self) -> Order {
         self.control.order.unwrap_or(Order(0))
     }
+}
+
+/// Order of what a scanner passes over with a frame that is neither free nor a single page of an LRU list: kernel memory
+/// is no compound page unless it is a slab.
+#[inline]
+pub(super) fn stepped_over(frame: &Frame, rule: CompoundSkip, migrate_scanner: bool) -> Order {
+    let compound = match frame.kind() {
+        Kind::Anon | Kind::File => rule == CompoundSkip::Compound || migrate_scanner,
+        Kind::Slab | Kind::Hugetlb => rule == CompoundSkip::Compound,
+        _ => false,
+    };
+    if compound { frame.order() } else { Order(0) }
 }
 
 /// One past the block of `order` that a frame lies in.

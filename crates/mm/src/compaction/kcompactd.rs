@@ -10,6 +10,7 @@
 //! - **Abstracted**: all zones' page lists are drained, not only the zone's.
 //! - **Omitted**: proactive compaction (since 5.9).
 
+use rules::BackgroundCompaction;
 use units::{NodeId, Order, ZoneId};
 
 use super::suitable::compaction_suitable;
@@ -34,7 +35,7 @@ impl Mm {
 
     /// Asks the kcompactd of a node to make blocks of an order (`wakeup_kcompactd()`).
     pub fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest: ZoneKind) {
-        if order == Order(0) {
+        if order == Order(0) || self.rules.background_compaction == BackgroundCompaction::Kswapd {
             return;
         }
         let state = &mut self.nodes[node.index()].kcompactd;

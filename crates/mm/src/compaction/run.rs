@@ -11,6 +11,7 @@
 //!   ([`CompactRun::cpu_is_wanted`], [`CompactRun::interrupt`]). The flush drains the CPU's lists of all zones.
 //! - **Omitted**: `lru_add_drain()`: there are no pagevecs.
 
+use rules::{SkipReset, SpoiltBlock};
 use units::{Nanos, NodeId, Pfn, ZoneId};
 
 use super::CompactResult;
@@ -74,13 +75,14 @@ impl CompactRun {
                 CompactResult::NotSuitableZone => return Err(CompactResult::Skipped),
                 other => return Err(other),
             }
-            if mm.zones[zone.index()].compact.restarting(order) {
-                mm.reset_zone_isolation_suitable(zone);
+            if control.who != Compactor::Kswapd && mm.zones[zone.index()].compact.restarting(order) {
+                mm.restart_compaction(zone);
             }
         }
+        let (start, meet) = (mm.rules.scanner_start, mm.rules.scanners_meet);
         let sync = control.mode != MigrateMode::Async;
         let state = &mut mm.zones[zone.index()];
-        let scanners = Scanners::start(state, control.whole_zone, sync);
+        let scanners = Scanners::begin(state, control.whole_zone, sync, start, meet);
         let (node, has_holes) = (state.node, state.present < state.spanned);
         let (migrate_pfn, free_pfn) = (scanners.migrate, scanners.free);
         mm.trace.emit(TraceEvent::CompactionBegin { zone, migrate_pfn, free_pfn, sync });
@@ -139,16 +141,26 @@ impl CompactRun {
             Isolated::Some => match self.migrate_cluster(mm, env) {
                 Migrated::All => {}
                 Migrated::NoTarget if !self.scanners.met() => return self.end(CompactResult::Contended),
-                Migrated::NoTarget | Migrated::SomeFailed => self.leave_spoilt_block(),
+                Migrated::NoTarget | Migrated::SomeFailed => self.leave_spoilt_block(mm),
             },
         }
         self.flush_left_block(mm, env);
         CompactStep::More
     }
 
+    /// Whether an aligned block is left at the first page that stays.
+    pub(super) fn leaves_spoilt_blocks(&self, mm: &Mm) -> bool {
+        self.control.is_direct_async() && mm.rules.spoilt_block == SpoiltBlock::Leave
+    }
+
+    /// Whether blocks without result are marked; who ignored the hints did not set them either until 4.14.
+    pub(super) fn sets_skip_hints(&self, mm: &Mm) -> bool {
+        !self.control.ignore_skip_hint || mm.rules.skip_reset != SkipReset::All
+    }
+
     /// A page of an aligned block stays, so asynchronous direct compaction leaves the block.
-    fn leave_spoilt_block(&mut self) {
-        if let (true, Some(order)) = (self.control.is_direct_async(), self.control.order) {
+    fn leave_spoilt_block(&mut self, mm: &Mm) {
+        if let (true, Some(order)) = (self.leaves_spoilt_blocks(mm), self.control.order) {
             let last = Pfn(self.scanners.migrate.0 - 1);
             self.scanners.migrate = last.align_down(order).offset(order.pages());
             self.last_migrated = None;

@@ -1,20 +1,35 @@
 //! Where the two scanners are, and where the next compaction of the zone goes on.
 //!
-//! - **Rule**: the migrate scanner goes up from the zone's start, the free scanner down from its last pageblock; they
-//!   meet when the free scanner's block is not above the migrate scanner's. A zone remembers both places: the migrate
-//!   scanner's apart for asynchronous and synchronous mode, as the former passes over more. Only blocks that yielded
-//!   nothing move the remembered places. Whoever sees the scanners meet sends both back to the ends; free pages that
-//!   are given back pull the free scanner's place up to their block.
-//! - **Source**: `compact_scanners_met()`, `reset_cached_positions()`, `update_pageblock_skip()`, `compact_zone()`
-//!   (mm/compaction.c, 4.20). 6.12 moves the cached place past the block (`update_cached_migrate()`).
-//! - **Since/until**: [`CompactionSearch::FreeLists`](rules::CompactionSearch) (5.1) remembers the end of a block for
-//!   the migrate scanner, the block below for the free scanner.
+//! - **Rule**: the migrate scanner goes up, the free scanner down. Where there is no pivot, the one begins at the zone's
+//!   start, the other at its last pageblock, and they have met when the free scanner is not above the migrate scanner.
+//!   With a pivot, the migrate scanner begins there and the free scanner in the pageblock below; each that reaches its end
+//!   of the zone goes on at the other:
 //!
-//! Everything that moves a remembered place is in this file, so that another start (a pivot) has one place to go.
+//!   ```text
+//!   start           pivot             end
+//!   |     <-- FFFFFFF|MMMMMM -->        |    none has wrapped: they move apart and cannot meet
+//!   |FFFFFFFFFFFFFFFF|MMMMMMMMM --> <-- F|    the free scanner has: they meet as without a pivot
+//!   |M --> <-- FFFFFF|MMMMMMMMMMMMMMMMMM|    the migrate scanner has: the same below the pivot
+//!   ```
+//!
+//!   A zone remembers both places: the migrate scanner's apart for asynchronous and synchronous mode, as the former passes
+//!   over more. Only blocks that yielded nothing move the remembered places, and only onwards. Whoever sees the scanners
+//!   meet sends both back to where they begin; free pages that are given back pull the free scanner's place up to their
+//!   block. A compaction that restarts after the longest deferral moves the pivot to where they met last.
+//! - **Source**: `compact_zone()`, `compact_finished()`, `update_pageblock_skip()` (mm/compaction.c, 3.19 and 4.20);
+//!   `update_cached_migrate()` (6.12); for the pivot, RFC 1421661920-4114-1 to -6@suse.cz, patches 1 to 5.
+//! - **Since/until**: [`ScannersMeet`], [`ScannerStart`]; [`CompactionSearch::FreeLists`](rules::CompactionSearch) (5.1)
+//!   remembers the end of a block for the migrate scanner, the block below for the free scanner.
+//!
+//! Everything that moves a remembered place is in this file.
 
+use rules::{ScannerStart, ScannersMeet};
 use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 use crate::zone::Zone;
+
+/// How a place that another run has reset meanwhile compares.
+const UNSET: Pfn = Pfn(0);
 
 /// First frame of the pageblock.
 #[inline]
@@ -35,37 +50,95 @@ pub(super) struct Scanners {
     pub start: Pfn,
     /// One past the last frame of the zone.
     pub end: Pfn,
+    /// Where the scanners began, if they wrap round at the zone's ends.
+    pub pivot: Option<Pfn>,
     /// Next frame that the migrate scanner looks at.
     pub migrate: Pfn,
-    /// Next frame that the free scanner looks at; only its block counts for meeting.
+    /// Next frame that the free scanner looks at.
     pub free: Pfn,
     /// The run covers the whole zone.
     pub whole_zone: bool,
+    meet: ScannersMeet,
 }
 
 impl Scanners {
     /// Where a run in this zone starts; remembered places that were never set are set.
-    pub(super) fn start(zone: &mut Zone, whole_zone: bool, sync: bool) -> Scanners {
+    pub(super) fn begin(zone: &mut Zone, whole_zone: bool, sync: bool, from: ScannerStart, meet: ScannersMeet) -> Self {
         let (start, end) = (zone.start, zone.end());
-        let last = block_start(Pfn(end.0 - 1));
-        if whole_zone {
-            return Scanners { start, end, migrate: start, free: last, whole_zone };
-        }
         let inside = |pfn: &Pfn| (start..end).contains(pfn);
-        let free = zone.compact.free_pfn.filter(inside).unwrap_or(last);
-        zone.compact.free_pfn = Some(free);
+        let known = zone.compact.pivot.filter(inside);
+        let pivot = (from != ScannerStart::ZoneEnds).then(|| known.unwrap_or(start));
+        zone.compact.pivot = pivot;
+        if pivot != known {
+            zone.reset_cached_positions();
+        }
+        let first = pivot.unwrap_or(start);
+        let below = below_pivot(first, start, end);
+        if whole_zone {
+            return Scanners { start, end, pivot, migrate: first, free: below, whole_zone, meet };
+        }
         let cached = zone.compact.migrate_pfn[usize::from(sync)].filter(inside);
         let migrate = cached.unwrap_or_else(|| {
-            zone.compact.migrate_pfn = [Some(start); 2];
-            start
+            zone.compact.migrate_pfn = [Some(first); 2];
+            first
         });
-        Scanners { start, end, migrate, free, whole_zone: migrate == start }
+        // The free scanner never stands on the pivot itself.
+        let free = zone.compact.free_pfn.filter(|pfn| inside(pfn) && Some(*pfn) != pivot).unwrap_or(below);
+        zone.compact.free_pfn = Some(free);
+        Scanners { start, end, pivot, migrate, free, whole_zone: migrate == first, meet }
+    }
+
+    /// Whether the migrate scanner goes towards the free scanner, as one of them has wrapped or none ever does; else its
+    /// way ends at the zone's end, and the free scanner's at its start.
+    #[inline]
+    pub(super) fn converge(&self) -> bool {
+        self.pivot.is_none_or(|pivot| self.migrate < pivot || self.free >= pivot)
     }
 
     /// Whether there is nothing left between them (`compact_scanners_met()`).
     #[inline]
     pub(super) fn met(&self) -> bool {
-        self.free.0 >> PAGEBLOCK_ORDER.0 <= self.migrate.0 >> PAGEBLOCK_ORDER.0
+        let reached = match self.meet {
+            ScannersMeet::SameFrame => self.free <= self.migrate,
+            ScannersMeet::SamePageblock => block_start(self.free) <= block_start(self.migrate),
+        };
+        match self.pivot {
+            // With none wrapped they have their backs to each other; with both, they have passed each other.
+            Some(pivot) if (self.migrate < pivot) == (self.free >= pivot) => !reached,
+            _ => reached,
+        }
+    }
+
+    /// One past the frames that the migrate scanner may look at.
+    #[inline]
+    pub(super) fn migrate_limit(&self) -> Pfn {
+        if self.converge() { self.free } else { Pfn(self.end.0.next_multiple_of(PAGEBLOCK_PAGES)) }
+    }
+
+    /// The migrate scanner has come to `next`; `limited` says that the pageblock there reaches beyond its limit.
+    pub(super) fn advance_migrate(&mut self, next: Pfn, limited: bool) {
+        self.migrate = match self.converge() {
+            false if next >= self.end => self.start,
+            // Within the other's pageblock it could never come to the same frame by itself.
+            true if limited && self.meet == ScannersMeet::SameFrame => self.free,
+            _ => next,
+        };
+    }
+
+    /// The free scanner has come to `next`, or to its limit.
+    pub(super) fn retreat_free(&mut self, next: Pfn, limited: bool) {
+        self.free = if limited && self.meet == ScannersMeet::SameFrame { self.migrate } else { next };
+    }
+
+    /// First frame of the lowest pageblock that the free scanner may look at.
+    #[inline]
+    pub(super) fn free_limit(&self) -> Pfn {
+        if self.converge() { block_end(self.migrate) } else { block_start(self.start) }
+    }
+
+    /// First frame of the zone's last pageblock.
+    pub(super) fn last_block(&self) -> Pfn {
+        block_start(Pfn(self.end.0 - 1))
     }
 
     /// The part of a pageblock that lies in the zone, as first frame and one past the last.
@@ -75,28 +148,60 @@ impl Scanners {
     }
 }
 
+/// The pageblock below a pivot; the zone's last one if there is none below.
+fn below_pivot(pivot: Pfn, start: Pfn, end: Pfn) -> Pfn {
+    match block_start(pivot).0.checked_sub(PAGEBLOCK_PAGES) {
+        Some(below) if below >= start.0 => Pfn(below),
+        _ => block_start(Pfn(end.0 - 1)),
+    }
+}
+
 impl Zone {
     /// One past the last frame.
     fn end(&self) -> Pfn {
         Pfn(self.start.0 + self.spanned as u32)
     }
 
-    /// Sends both scanners to the ends of the zone (`reset_cached_positions()`).
+    /// The next run starts over (`reset_cached_positions()`): at the ends, or wherever the pivot is by then.
     pub(super) fn reset_cached_positions(&mut self) {
-        self.compact.migrate_pfn = [Some(self.start); 2];
-        self.compact.free_pfn = Some(block_start(Pfn(self.end().0 - 1)));
+        let ends = self.compact.pivot.is_none();
+        self.compact.migrate_pfn = [ends.then_some(self.start); 2];
+        self.compact.free_pfn = ends.then_some(block_start(Pfn(self.end().0 - 1)));
     }
 
-    /// A block gave the migrate scanner nothing: the next run need not start below `pfn`.
+    /// The scanners have met, the migrate scanner at `pfn`: the next run starts over.
+    pub(super) fn scanners_met(&mut self, pfn: Pfn) {
+        self.compact.last_met = Some(block_start(pfn));
+        self.reset_cached_positions();
+    }
+
+    /// A restart after the longest deferral: the scanners begin where they met last.
+    pub(super) fn move_pivot(&mut self) {
+        self.compact.pivot = self.compact.last_met;
+    }
+
+    /// A block gave the migrate scanner nothing: the next run need not start before `pfn`.
     pub(super) fn advance_cached_migrate(&mut self, pfn: Pfn, sync: bool) {
+        let pivot = self.compact.pivot.unwrap_or(self.start);
         for cached in &mut self.compact.migrate_pfn[..=usize::from(sync)] {
-            *cached = (*cached).max(Some(pfn));
+            let onwards = |old: Pfn| match (old >= pivot, pfn >= pivot) {
+                (true, true) | (false, false) => pfn > old,
+                (before, _) => before,
+            };
+            if onwards(cached.unwrap_or(UNSET)) {
+                *cached = Some(pfn);
+            }
         }
     }
 
-    /// A block gave the free scanner nothing: the next run need not start above `pfn`.
+    /// A block gave the free scanner nothing: the next run need not start behind `pfn`.
     pub(super) fn retreat_cached_free(&mut self, pfn: Pfn) {
-        if self.compact.free_pfn.is_some_and(|cached| pfn < cached) {
+        let pivot = self.compact.pivot.unwrap_or(self.start);
+        let onwards = |old: Pfn| match (old < pivot, pfn < pivot) {
+            (true, true) | (false, false) => pfn < old,
+            (before, _) => before,
+        };
+        if onwards(self.compact.free_pfn.unwrap_or(UNSET)) {
             self.compact.free_pfn = Some(pfn);
         }
     }

@@ -10,6 +10,7 @@
 //!   and last of those (`__reset_isolation_pfn()`); not written, see [`CompactionSearch`](rules::CompactionSearch).
 //! - **Abstracted**: a block marked twice by racing scanners.
 
+use rules::{ScannerStart, SkipReset, SkipResetTime};
 use units::{NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use crate::{Frame, Frames, Kind, Mm};
@@ -27,14 +28,18 @@ impl Mm {
         self.zones[zone.index()].retreat_cached_free(first);
     }
 
+    /// Whether the hint of a block stays when the others are cleared.
+    fn keeps_hint(&self, first: Pfn) -> bool {
+        self.rules.skip_reset != SkipReset::All && skip_persists(&self.frames, first)
+    }
+
     /// Clears the skip hints of a zone and sends its scanners to the ends (`__reset_isolation_suitable()`).
     pub(super) fn reset_zone_isolation_suitable(&mut self, zone: ZoneId) {
         let (start, spanned) = (self.zones[zone.index()].start, self.zones[zone.index()].spanned as u32);
         let mut block = start.align_down(PAGEBLOCK_ORDER);
         while block.0 < start.0 + spanned {
             // The block's own bit is looked at first: it is dense, the frames are not.
-            if self.blocks.skip(block) && self.zone_of(block) == zone && !skip_persists(&self.frames, block.max(start))
-            {
+            if self.blocks.skip(block) && self.zone_of(block) == zone && !self.keeps_hint(block.max(start)) {
                 self.blocks.set_skip(block, false);
             }
             block = block.offset(PAGEBLOCK_PAGES);
@@ -45,8 +50,24 @@ impl Mm {
         zone.reset_cached_positions();
     }
 
-    /// kswapd goes to sleep: forgets the skip hints of zones in which direct compaction went all the way.
-    pub fn reset_isolation_suitable(&mut self, node: NodeId) {
+    /// A compaction restarts after the longest deferral: forgets the skip hints and starts over, at another pivot if that
+    /// moves.
+    pub(super) fn restart_compaction(&mut self, zone: ZoneId) {
+        if self.rules.scanner_start == ScannerStart::MovingPivot {
+            self.zones[zone.index()].move_pivot();
+        }
+        self.reset_zone_isolation_suitable(zone);
+    }
+
+    /// kswapd goes to sleep: forgets the skip hints if this is the time for it.
+    pub fn forget_skip_hints(&mut self, node: NodeId, time: SkipResetTime) {
+        if self.rules.skip_reset_time == time {
+            self.reset_isolation_suitable(node);
+        }
+    }
+
+    /// Forgets the skip hints of zones in which direct compaction went all the way.
+    pub(super) fn reset_isolation_suitable(&mut self, node: NodeId) {
         for at in 0..self.nodes[node.index()].zones.len() {
             let zone = self.nodes[node.index()].zones[at];
             if self.zones[zone.index()].compact.blockskip_flush {

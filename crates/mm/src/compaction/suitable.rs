@@ -6,8 +6,9 @@
 //! - **Source**: `__compaction_suitable()`, `compaction_suitable()` (mm/compaction.c, 4.20);
 //!   `compaction_suit_allocation_order()` (6.12) decides the same. `compaction_zonelist_suitable()` is in
 //!   zone/slowpath.rs.
-//! - **Since**: the low watermark for costly orders 4.8.
+//! - **Since/until**: [`CompactionWatermark`].
 
+use rules::CompactionWatermark;
 use units::{Order, ZoneId};
 
 use super::CompactResult;
@@ -18,6 +19,9 @@ use crate::{Mm, ZoneKind};
 /// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped` without
 /// memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
 pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+    if mm.rules.compaction_watermark == CompactionWatermark::Low {
+        return suitable_by_low_mark(mm, zone, order, flags, highest);
+    }
     // ALLOC_NO_WATERMARKS leaves the index bits at WMARK_MIN's value.
     let mark = mm.wmark(zone, flags.wmark.unwrap_or(Wmark::Min));
     if mm.zone_watermark_ok(zone, order, mark, highest, flags) {
@@ -28,11 +32,23 @@ pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlag
     if !mm.zone_watermark_ok(zone, Order(0), mark, highest, AllocFlags::only(Wmark::Min)) {
         return CompactResult::Skipped;
     }
-    if costly {
-        let index = fragmentation_index(&mm.zones[zone.index()], order);
-        if index >= 0 && index as u64 <= mm.tunables.extfrag_threshold {
-            return CompactResult::NotSuitableZone;
-        }
+    if costly { suitable_by_index(mm, zone, order) } else { CompactResult::Continue }
+}
+
+/// By the low watermark and the request's own flags, and by the index for every order.
+fn suitable_by_low_mark(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+    let low = mm.wmark(zone, Wmark::Low);
+    if mm.zone_watermark_ok(zone, order, low, highest, flags) {
+        return CompactResult::Success;
     }
-    CompactResult::Continue
+    if !mm.zone_watermark_ok(zone, Order(0), low + compact_gap(order), highest, flags) {
+        return CompactResult::Skipped;
+    }
+    suitable_by_index(mm, zone, order)
+}
+
+fn suitable_by_index(mm: &Mm, zone: ZoneId, order: Order) -> CompactResult {
+    let index = fragmentation_index(&mm.zones[zone.index()], order);
+    let lacks_memory = index >= 0 && index as u64 <= mm.tunables.extfrag_threshold;
+    if lacks_memory { CompactResult::NotSuitableZone } else { CompactResult::Continue }
 }

@@ -8,11 +8,12 @@ impl Mm {
         for zone in &self.zones {
             let state = &zone.compact;
             let end = zone.start.0 + zone.spanned as u32;
-            for pfn in state.migrate_pfn.iter().chain([&state.free_pfn]).flatten() {
+            let places = state.migrate_pfn.into_iter().chain([state.free_pfn, state.pivot, state.last_met]);
+            for pfn in places.flatten() {
                 // The first pageblock may begin before the zone.
                 if pfn.0 >= end || pfn.0 < zone.start.align_down(units::PAGEBLOCK_ORDER).0 {
                     let what = format!("a scanner is remembered outside {}..{end}", zone.start.0);
-                    violations.push(Violation { place: "compaction", pfn: Some(*pfn), what });
+                    violations.push(Violation { place: "compaction", pfn: Some(pfn), what });
                 }
             }
             if state.considered > 1 << state.defer_shift || state.defer_shift > 6 {

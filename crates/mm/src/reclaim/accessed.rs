@@ -65,7 +65,7 @@ impl Mm {
             self.activate_page(pfn);
         }
         if file || self.rules.scan_balance == ScanBalance::RefaultCost {
-            self.age_nonresident(self.node_of(pfn), self.counted(pfn));
+            self.age_nonresident(self.lruvec_of(pfn), self.counted(pfn));
         }
     }
 }

@@ -5,19 +5,18 @@
 //! Source: `shrink_active_list()`, `move_active_pages_to_lru()` (mm/vmscan.c, 4.20; 6.12).
 //! Omitted: mapped executable file pages staying active.
 
-use units::NodeId;
-
 use super::lru::End;
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::stat::VmEvent;
-use crate::{Env, Frame, LruList, Mm};
+use crate::{Env, Frame, LruList, LruvecId, Mm};
 
 impl Mm {
     /// Deactivates up to `nr_to_scan` entries of an active list.
-    pub(super) fn shrink_active_list(&mut self, node: NodeId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
+    pub(super) fn shrink_active_list(&mut self, lru: LruvecId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
         debug_assert!(list.is_active());
-        let isolated = self.isolate_lru_pages(node, list, nr_to_scan, sc);
+        let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         self.stat.count(VmEvent::Pgrefill, isolated.scanned);
+        self.note_pages_scanned(lru, isolated.scanned);
         let (mut rotated, mut moved) = (0, 0);
         for &pfn in &isolated.pages {
             let frame = &self.frames[pfn];
@@ -34,16 +33,16 @@ impl Mm {
             }
             self.lru_link(pfn, End::Front);
         }
-        self.note_recent(node, list.is_file(), isolated.taken, rotated);
+        self.note_recent(lru, list.is_file(), isolated.taken, rotated);
         self.stat.count(VmEvent::Pgdeactivate, moved);
         self.charge(isolated.pages.len() as u64 * (self.costs.scan_page + self.costs.lru_move));
     }
 
     /// Ages the active anonymous list by one batch if its inactive list is low (`age_active_anon()`).
-    pub(super) fn age_active_anon(&mut self, _env: &Env, node: NodeId, sc: &ScanControl) -> bool {
-        let ages = self.anon_wants_aging(node, sc);
+    pub(super) fn age_active_anon(&mut self, _env: &Env, lru: LruvecId, sc: &ScanControl) -> bool {
+        let ages = self.anon_wants_aging(lru, sc);
         if ages {
-            self.shrink_active_list(node, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
+            self.shrink_active_list(lru, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
         }
         ages
     }
@@ -54,7 +53,7 @@ mod tests {
     use rules::Rules;
     use units::Order;
 
-    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::super::fixture::{LRU, Machine, rules_4_20};
     use super::*;
     use crate::{Kind, ZoneKind};
 
@@ -64,7 +63,7 @@ mod tests {
         m.add("a b", Kind::File, 0);
         m.add("J K L", Kind::File, Frame::ACTIVE);
         let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
-        m.mm.shrink_active_list(NODE, LruList::ActiveFile, 2, &sc);
+        m.mm.shrink_active_list(LRU, LruList::ActiveFile, 2, &sc);
         assert_eq!(m.draw(), "inactive: K J b a | active: L");
         assert!(m.frame('J').has(Frame::WORKINGSET) && !m.frame('L').has(Frame::WORKINGSET));
         assert_eq!((m.mm.stat.event(VmEvent::Pgrefill), m.mm.stat.event(VmEvent::Pgdeactivate)), (2, 2));
@@ -78,7 +77,7 @@ mod tests {
             m.add("x y z", Kind::Anon, Frame::ACTIVE);
             let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
             let env = m.env;
-            assert!(!m.mm.age_active_anon(&env, NODE, &sc));
+            assert!(!m.mm.age_active_anon(&env, LRU, &sc));
             assert_eq!(m.draw_anon(), "inactive: | active: z y x");
         }
     }

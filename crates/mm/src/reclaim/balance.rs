@@ -9,15 +9,18 @@
 //! `get_scan_count()`, `inactive_is_low()` (6.12); `lru_note_cost()` (mm/swap.c, 6.12).
 //! Since/until: [`ScanBalance::RotatedRatio`]: the share falls with the part of the scanned pages that was rotated;
 //! [`ScanBalance::RefaultCost`]: with refaults, writes and rotations, and the decisions are made once for a pass.
-//! Omitted: protection of cgroups, swappiness of cgroups.
+//! [`InactiveTarget::FileHalf`]: an inactive file list is low if it is the smaller one, an anonymous one by the size of
+//! the zone (`inactive_file_is_low()`, `inactive_anon_is_low()`, 3.19), and whether the lists give anything at this
+//! priority is not asked.
+//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (until 4.7); protection of cgroups, swappiness of cgroups.
 
-use rules::ScanBalance;
+use rules::{InactiveTarget, ScanBalance};
 use units::NodeId;
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::stat::NodeStat;
 use crate::zone::Wmark;
-use crate::{LruList, Lruvec, Mm, ZoneKind};
+use crate::{LruList, Lruvec, LruvecId, Mm, ZoneKind};
 
 /// log2 of the pages in a GiB.
 const GIB_SHIFT: u32 = 18;
@@ -65,9 +68,12 @@ pub(super) struct ScanCount {
 
 /// Whether an inactive list is smaller than it should be beside its active list; both in pages.
 pub(super) fn is_low(inactive: u64, active: u64) -> bool {
-    let gib = (inactive + active) >> GIB_SHIFT;
-    let ratio = if gib > 0 { (10 * gib).isqrt() } else { 1 };
-    inactive * ratio < active
+    inactive * inactive_ratio((inactive + active) >> GIB_SHIFT) < active
+}
+
+/// How many times larger the active list may be, by the GiB that both share.
+fn inactive_ratio(gib: u64) -> u64 {
+    if gib > 0 { (10 * gib).isqrt() } else { 1 }
 }
 
 /// Shares by rotation (`get_scan_count()`, 4.20): `prio * scanned / rotated`, each plus one.
@@ -97,11 +103,11 @@ fn decay_ratio(lruvec: &mut Lruvec, kind: usize, pages: u64) {
 
 impl Mm {
     /// Entries of each list that a pass scans.
-    pub(super) fn get_scan_count(&mut self, node: NodeId, sc: &ScanControl) -> ScanCount {
-        let share = self.scan_share(node, sc);
+    pub(super) fn get_scan_count(&mut self, lru: LruvecId, sc: &ScanControl) -> ScanCount {
+        let share = self.scan_share(lru, sc);
         let mut count = ScanCount::default();
         for list in LruList::EVICTABLE {
-            let size = self.nodes[node.index()].lruvec.size(list, sc.reclaim_idx);
+            let size = self.lruvec(lru).size(list, sc.reclaim_idx);
             count.nr[list as usize] = share.of(size >> sc.priority, list.is_file());
             let left_out = if list.is_file() { Share::AnonOnly } else { Share::FileOnly };
             if share != left_out {
@@ -111,7 +117,7 @@ impl Mm {
         count
     }
 
-    fn scan_share(&mut self, node: NodeId, sc: &ScanControl) -> Share {
+    fn scan_share(&mut self, lru: LruvecId, sc: &ScanControl) -> Share {
         let swappiness = self.tunables.swappiness;
         if !sc.may_swap || self.swap_free_pages() == 0 {
             return Share::FileOnly;
@@ -120,25 +126,26 @@ impl Mm {
             return Share::Equal;
         }
         match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => self.share_by_rotation(node, sc, swappiness),
+            ScanBalance::RotatedRatio => self.share_by_rotation(lru, sc, swappiness),
             ScanBalance::RefaultCost if sc.file_is_tiny => Share::AnonOnly,
             ScanBalance::RefaultCost if sc.cache_trim_mode => Share::FileOnly,
             ScanBalance::RefaultCost => refault_cost(swappiness, sc.cost),
         }
     }
 
-    fn share_by_rotation(&mut self, node: NodeId, sc: &ScanControl, swappiness: u64) -> Share {
-        let enough = |mm: &Mm, list| mm.nodes[node.index()].lruvec.size(list, sc.reclaim_idx) >> sc.priority > 0;
-        if self.file_cache_is_tiny(node)
-            && !self.inactive_list_is_low(node, false, sc, false)
+    fn share_by_rotation(&mut self, lru: LruvecId, sc: &ScanControl, swappiness: u64) -> Share {
+        let by_size = self.rules.inactive_target == InactiveTarget::BySize;
+        let enough = |mm: &Mm, list| !by_size || mm.lruvec(lru).size(list, sc.reclaim_idx) >> sc.priority > 0;
+        if self.file_cache_is_tiny(lru)
+            && (!by_size || !self.inactive_list_is_low(lru, false, sc, false))
             && enough(self, LruList::InactiveAnon)
         {
             return Share::AnonOnly;
         }
-        if !self.inactive_list_is_low(node, true, sc, false) && enough(self, LruList::InactiveFile) {
+        if !self.inactive_list_is_low(lru, true, sc, false) && enough(self, LruList::InactiveFile) {
             return Share::FileOnly;
         }
-        let lruvec = &mut self.nodes[node.index()].lruvec;
+        let lruvec = self.lruvec_mut(lru);
         let pages = |lruvec: &Lruvec, active, inactive| {
             lruvec.size(active, ZoneKind::Movable) + lruvec.size(inactive, ZoneKind::Movable)
         };
@@ -150,57 +157,60 @@ impl Mm {
     }
 
     /// Page cache and free pages of a node together are below its high watermarks.
-    fn file_cache_is_tiny(&self, node: NodeId) -> bool {
-        let zones = &self.nodes[node.index()].zones;
-        let free: u64 = zones.iter().map(|z| self.zones[z.index()].free_pages).sum();
-        let high: u64 = zones.iter().map(|&z| self.wmark(z, Wmark::High)).sum();
-        self.lru_size(node, LruList::ActiveFile) + self.lru_size(node, LruList::InactiveFile) + free <= high
+    fn file_cache_is_tiny(&self, lru: LruvecId) -> bool {
+        let free: u64 = self.zones_of(lru).map(|z| self.zones[z.index()].free_pages).sum();
+        let high: u64 = self.zones_of(lru).map(|z| self.wmark(z, Wmark::High)).sum();
+        self.lru_size(lru, LruList::ActiveFile) + self.lru_size(lru, LruList::InactiveFile) + free <= high
     }
 
     /// Decides for a pass what may be deactivated (`prepare_scan_control()`).
-    pub(super) fn prepare_scan_control(&mut self, node: NodeId, sc: &mut ScanControl) {
+    pub(super) fn prepare_scan_control(&mut self, lru: LruvecId, sc: &mut ScanControl) {
         if self.rules.scan_balance != ScanBalance::RefaultCost {
             return;
         }
-        let lruvec = &self.nodes[node.index()].lruvec;
+        let lruvec = self.lruvec(lru);
         sc.cost = lruvec.cost;
         let activated = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
         for kind in [ANON, FILE] {
             sc.may_deactivate[kind] = sc.force_deactivate
-                || self.stat.node(node, activated[kind]) != lruvec.refaults[kind]
-                || self.node_inactive_is_low(node, kind == FILE);
+                || self.stat.node(lru.node, activated[kind]) != lruvec.refaults[kind]
+                || self.node_inactive_is_low(lru, kind == FILE);
         }
-        let inactive_file = self.lru_size(node, LruList::InactiveFile);
+        let inactive_file = self.lru_size(lru, LruList::InactiveFile);
         sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
-        sc.file_is_tiny = self.file_cache_is_tiny(node)
+        sc.file_is_tiny = self.file_cache_is_tiny(lru)
             && !sc.may_deactivate[ANON]
-            && self.lru_size(node, LruList::InactiveAnon) >> sc.priority > 0;
+            && self.lru_size(lru, LruList::InactiveAnon) >> sc.priority > 0;
     }
 
     /// `inactive_is_low()` of 6.12: over all zones of the node.
-    fn node_inactive_is_low(&self, node: NodeId, file: bool) -> bool {
+    fn node_inactive_is_low(&self, lru: LruvecId, file: bool) -> bool {
         let (inactive, active) = pair(file);
-        is_low(self.lru_size(node, inactive), self.lru_size(node, active))
+        is_low(self.lru_size(lru, inactive), self.lru_size(lru, active))
     }
 
     /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
     /// file list is never large enough.
-    fn inactive_list_is_low(&self, node: NodeId, file: bool, sc: &ScanControl, reclaiming: bool) -> bool {
+    fn inactive_list_is_low(&self, lru: LruvecId, file: bool, sc: &ScanControl, reclaiming: bool) -> bool {
         if !file && self.swap.total_pages() == 0 {
             return false;
         }
-        let lruvec = &self.nodes[node.index()].lruvec;
+        let lruvec = self.lruvec(lru);
         let (inactive, active) = pair(file);
         let (inactive, active) = (lruvec.size(inactive, sc.reclaim_idx), lruvec.size(active, sc.reclaim_idx));
-        let refaulting = self.stat.node(node, NodeStat::WorkingsetActivateFile) != lruvec.refaults[FILE];
+        if self.rules.inactive_target == InactiveTarget::FileHalf {
+            let managed: u64 = self.zones_of(lru).map(|z| self.zones[z.index()].managed).sum();
+            return inactive * if file { 1 } else { inactive_ratio(managed >> GIB_SHIFT) } < active;
+        }
+        let refaulting = self.stat.node(lru.node, NodeStat::WorkingsetActivateFile) != lruvec.refaults[FILE];
         if file && reclaiming && refaulting { active > 0 } else { is_low(inactive, active) }
     }
 
     /// Whether pages of an active list may be deactivated now.
-    pub(super) fn may_shrink_active(&self, node: NodeId, list: LruList, sc: &mut ScanControl) -> bool {
+    pub(super) fn may_shrink_active(&self, lru: LruvecId, list: LruList, sc: &mut ScanControl) -> bool {
         debug_assert!(list.is_active());
         match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => self.inactive_list_is_low(node, list.is_file(), sc, true),
+            ScanBalance::RotatedRatio => self.inactive_list_is_low(lru, list.is_file(), sc, true),
             ScanBalance::RefaultCost => {
                 let may = sc.may_deactivate[usize::from(list.is_file())];
                 sc.skipped_deactivate |= !may;
@@ -210,27 +220,30 @@ impl Mm {
     }
 
     /// Whether the active anonymous list is to be aged although it is not scanned.
-    pub(super) fn anon_wants_aging(&self, node: NodeId, sc: &ScanControl) -> bool {
+    pub(super) fn anon_wants_aging(&self, lru: LruvecId, sc: &ScanControl) -> bool {
         match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => self.inactive_list_is_low(node, false, sc, true),
-            ScanBalance::RefaultCost => self.swap.total_pages() > 0 && self.node_inactive_is_low(node, false),
+            ScanBalance::RotatedRatio => self.inactive_list_is_low(lru, false, sc, true),
+            ScanBalance::RefaultCost => self.swap.total_pages() > 0 && self.node_inactive_is_low(lru, false),
         }
     }
 
     /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
     pub(super) fn snapshot_refaults(&mut self, node: NodeId) {
-        let now = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
-        self.nodes[node.index()].lruvec.refaults = now.map(|item| self.stat.node(node, item));
+        let items = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
+        let now = items.map(|item| self.stat.node(node, item));
+        for lruvec in &mut self.nodes[node.index()].lruvecs {
+            lruvec.refaults = now;
+        }
     }
 
     /// Adds to the cost of reclaiming a kind: 32 for each page of I/O, one for each rotated; old costs fade once they
     /// exceed a quarter of the lists (`lru_note_cost()`).
-    pub(super) fn note_cost(&mut self, node: NodeId, file: bool, io_pages: u64, rotated: u64) {
+    pub(super) fn note_cost(&mut self, lru: LruvecId, file: bool, io_pages: u64, rotated: u64) {
         if self.rules.scan_balance != ScanBalance::RefaultCost {
             return;
         }
-        let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size(node, list)).sum();
-        let cost = &mut self.nodes[node.index()].lruvec.cost;
+        let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size(lru, list)).sum();
+        let cost = &mut self.lruvec_mut(lru).cost;
         cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
         if cost[ANON] + cost[FILE] > pages / 4 {
             cost[ANON] /= 2;

@@ -4,26 +4,43 @@
 //! order's size free above its high watermark. For a costly order, or at high priority for any other, a node is scanned
 //! again while no zone of it suits compaction and there is something left to reclaim.
 //! Source: `compaction_ready()`, `should_continue_reclaim()`, `in_reclaim_compaction()` (mm/vmscan.c, 4.20; 6.12).
-//! Since/until: [`ReclaimForCompaction`].
+//! Since/until: [`ReclaimForCompaction`], [`CompactionReady`].
 
-use rules::ReclaimForCompaction;
-use units::{Gfp, NodeId, Order, ZoneId};
+use rules::{CompactionReady, ReclaimForCompaction};
+use units::{Gfp, Order, ZoneId};
 
 use super::{DEF_PRIORITY, ScanControl};
 use crate::compaction::{CompactResult, compaction_suitable};
 use crate::zone::{AllocFlags, Wmark, compact_gap};
-use crate::{LruList, Mm, ZoneKind};
+use crate::{LruList, LruvecId, Mm, ZoneKind};
 
 /// No allocation flag at all.
 const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
 
 impl Mm {
+    /// Whether compaction of a zone makes sense, or is not needed.
+    pub(super) fn may_compact(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> bool {
+        matches!(self.suits_compaction(zone, order, highest), CompactResult::Success | CompactResult::Continue)
+    }
+
+    /// Pages above the high watermark that keep reclaim of several zones in balance: 1 % of the zone, but no more than
+    /// its low watermark (`KSWAPD_ZONE_BALANCE_GAP_RATIO`, until 4.7).
+    pub(super) fn balance_gap(&self, zone: ZoneId) -> u64 {
+        self.wmark(zone, Wmark::Low).min(self.zones[zone.index()].managed.div_ceil(100))
+    }
+
     fn suits_compaction(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> CompactResult {
         compaction_suitable(self, zone, order, PLAIN, highest)
     }
 
     /// Whether direct reclaim for a costly order leaves a zone to compaction (`compaction_ready()`).
-    pub fn compaction_ready(&self, zone: ZoneId, sc: &ScanControl) -> bool {
+    pub fn compaction_ready(&mut self, zone: ZoneId, sc: &ScanControl) -> bool {
+        if self.rules.compaction_ready == CompactionReady::BalanceGap {
+            let mark = self.wmark(zone, Wmark::High) + self.balance_gap(zone) + compact_gap(sc.order);
+            let enough = self.zone_watermark_ok(zone, Order(0), mark, ZoneKind::Dma, PLAIN);
+            let suits = self.compaction_deferred(zone, sc.order) || self.may_compact(zone, sc.order, ZoneKind::Dma);
+            return suits && enough;
+        }
         match self.suits_compaction(zone, sc.order, sc.reclaim_idx) {
             CompactResult::Success => true,
             CompactResult::Continue => {
@@ -36,20 +53,26 @@ impl Mm {
 
     /// Whether a node is scanned once more because compaction would lack free pages; `reclaimed` and `scanned` are those
     /// of the pass that just ended.
-    pub(super) fn should_continue_reclaim(&self, node: NodeId, reclaimed: u64, scanned: u64, sc: &ScanControl) -> bool {
+    pub(super) fn should_continue_reclaim(
+        &self,
+        lru: LruvecId,
+        reclaimed: u64,
+        scanned: u64,
+        sc: &ScanControl,
+    ) -> bool {
         if sc.order == Order(0) || (sc.order <= Order::COSTLY && sc.priority >= DEF_PRIORITY - 2) {
             return false;
         }
+        // A zone with lists of its own is asked for no request in particular.
+        let highest = if self.zone_with(lru).is_some() { ZoneKind::Dma } else { sc.reclaim_idx };
         let suits = |mm: &Mm| {
-            let zones = mm.nodes[node.index()].zones.iter();
-            zones
-                .filter(|z| mm.zones[z.index()].kind <= sc.reclaim_idx && mm.zones[z.index()].managed > 0)
-                .map(|&z| mm.suits_compaction(z, sc.order, sc.reclaim_idx))
-                .any(|result| matches!(result, CompactResult::Success | CompactResult::Continue))
+            mm.zones_of(lru)
+                .filter(|z| mm.zones[z.index()].kind <= sc.reclaim_idx)
+                .any(|z| mm.may_compact(z, sc.order, highest))
         };
         let gap = compact_gap(sc.order);
-        let anon = if self.swap_free_pages() > 0 { self.lru_size(node, LruList::InactiveAnon) } else { 0 };
-        let inactive = self.lru_size(node, LruList::InactiveFile) + anon;
+        let anon = if self.swap_free_pages() > 0 { self.lru_size(lru, LruList::InactiveAnon) } else { 0 };
+        let inactive = self.lru_size(lru, LruList::InactiveFile) + anon;
         match self.rules.reclaim_for_compaction {
             ReclaimForCompaction::WhileProgress => reclaimed > 0 && !suits(self) && inactive > gap,
             ReclaimForCompaction::UntilGapReclaimed => {
@@ -67,7 +90,7 @@ impl Mm {
 mod tests {
     use rules::Rules;
 
-    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::super::fixture::{LRU, Machine, NODE, rules_4_20};
     use super::*;
     use crate::{AllocRequest, Kind};
 
@@ -82,32 +105,32 @@ mod tests {
     fn order_0_and_small_orders_at_low_priority_never_go_on_for_compaction() {
         let m = full(rules_4_20());
         let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
-        assert!(!m.mm.should_continue_reclaim(NODE, 32, 32, &sc));
+        assert!(!m.mm.should_continue_reclaim(LRU, 32, 32, &sc));
         (sc.order, sc.priority) = (Order(3), DEF_PRIORITY - 2);
-        assert!(!m.mm.should_continue_reclaim(NODE, 32, 32, &sc));
+        assert!(!m.mm.should_continue_reclaim(LRU, 32, 32, &sc));
         sc.priority = DEF_PRIORITY - 3;
-        assert!(m.mm.should_continue_reclaim(NODE, 32, 32, &sc), "an order up to 3 does so from priority 9 on");
+        assert!(m.mm.should_continue_reclaim(LRU, 32, 32, &sc), "an order up to 3 does so from priority 9 on");
         (sc.order, sc.priority) = (Order(4), DEF_PRIORITY);
-        assert!(m.mm.should_continue_reclaim(NODE, 32, 32, &sc), "a costly order at once");
+        assert!(m.mm.should_continue_reclaim(LRU, 32, 32, &sc), "a costly order at once");
     }
 
     #[test]
     fn a_pass_without_progress_is_the_last_unless_the_caller_insists_and_pages_were_scanned() {
         let m = full(rules_4_20());
         let mut sc = ScanControl::direct(Gfp::TRANSHUGE, Order(9), ZoneKind::Normal);
-        assert!(!m.mm.should_continue_reclaim(NODE, 0, 100, &sc));
+        assert!(!m.mm.should_continue_reclaim(LRU, 0, 100, &sc));
         sc.gfp = Gfp::TRANSHUGE.with(Gfp::RETRY_MAYFAIL);
-        assert!(m.mm.should_continue_reclaim(NODE, 0, 100, &sc));
-        assert!(!m.mm.should_continue_reclaim(NODE, 0, 0, &sc));
+        assert!(m.mm.should_continue_reclaim(LRU, 0, 100, &sc));
+        assert!(!m.mm.should_continue_reclaim(LRU, 0, 0, &sc));
         let m = full(Rules::newest());
-        assert!(!m.mm.should_continue_reclaim(NODE, 0, 100, &sc), "since 5.4 insisting does not help");
+        assert!(!m.mm.should_continue_reclaim(LRU, 0, 100, &sc), "since 5.4 insisting does not help");
     }
 
     #[test]
     fn a_full_zone_is_not_ready_for_compaction_and_an_empty_one_needs_none() {
         let sc = ScanControl::direct(Gfp::TRANSHUGE, Order(9), ZoneKind::Normal);
         for rules in [rules_4_20(), Rules::newest()] {
-            let m = Machine::new(rules.clone());
+            let mut m = Machine::new(rules.clone());
             assert!(m.mm.compaction_ready(m.mm.zones[1].id, &sc));
             let mut m = full(rules);
             // Down to the last page: what lies above the low watermark may still hold a huge page.

@@ -16,7 +16,7 @@ use units::{Gfp, Nanos, NodeId, Order, ZoneId};
 use super::{DEF_PRIORITY, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::{VmEvent, ZoneEvent};
 use crate::trace::TraceEvent;
-use crate::{AllocRequest, Env, Mm, ZoneKind};
+use crate::{AllocRequest, Env, LruvecId, Mm, ZoneKind};
 
 #[derive(Debug)]
 enum Phase {
@@ -40,8 +40,10 @@ pub struct DirectReclaim {
     sc: ScanControl,
     node: NodeId,
     this_node_only: bool,
-    last_node: Option<NodeId>,
+    last_lists: Option<LruvecId>,
     first_node: Option<NodeId>,
+    /// A zone with LRU lists of its own was, or may be, reclaimed at this priority.
+    reclaimable: bool,
     phase: Phase,
 }
 
@@ -52,15 +54,20 @@ impl DirectReclaim {
             sc: ScanControl::direct(request.gfp, request.order, highest),
             node: request.node,
             this_node_only: request.gfp.contains(Gfp::THISNODE),
-            last_node: None,
+            last_lists: None,
             first_node: None,
+            reclaimable: false,
             phase: Phase::Reserve(false),
         }
     }
 
-    /// Progress as the allocator sees it: pages reclaimed, or 1 if compaction should be tried instead.
+    /// Progress as the allocator sees it: pages reclaimed, or 1 if compaction should be tried instead; 1 also while a zone
+    /// with LRU lists of its own is worth another scan.
     pub fn progress(&self) -> u64 {
-        if self.sc.nr_reclaimed == 0 { u64::from(self.sc.compaction_ready) } else { self.sc.nr_reclaimed }
+        match self.sc.nr_reclaimed {
+            0 => u64::from(self.sc.compaction_ready || self.reclaimable),
+            pages => pages,
+        }
     }
 
     /// Does one batch.
@@ -83,7 +90,10 @@ impl DirectReclaim {
                     self.next_zone(mm, at);
                 }
                 Phase::Shrink(shrink, at) => match shrink.step(mm, env, &mut self.sc) {
-                    Step::Done => self.phase = Phase::Zones(*at),
+                    Step::Done => {
+                        self.reclaimable |= shrink.reclaimable(mm);
+                        self.phase = Phase::Zones(*at);
+                    }
                     other => return other,
                 },
                 Phase::Judge => {
@@ -106,14 +116,15 @@ impl DirectReclaim {
         match &self.phase {
             Phase::Reserve(_) => self.reserve_node(mm).unwrap_or(self.node),
             Phase::Next => self.first_node.unwrap_or(self.node),
-            _ => self.last_node.unwrap_or(self.node),
+            _ => self.last_lists.map_or(self.node, |lru| lru.node),
         }
     }
 
     fn begin_priority(&mut self) {
         self.sc.nr_scanned = 0;
-        self.last_node = None;
+        self.last_lists = None;
         self.first_node = None;
+        self.reclaimable = false;
         self.phase = Phase::Zones(0);
     }
 
@@ -142,7 +153,7 @@ impl DirectReclaim {
     }
 
     /// Goes on in the zonelist.
-    fn next_zone(&mut self, mm: &Mm, at: usize) {
+    fn next_zone(&mut self, mm: &mut Mm, at: usize) {
         let Some(&zone) = mm.nodes[self.node.index()].zonelist.get(at) else {
             self.phase = Phase::Judge;
             return;
@@ -151,15 +162,18 @@ impl DirectReclaim {
         if !self.is_eligible(mm, zone) {
             return;
         }
+        let lru = mm.zones[zone.index()].lru;
+        if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| !mm.zone_reclaimable(zone)) {
+            return;
+        }
         if self.sc.order > Order::COSTLY && mm.compaction_ready(zone, &self.sc) {
             self.sc.compaction_ready = true;
             return;
         }
-        let node = mm.zones[zone.index()].node;
-        self.first_node.get_or_insert(node);
-        if self.last_node != Some(node) {
-            self.last_node = Some(node);
-            self.phase = Phase::Shrink(ShrinkNode::new(mm, node, &self.sc), at + 1);
+        self.first_node.get_or_insert(lru.node);
+        if self.last_lists != Some(lru) {
+            self.last_lists = Some(lru);
+            self.phase = Phase::Shrink(ShrinkNode::new(lru), at + 1);
         }
     }
 

@@ -10,9 +10,13 @@ use super::{BalancePgdat, DirectReclaim, Step, ThrottleReason};
 use crate::env::TaskFlags;
 use crate::stat::VmEvent;
 use crate::vfs::FsSpec;
-use crate::{AllocRequest, Costs, Effect, Env, Frame, Kind, LruList, MemoryLayout, Mm, NodeSpec, ZoneKind, ZoneSpan};
+use crate::{
+    AllocRequest, Costs, Effect, Env, Frame, Kind, LruList, LruvecId, MemoryLayout, Mm, NodeSpec, ZoneKind, ZoneSpan,
+};
 
 pub(super) const NODE: NodeId = NodeId(0);
+/// Its LRU lists.
+pub(super) const LRU: LruvecId = LruvecId::of_node(NODE);
 /// First frame of the Normal zone; below it lies DMA32.
 pub(super) const NORMAL_START: u32 = 16_384;
 const NORMAL_PAGES: u32 = 65_536;
@@ -190,7 +194,7 @@ impl Machine {
     }
 
     fn draw_list(&self, list: LruList) -> String {
-        let list = self.mm.nodes[0].lruvec.lists[list as usize];
+        let list = self.mm.nodes[0].lruvecs[0].lists[list as usize];
         let name = |pfn: Pfn| self.names.iter().find(|(_, p)| *p == pfn).map_or('?', |(n, _)| *n);
         let mark = |pfn: Pfn| if self.mm.frames[pfn].has(Frame::REFERENCED) { "'" } else { "" };
         list.iter(&self.mm.frames).map(|pfn| format!(" {}{}", name(pfn), mark(pfn))).collect()

@@ -4,11 +4,9 @@
 //! dirty and not queued for writing, the flushers sleep while they are needed: wake them.
 //! Source: `shrink_inactive_list()` (mm/vmscan.c, 4.20; 6.12).
 
-use units::NodeId;
-
 use super::ScanControl;
 use crate::stat::VmEvent;
-use crate::{Effect, Env, LruList, Mm, WakeFlusher};
+use crate::{Effect, Env, LruList, LruvecId, Mm, WakeFlusher};
 
 /// What came of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,25 +23,27 @@ impl Mm {
     pub(super) fn shrink_inactive_list(
         &mut self,
         env: &Env,
-        node: NodeId,
+        lru: LruvecId,
         list: LruList,
         nr_to_scan: u32,
         rest_of_split: bool,
         sc: &mut ScanControl,
     ) -> InactiveBatch {
-        let isolated = self.isolate_lru_pages(node, list, nr_to_scan, sc);
+        let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         let file = list.is_file();
         let (scanned, taken) = if rest_of_split { (0, 0) } else { (isolated.scanned, isolated.taken) };
-        self.note_recent(node, file, taken, 0);
+        self.note_recent(lru, file, taken, 0);
         self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
         self.stat.count(if file { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scanned);
+        self.note_scanned(env, lru, scanned, 0);
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
-        let stat = self.shrink_page_list(env, node, file, &isolated.pages, sc);
+        let stat = self.shrink_page_list(env, lru, file, &isolated.pages, sc);
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
-        self.note_cost(node, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
+        self.note_scanned(env, lru, 0, stat.reclaimed);
+        self.note_cost(lru, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
         if stat.unqueued_dirty == isolated.taken {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Vmscan));
         }
@@ -65,7 +65,7 @@ mod tests {
     use rules::Rules;
     use units::{Gfp, Order};
 
-    use super::super::fixture::{Machine, NODE, env, rules_4_20};
+    use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
     use super::*;
     use crate::stat::NodeStat;
     use crate::{Frame, Kind, ZoneKind};
@@ -73,7 +73,7 @@ mod tests {
     fn shrink(m: &mut Machine, nr: u32) -> (InactiveBatch, ScanControl) {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         let env = m.env;
-        let batch = m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveFile, nr, false, &mut sc);
+        let batch = m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, nr, false, &mut sc);
         m.check();
         (batch, sc)
     }
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(m.mm.stat.event(VmEvent::PgstealKswapd), 3);
             assert_eq!(m.mm.stat.event(VmEvent::PgstealFile), 3);
             assert_eq!(m.mm.stat.event(VmEvent::Pgfree) - freed_before, 3);
-            assert_eq!(m.mm.nodes[0].lruvec.nonresident_age, 3, "three evictions");
+            assert_eq!(m.mm.nodes[0].lruvecs[0].nonresident_age, 3, "three evictions");
             assert!(!flushers_woken(&mut m));
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     fn a_dirty_page_is_not_written_by_direct_reclaim() {
         let mut m = Machine::new(rules_4_20());
         m.env = env(false);
-        m.mm.nodes[0].dirty_seen = true;
+        m.mm.nodes[0].lruvecs[0].dirty_seen = true;
         m.add("a", Kind::File, Frame::DIRTY | Frame::RECLAIM);
         shrink(&mut m, 1);
         assert_eq!(m.draw(), "inactive: | active: a");
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!((sc.nr.writeback, sc.nr.immediate, sc.nr.congested), (2, 0, 1));
         assert!(m.frame('a').has(Frame::RECLAIM));
 
-        m.mm.nodes[0].writeback_seen = true;
+        m.mm.nodes[0].lruvecs[0].writeback_seen = true;
         m.add("c", Kind::File, Frame::WRITEBACK);
         m.add("d", Kind::File, Frame::WRITEBACK | Frame::RECLAIM);
         let (_, sc) = shrink(&mut m, 2);
@@ -176,7 +176,7 @@ mod tests {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         sc.gfp = Gfp::NOIO;
         let env = m.env;
-        m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveAnon, 1, false, &mut sc);
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, false, &mut sc);
         assert_eq!(m.draw_anon(), "inactive: x | active:");
         m.check();
     }

@@ -14,7 +14,7 @@ use units::{NodeId, Pfn, ZoneId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::stat::ZoneEvent;
-use crate::{Frame, LruList, Mm, ZoneKind};
+use crate::{Frame, LruList, LruvecId, Mm, ZoneKind};
 
 /// Frames of one batch, in the order in which they are to be handled.
 pub(super) type Batch = SmallVec<[Pfn; SWAP_CLUSTER_MAX as usize]>;
@@ -34,14 +34,14 @@ impl Mm {
     /// Takes up to `nr_to_scan` entries off the tail of a list and counts them as isolated.
     pub(super) fn isolate_lru_pages(
         &mut self,
-        node: NodeId,
+        lruvec: LruvecId,
         list: LruList,
         nr_to_scan: u32,
         sc: &ScanControl,
     ) -> Isolated {
         let by_pages = self.rules.scan_counting == ScanCounting::BasePages;
-        let zone_ids = self.zones_by_kind(node);
-        let mut lru = self.nodes[node.index()].lruvec.lists[list as usize];
+        let zone_ids = self.zones_by_kind(lruvec.node);
+        let mut lru = self.lruvec(lruvec).lists[list as usize];
         let mut left_on_list = lru.len();
         let (mut scan, mut scanned, mut taken) = (0, 0, 0);
         let mut taken_by_kind = [0; ZoneKind::COUNT];
@@ -76,7 +76,7 @@ impl Mm {
             taken_by_kind[kind as usize] += nr_pages;
             pages.push(pfn);
         }
-        self.nodes[node.index()].lruvec.lists[list as usize] = lru;
+        self.lruvec_mut(lruvec).lists[list as usize] = lru;
         for (kind, zone) in zone_ids.iter().enumerate() {
             let Some(zone) = *zone else { continue };
             if taken_by_kind[kind] > 0 {
@@ -88,7 +88,7 @@ impl Mm {
             }
         }
         if taken > 0 {
-            self.note_isolated(node, list.is_file(), taken as i64);
+            self.note_isolated(lruvec, list.is_file(), taken as i64);
         }
         Isolated { pages, taken, scanned }
     }
@@ -107,7 +107,7 @@ impl Mm {
 mod tests {
     use units::{Gfp, Order};
 
-    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::super::fixture::{LRU, Machine, rules_4_20};
     use super::*;
     use crate::Kind;
 
@@ -120,7 +120,7 @@ mod tests {
         let mut m = Machine::new(rules_4_20());
         m.add("a b c d", Kind::File, 0);
         let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
-        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 3, &sc);
+        let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveFile, 3, &sc);
         assert_eq!(names(&m, &isolated, "abcd"), "abc");
         assert_eq!((isolated.taken, isolated.scanned), (3, 3));
         assert_eq!(m.draw(), "inactive: d | active:");
@@ -136,7 +136,7 @@ mod tests {
             m.add_from(name, Kind::File, 0, gfp);
         }
         let sc = ScanControl::kswapd(Order(0), ZoneKind::Dma32);
-        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 2, &sc);
+        let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveFile, 2, &sc);
         assert_eq!(names(&m, &isolated, "abcd"), "bd");
         assert_eq!(m.draw(), "inactive: c a | active:", "the last one skipped is in front");
         assert_eq!((isolated.taken, isolated.scanned), (2, 4), "skipped pages are scanned all the same");
@@ -149,7 +149,7 @@ mod tests {
         let mut m = Machine::new(rules_4_20());
         m.add("a b c", Kind::File, 0);
         let sc = ScanControl::kswapd(Order(0), ZoneKind::Dma32);
-        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 32, &sc);
+        let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveFile, 32, &sc);
         assert_eq!((isolated.pages.len(), isolated.scanned), (0, 3));
         assert_eq!(m.draw(), "inactive: c b a | active:");
         m.check();
@@ -162,7 +162,7 @@ mod tests {
         m.frame('a').set(Frame::MAPPED);
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         sc.may_unmap = false;
-        let isolated = m.mm.isolate_lru_pages(NODE, LruList::InactiveFile, 2, &sc);
+        let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveFile, 2, &sc);
         assert_eq!(names(&m, &isolated, "abc"), "b");
         assert_eq!(m.draw(), "inactive: a c | active:");
         m.check();

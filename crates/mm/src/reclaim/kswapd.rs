@@ -19,7 +19,7 @@ use units::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::VmEvent;
 use crate::zone::{Wmark, compact_gap};
-use crate::{Env, Mm, ZoneKind};
+use crate::{Env, LruvecId, Mm, ZoneKind};
 
 /// Boosts of the zones of a node at one time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -148,12 +148,12 @@ impl BalancePgdat {
         self.sc.may_shrink_slab = !boosted || mm.rules.boosted_slab == BoostedSlab::Shrink;
         self.sc.nr_scanned = 0;
         self.reclaimed_before = self.sc.nr_reclaimed;
-        let aged = mm.age_active_anon(env, self.node, &self.sc);
+        let aged = mm.age_active_anon(env, LruvecId::of_node(self.node), &self.sc);
         self.sc.nr_to_reclaim = mm
             .zones_up_to(self.node, self.highest)
             .map(|z| mm.wmark(z, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX)))
             .sum();
-        self.phase = Phase::Shrink(ShrinkNode::new(mm, self.node, &self.sc));
+        self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
         aged
     }
 
@@ -201,6 +201,12 @@ impl BalancePgdat {
 }
 
 impl Mm {
+    /// Managed zones whose pages are on these lists.
+    pub(super) fn zones_of(&self, lru: LruvecId) -> impl Iterator<Item = ZoneId> {
+        let zones = self.nodes[lru.node.index()].zones.iter().copied();
+        zones.filter(move |z| self.zones[z.index()].lru == lru && self.zones[z.index()].managed > 0)
+    }
+
     /// Managed zones of a node up to a kind, lowest first.
     pub(super) fn zones_up_to(&self, node: NodeId, highest: ZoneKind) -> impl Iterator<Item = ZoneId> {
         let zones = self.nodes[node.index()].zones.iter().copied();

@@ -7,7 +7,7 @@
 //! `kswapd_highest_zoneidx()` (6.12).
 //! Since/until: [`KswapdZone`].
 
-use rules::KswapdZone;
+use rules::{KswapdBalance, KswapdZone};
 use units::{NodeId, Order};
 
 use super::ThrottleReason;
@@ -29,16 +29,20 @@ impl Mm {
     /// Whether kswapd may sleep; if the node is balanced, its flags are cleared (`prepare_kswapd_sleep()`).
     pub fn prepare_kswapd_sleep(&mut self, node: NodeId, order: Order, highest: ZoneKind) -> bool {
         self.wake_throttled(node, ThrottleReason::Reserve);
+        if self.rules.kswapd_balance == KswapdBalance::EveryZone {
+            return self.every_zone_balanced(node, order, highest);
+        }
         if self.nodes[node.index()].kswapd.failures >= MAX_RECLAIM_RETRIES {
             return true;
         }
         if !self.pgdat_balanced(node, order, highest) {
             return false;
         }
-        let node = &mut self.nodes[node.index()];
-        node.congested = false;
-        node.dirty_seen = false;
-        node.writeback_seen = false;
+        for lruvec in &mut self.nodes[node.index()].lruvecs {
+            lruvec.congested = false;
+            lruvec.dirty_seen = false;
+            lruvec.writeback_seen = false;
+        }
         true
     }
 
@@ -49,6 +53,9 @@ impl Mm {
 
     /// kswapd was woken from its nap: what it was doing adds to what it is asked for now.
     pub fn kswapd_woken_early(&mut self, node: NodeId, reclaimed_at: Order, highest: ZoneKind) {
+        if self.rules.kswapd_balance == KswapdBalance::EveryZone {
+            return;
+        }
         let highest = self.kswapd_highest(node, highest);
         let kswapd = &mut self.nodes[node.index()].kswapd;
         kswapd.highest_zone = Some(highest);
@@ -105,9 +112,9 @@ mod tests {
     #[test]
     fn kswapd_sleeps_when_balanced_or_hopeless() {
         let mut m = Machine::new(rules_4_20());
-        m.mm.nodes[0].dirty_seen = true;
+        m.mm.nodes[0].lruvecs[0].dirty_seen = true;
         assert!(m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
-        assert!(!m.mm.nodes[0].dirty_seen, "a balanced node forgets its flags");
+        assert!(!m.mm.nodes[0].lruvecs[0].dirty_seen, "a balanced node forgets its flags");
         m.fill(Kind::File, 0);
         assert!(!m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
         m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES - 1;

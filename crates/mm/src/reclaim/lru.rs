@@ -13,7 +13,7 @@ use rules::{ScanBalance, ScanCounting};
 use units::{NodeId, Pfn, ZoneId};
 
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
-use crate::{Env, Frame, LruList, Mm};
+use crate::{Env, Frame, LruList, LruvecId, Mm, ZoneKind};
 
 const NODE_GAUGES: [NodeStat; LruList::COUNT] =
     [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::InactiveFile, NodeStat::ActiveFile, NodeStat::Unevictable];
@@ -53,7 +53,7 @@ impl Mm {
     pub fn lru_add(&mut self, _env: &Env, pfn: Pfn) {
         let list = self.lru_link(pfn, End::Front);
         if list != LruList::Unevictable {
-            self.note_recent(self.node_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
+            self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
         }
         self.charge(self.costs.lru_move);
     }
@@ -74,7 +74,7 @@ impl Mm {
         debug_assert!(!frame.has(Frame::ISOLATED));
         frame.set(Frame::ISOLATED);
         let (file, pages) = (is_file_lru(frame), frame.nr_pages());
-        self.note_isolated(self.node_of(pfn), file, i64::from(pages));
+        self.note_isolated(self.lruvec_of(pfn), file, i64::from(pages));
         true
     }
 
@@ -90,7 +90,7 @@ impl Mm {
         debug_assert!(frame.has(Frame::ISOLATED) && !frame.has(Frame::LRU));
         frame.clear(Frame::ISOLATED);
         let (file, pages) = (is_file_lru(frame), frame.nr_pages());
-        self.note_isolated(self.node_of(pfn), file, -i64::from(pages));
+        self.note_isolated(self.lruvec_of(pfn), file, -i64::from(pages));
     }
 
     /// The writeback of a page that reclaim waits for has ended: it goes to the tail of its inactive list if it still
@@ -119,7 +119,7 @@ impl Mm {
         self.frames[pfn].set(Frame::ACTIVE);
         let list = self.lru_link(pfn, End::Front);
         self.stat.count(VmEvent::Pgactivate, counted);
-        self.note_recent(self.node_of(pfn), list.is_file(), 1, 1);
+        self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, 1);
         self.charge(self.costs.lru_move);
     }
 
@@ -146,7 +146,7 @@ impl Mm {
         if active {
             self.stat.count(VmEvent::Pgdeactivate, counted);
         }
-        self.note_recent(self.node_of(pfn), file, 1, 0);
+        self.note_recent(self.lruvec_of(pfn), file, 1, 0);
         self.charge(self.costs.lru_move);
     }
 
@@ -161,9 +161,9 @@ impl Mm {
 
     /// Counts pages in the ratio of rotated to scanned ones, where that balances the lists (`recent_scanned`).
     #[inline]
-    pub(super) fn note_recent(&mut self, node: NodeId, file: bool, scanned: u64, rotated: u64) {
+    pub(super) fn note_recent(&mut self, lru: LruvecId, file: bool, scanned: u64, rotated: u64) {
         if self.rules.scan_balance == ScanBalance::RotatedRatio {
-            let lruvec = &mut self.nodes[node.index()].lruvec;
+            let lruvec = self.lruvec_mut(lru);
             lruvec.scanned[usize::from(file)] += scanned;
             lruvec.cost[usize::from(file)] += rotated;
         }
@@ -171,9 +171,11 @@ impl Mm {
 
     /// Counts isolated pages.
     #[inline]
-    pub(super) fn note_isolated(&mut self, node: NodeId, file: bool, pages: i64) {
+    pub(super) fn note_isolated(&mut self, lru: LruvecId, file: bool, pages: i64) {
         let gauge = if file { NodeStat::IsolatedFile } else { NodeStat::IsolatedAnon };
-        self.stat.node_add(node, gauge, pages);
+        self.stat.node_add(lru.node, gauge, pages);
+        let isolated = &mut self.lruvec_mut(lru).isolated[usize::from(file)];
+        *isolated = isolated.wrapping_add_signed(pages);
     }
 
     /// Puts a page on its list and counts it there.
@@ -185,8 +187,8 @@ impl Mm {
         frame.set(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
         let zone = self.zone_of(pfn);
-        let node = self.zones[zone.index()].node;
-        let lists = &mut self.nodes[node.index()].lruvec.lists;
+        let lru = self.zones[zone.index()].lru;
+        let lists = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists;
         match end {
             End::Front => lists[list as usize].push_front(&mut self.frames, pfn),
             End::Back => lists[list as usize].push_back(&mut self.frames, pfn),
@@ -203,8 +205,8 @@ impl Mm {
         frame.clear(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
         let zone = self.zone_of(pfn);
-        let node = self.zones[zone.index()].node;
-        self.nodes[node.index()].lruvec.lists[list as usize].remove(&mut self.frames, pfn);
+        let lru = self.zones[zone.index()].lru;
+        self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize].remove(&mut self.frames, pfn);
         self.lru_resize(zone, list, -i64::from(pages));
         list
     }
@@ -212,17 +214,22 @@ impl Mm {
     /// Counts base pages onto or off a list (`update_lru_size()`).
     #[inline]
     pub(super) fn lru_resize(&mut self, zone: ZoneId, list: LruList, pages: i64) {
-        let (node, kind) = (self.zones[zone.index()].node, self.zones[zone.index()].kind);
-        let size = &mut self.nodes[node.index()].lruvec.sizes[list as usize][kind as usize];
-        debug_assert!(*size as i64 + pages >= 0, "{list:?} of {node:?} would hold {size} {pages:+} pages");
+        let (lru, kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind);
+        let size = &mut self.lruvec_mut(lru).sizes[list as usize][kind as usize];
+        debug_assert!(*size as i64 + pages >= 0, "{list:?} of {lru:?} would hold {size} {pages:+} pages");
         *size = size.wrapping_add_signed(pages);
-        self.stat.node_add(node, NODE_GAUGES[list as usize], pages);
+        self.stat.node_add(lru.node, NODE_GAUGES[list as usize], pages);
         self.stat.zone_add(zone, ZONE_GAUGES[list as usize], pages);
     }
 
-    /// Gauge of a list over the whole node.
+    /// Base pages on a list.
     #[inline]
-    pub(super) fn lru_size(&self, node: NodeId, list: LruList) -> u64 {
+    pub(super) fn lru_size(&self, lru: LruvecId, list: LruList) -> u64 {
+        self.lruvec(lru).size(list, ZoneKind::Movable)
+    }
+
+    /// The gauge of a list over the whole node, for the recount.
+    pub(super) fn lru_node_gauge(&self, node: NodeId, list: LruList) -> u64 {
         self.stat.node(node, NODE_GAUGES[list as usize])
     }
 
@@ -242,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
     use rules::Rules;
 
-    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::super::fixture::{LRU, Machine, NODE, rules_4_20};
     use super::*;
     use crate::Kind;
 
@@ -254,7 +261,7 @@ mod tests {
         m.add("x", Kind::Anon, Frame::ACTIVE);
         assert_eq!(m.draw(), "inactive: c b a | active: K J");
         assert_eq!(m.draw_anon(), "inactive: | active: x");
-        assert_eq!(m.mm.lru_size(NODE, LruList::InactiveFile), 3);
+        assert_eq!(m.mm.lru_size(LRU, LruList::InactiveFile), 3);
         assert_eq!(m.mm.stat.zone_sum(ZoneStat::ActiveAnon), 1);
         m.check();
     }
@@ -317,10 +324,10 @@ mod tests {
         assert_eq!(m.draw(), "inactive: c a | active: b");
         m.access('b');
         assert_eq!(m.draw(), "inactive: c a | active: b'");
-        assert_eq!(m.mm.nodes[0].lruvec.nonresident_age, 1, "one activation");
+        assert_eq!(m.mm.nodes[0].lruvecs[0].nonresident_age, 1, "one activation");
         assert_eq!(m.mm.stat.event(VmEvent::Pgactivate), 1);
         // Three pages were added and one activated: of four looked at, one was rotated.
-        assert_eq!((m.mm.nodes[0].lruvec.scanned[1], m.mm.nodes[0].lruvec.cost[1]), (4, 1));
+        assert_eq!((m.mm.nodes[0].lruvecs[0].scanned[1], m.mm.nodes[0].lruvecs[0].cost[1]), (4, 1));
         m.check();
     }
 

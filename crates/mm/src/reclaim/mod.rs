@@ -15,6 +15,7 @@ mod active;
 mod balance;
 mod compaction_ready;
 mod direct;
+mod every_zone;
 mod inactive;
 mod isolate;
 mod kswapd;
@@ -27,6 +28,7 @@ mod shrinker;
 mod throttle;
 mod validate;
 mod workingset;
+mod zone_scope;
 
 #[cfg(test)]
 mod fixture;
@@ -34,6 +36,7 @@ mod fixture;
 mod tests;
 
 pub use direct::DirectReclaim;
+pub use every_zone::BalanceZones;
 pub use kswapd::{BalancePgdat, BoostSnapshot};
 pub use kswapd_sleep::KswapdRequest;
 pub use node::{ShrinkNode, Step};
@@ -62,13 +65,13 @@ pub struct Reclaim {
 }
 
 impl Reclaim {
-    /// Nothing put off, nobody waiting; on a machine with that many nodes and frames.
-    pub fn new(nr_nodes: usize, nr_frames: usize) -> Reclaim {
+    /// Nothing put off, nobody waiting; on a machine with that many nodes, zones and frames.
+    pub fn new(nr_nodes: usize, nr_zones: usize, nr_frames: usize) -> Reclaim {
         Reclaim {
             deferred: vec![shrinker::Deferred::default(); nr_nodes],
             throttle: vec![NodeThrottle::default(); nr_nodes],
             congested: Vec::new(),
-            shadows: ShadowLayout::new(nr_nodes, nr_frames),
+            shadows: ShadowLayout::new(nr_zones, nr_frames),
         }
     }
 }

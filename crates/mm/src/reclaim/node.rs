@@ -10,13 +10,13 @@
 //! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]).
 
 use rules::ProportionalReclaim;
-use units::{Nanos, NodeId};
+use units::Nanos;
 
 use super::balance::ScanCount;
 use super::shrinker::SlabPass;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
-use crate::{Env, LruList, Mm};
+use crate::{Env, LruList, LruvecId, Mm};
 
 /// What a reclaimer does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,10 +46,10 @@ enum Phase {
     Ended,
 }
 
-/// Reclaim in one node, up to its target.
+/// Reclaim from the LRU lists of one node or zone, up to its target.
 #[derive(Debug)]
 pub struct ShrinkNode {
-    node: NodeId,
+    lru: LruvecId,
     phase: Phase,
     /// The list to scan next in this round.
     at: usize,
@@ -92,10 +92,10 @@ fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
 }
 
 impl ShrinkNode {
-    /// Reclaim in `node` as `sc` asks.
-    pub fn new(_mm: &Mm, node: NodeId, _sc: &ScanControl) -> ShrinkNode {
+    /// Reclaim from these lists as `sc` asks.
+    pub fn new(lru: LruvecId) -> ShrinkNode {
         ShrinkNode {
-            node,
+            lru,
             phase: Phase::Begin,
             at: 0,
             nr: [0; 4],
@@ -107,6 +107,11 @@ impl ShrinkNode {
             stalled: false,
             reclaimable: false,
         }
+    }
+
+    /// Whether something was reclaimed from a zone's own lists, or may yet be.
+    pub(super) fn reclaimable(&self, mm: &Mm) -> bool {
+        mm.zone_with(self.lru).is_some_and(|zone| self.reclaimable || mm.zone_reclaimable(zone))
     }
 
     /// Does one batch.
@@ -121,17 +126,17 @@ impl ShrinkNode {
                 }
                 Phase::AgeAnon => {
                     let scanned = sc.nr_scanned - self.start.1;
-                    self.phase = if sc.may_shrink_slab {
+                    self.phase = if sc.may_shrink_slab && mm.shrinks_slab(self.lru, sc) {
                         Phase::Slab(SlabPass::new(mm, sc, scanned, self.targets.lru_pages))
                     } else {
                         Phase::Judge
                     };
-                    if mm.age_active_anon(env, self.node, sc) {
+                    if mm.age_active_anon(env, self.lru, sc) {
                         return Step::More;
                     }
                 }
                 Phase::Slab(pass) => {
-                    if pass.step(mm, env, self.node, sc) {
+                    if pass.step(mm, env, self.lru.node, sc) {
                         return Step::More;
                     }
                     self.phase = Phase::Judge;
@@ -149,15 +154,15 @@ impl ShrinkNode {
     }
 
     fn throttle(&self, mm: &mut Mm, (reason, timeout): Wait) -> Step {
-        mm.throttle_begin(self.node, reason);
+        mm.throttle_begin(self.lru.node, reason);
         Step::Throttle(reason, timeout)
     }
 
     fn begin(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
         sc.nr = NodeScan::default();
         self.start = (sc.nr_reclaimed, sc.nr_scanned);
-        mm.prepare_scan_control(self.node, sc);
-        self.targets = mm.get_scan_count(self.node, sc);
+        mm.prepare_scan_control(self.lru, sc);
+        self.targets = mm.get_scan_count(self.lru, sc);
         self.nr = self.targets.nr;
         self.lists_reclaimed = 0;
         self.adjusted = !env.task.kswapd && sc.priority == DEF_PRIORITY;
@@ -185,7 +190,7 @@ impl ShrinkNode {
                 }
                 continue;
             }
-            if let Some(wait) = mm.too_many_isolated(env, self.node, list, sc) {
+            if let Some(wait) = mm.too_many_isolated(env, self.lru, list, sc) {
                 if !self.stalled {
                     self.stalled = true;
                     return Some(self.throttle(mm, wait));
@@ -225,9 +230,9 @@ impl ShrinkNode {
 
     fn shrink_active(&mut self, mm: &mut Mm, list: LruList, sc: &mut ScanControl) -> bool {
         let batch = self.take_batch(list);
-        let may = mm.may_shrink_active(self.node, list, sc);
+        let may = mm.may_shrink_active(self.lru, list, sc);
         if may {
-            mm.shrink_active_list(self.node, list, batch, sc);
+            mm.shrink_active_list(self.lru, list, batch, sc);
         }
         may
     }
@@ -238,7 +243,7 @@ impl ShrinkNode {
         if rest_of_split {
             self.split_left -= batch;
         }
-        let result = mm.shrink_inactive_list(env, self.node, list, batch, rest_of_split, sc);
+        let result = mm.shrink_inactive_list(env, self.lru, list, batch, rest_of_split, sc);
         self.lists_reclaimed += result.reclaimed;
         self.split_left += result.split;
     }
@@ -246,24 +251,24 @@ impl ShrinkNode {
     /// Sets the flags of the node by what the pass met, and says whether to wait.
     fn judge(&mut self, mm: &mut Mm, env: &Env, sc: &ScanControl) -> Option<Wait> {
         self.reclaimable |= sc.nr_reclaimed > self.start.0;
-        let (met, node) = (sc.nr, &mut mm.nodes[self.node.index()]);
+        let (met, lruvec) = (sc.nr, mm.lruvec_mut(self.lru));
         if !env.task.kswapd {
-            return if node.congested { mm.throttle_congested(self.node) } else { None };
+            return if lruvec.congested { mm.throttle_congested(self.lru.node) } else { None };
         }
-        node.writeback_seen |= met.writeback > 0 && met.writeback == met.taken;
-        node.congested |= met.dirty > 0 && met.dirty == met.congested;
-        node.dirty_seen |= met.unqueued_dirty == met.file_taken;
+        lruvec.writeback_seen |= met.writeback > 0 && met.writeback == met.taken;
+        lruvec.congested |= met.dirty > 0 && met.dirty == met.congested;
+        lruvec.dirty_seen |= met.unqueued_dirty == met.file_taken;
         (met.immediate > 0).then(|| mm.throttle_writeback())
     }
 
     fn decide(&mut self, mm: &mut Mm, sc: &mut ScanControl) {
         let (reclaimed, scanned) = (sc.nr_reclaimed - self.start.0, sc.nr_scanned.saturating_sub(self.start.1));
-        if mm.should_continue_reclaim(self.node, reclaimed, scanned, sc) {
+        if mm.should_continue_reclaim(self.lru, reclaimed, scanned, sc) {
             self.phase = Phase::Begin;
             return;
         }
         if self.reclaimable {
-            mm.nodes[self.node.index()].kswapd.failures = 0;
+            mm.nodes[self.lru.node.index()].kswapd.failures = 0;
         } else if sc.cache_trim_mode {
             sc.cache_trim_mode_failed = true;
         }

@@ -18,14 +18,14 @@
 //! `VM_LOCKED`.
 
 use rules::{AnonStart, ReclaimThrottle, ScanCounting, XfsWritepage};
-use units::{FileId, Gfp, NodeId, Order, Pfn};
+use units::{FileId, Gfp, Order, Pfn};
 
 use super::ScanControl;
 use super::isolate::Batch;
 use super::lru::{End, is_file_lru};
 use crate::stat::{NodeStat, VmEvent};
 use crate::vfs::FsKind;
-use crate::{Env, Frame, Kind, Mm};
+use crate::{Env, Frame, Kind, LruvecId, Mm};
 
 /// What a batch met, and what came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -107,7 +107,7 @@ impl Mm {
     pub(super) fn shrink_page_list(
         &mut self,
         env: &Env,
-        node: NodeId,
+        lru: LruvecId,
         file: bool,
         pages: &[Pfn],
         sc: &mut ScanControl,
@@ -121,9 +121,9 @@ impl Mm {
             taken += i64::from(frame.nr_pages());
             let fate = if is_plain(frame) {
                 sc.nr_scanned += 1;
-                self.remove_mapping(env, node, pfn)
+                self.remove_mapping(env, lru, pfn)
             } else {
-                self.shrink_page(env, node, pfn, sc, &mut stat)
+                self.shrink_page(env, lru, pfn, sc, &mut stat)
             };
             match fate {
                 Fate::Free => {
@@ -148,31 +148,31 @@ impl Mm {
                 + freed.len() as u64 * self.costs.reclaim_page
                 + kept.len() as u64 * self.costs.lru_move,
         );
-        self.note_isolated(node, file, -taken);
+        self.note_isolated(lru, file, -taken);
         // The kernel's list of pages to free is a stack.
         for &pfn in freed.iter().rev() {
             self.free_pages(env, pfn, Order(0));
         }
-        self.putback_inactive_pages(node, &kept);
+        self.putback_inactive_pages(lru, &kept);
         stat
     }
 
     /// Puts pages back on the lists that their flags name, in order, each to the front.
-    fn putback_inactive_pages(&mut self, node: NodeId, pages: &[Pfn]) {
+    fn putback_inactive_pages(&mut self, lru: LruvecId, pages: &[Pfn]) {
         for &pfn in pages {
             self.frames[pfn].clear(Frame::ISOLATED);
             let list = self.lru_link(pfn, End::Front);
             if list.is_active() {
                 let nr_pages = u64::from(self.frames[pfn].nr_pages());
-                self.note_recent(node, list.is_file(), 0, nr_pages);
+                self.note_recent(lru, list.is_file(), 0, nr_pages);
                 if self.swap_has_shadows() {
-                    self.age_nonresident(node, nr_pages);
+                    self.age_nonresident(lru, nr_pages);
                 }
             }
         }
     }
 
-    fn shrink_page(&mut self, env: &Env, node: NodeId, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Fate {
+    fn shrink_page(&mut self, env: &Env, lru: LruvecId, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Fate {
         let frame = &self.frames[pfn];
         debug_assert!(frame.has(Frame::ISOLATED) && !frame.has(Frame::ACTIVE));
         if frame.has(Frame::LOCKED) {
@@ -185,7 +185,7 @@ impl Mm {
         }
         self.count_dirty(pfn, stat);
         if self.frames[pfn].has(Frame::WRITEBACK) {
-            return self.meet_writeback(env, node, pfn, stat);
+            return self.meet_writeback(env, lru, pfn, stat);
         }
         let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(pfn) } else { 0 };
         let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start);
@@ -201,11 +201,11 @@ impl Mm {
             return Fate::Activate;
         }
         if self.frames[pfn].has(Frame::DIRTY)
-            && let Some(fate) = self.meet_dirty(env, node, pfn, references, sc, stat)
+            && let Some(fate) = self.meet_dirty(env, lru, pfn, references, sc, stat)
         {
             return fate;
         }
-        self.remove_mapping(env, node, pfn)
+        self.remove_mapping(env, lru, pfn)
     }
 
     /// Counts a page as scanned: a mapped one, or one in the swap cache, twice where entries are counted.
@@ -237,10 +237,11 @@ impl Mm {
         }
     }
 
-    fn meet_writeback(&mut self, env: &Env, node: NodeId, pfn: Pfn, stat: &mut BatchStat) -> Fate {
+    fn meet_writeback(&mut self, env: &Env, lru: LruvecId, pfn: Pfn, stat: &mut BatchStat) -> Fate {
         let pages = self.counted(pfn);
+        let writeback_seen = self.lruvec(lru).writeback_seen;
         let frame = &mut self.frames[pfn];
-        if env.task.kswapd && frame.has(Frame::RECLAIM) && self.nodes[node.index()].writeback_seen {
+        if env.task.kswapd && frame.has(Frame::RECLAIM) && writeback_seen {
             stat.immediate += pages;
         } else {
             frame.set(Frame::RECLAIM);
@@ -297,17 +298,18 @@ impl Mm {
     fn meet_dirty(
         &mut self,
         env: &Env,
-        node: NodeId,
+        lru: LruvecId,
         pfn: Pfn,
         references: References,
         sc: &ScanControl,
         stat: &mut BatchStat,
     ) -> Option<Fate> {
+        let dirty_seen = self.lruvec(lru).dirty_seen;
         let frame = &mut self.frames[pfn];
-        let second_time = env.task.kswapd && frame.has(Frame::RECLAIM) && self.nodes[node.index()].dirty_seen;
+        let second_time = env.task.kswapd && frame.has(Frame::RECLAIM) && dirty_seen;
         if is_file_lru(frame) && !second_time {
             frame.set(Frame::RECLAIM);
-            self.stat.node_add(node, NodeStat::VmscanImmediate, 1);
+            self.stat.node_add(lru.node, NodeStat::VmscanImmediate, 1);
             return Some(Fate::Activate);
         }
         let may_enter_fs = sc.gfp.contains(Gfp::FS) || (frame.has(Frame::SWAPCACHE) && sc.gfp.contains(Gfp::IO));
@@ -319,10 +321,10 @@ impl Mm {
             if frame.kind() == Kind::File { self.pageout_file(env, pfn) } else { self.pageout_anon(env, pfn) };
         if !started {
             self.frames[pfn].clear(Frame::RECLAIM);
-            return Some(self.writepage_refused(node, pfn));
+            return Some(self.writepage_refused(lru, pfn));
         }
         stat.pageout += 1;
-        self.stat.node_add(node, NodeStat::VmscanWrite, 1);
+        self.stat.node_add(lru.node, NodeStat::VmscanWrite, 1);
         let frame = &mut self.frames[pfn];
         if frame.has_any(Frame::WRITEBACK | Frame::DIRTY | Frame::LOCKED) {
             return Some(Fate::Keep);
@@ -333,30 +335,30 @@ impl Mm {
 
     /// A page that its owner did not write: it stays, dirty as it was; where there is no `->writepage` at all, it is
     /// active.
-    fn writepage_refused(&mut self, node: NodeId, pfn: Pfn) -> Fate {
+    fn writepage_refused(&mut self, lru: LruvecId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
         let file = frame.kind() == Kind::File;
         if file && self.rules.xfs_writepage == XfsWritepage::Never && self.fs_kind(FileId(frame.owner)) == FsKind::Xfs {
             return Fate::Activate;
         }
-        self.stat.node_add(node, NodeStat::VmscanWrite, i64::from(file));
+        self.stat.node_add(lru.node, NodeStat::VmscanWrite, i64::from(file));
         Fate::Keep
     }
 
     /// Takes a clean, unmapped page from its owner.
     #[inline]
-    fn remove_mapping(&mut self, env: &Env, node: NodeId, pfn: Pfn) -> Fate {
+    fn remove_mapping(&mut self, env: &Env, lru: LruvecId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
         if frame.has_any(Frame::PINNED | Frame::DIRTY) {
             return Fate::Keep;
         }
         match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
             (Kind::File, false) => {
-                let shadow = self.evict_from(node, pfn);
+                let shadow = self.evict_from(lru, pfn);
                 self.pagecache_remove(env, pfn, Some(shadow));
             }
             (Kind::Anon, true) => {
-                let shadow = if self.swap_has_shadows() { self.evict_from(node, pfn) } else { 0 };
+                let shadow = if self.swap_has_shadows() { self.evict_from(lru, pfn) } else { 0 };
                 self.swapcache_remove(pfn, shadow);
             }
             (Kind::Anon, false) => self.stat.count(VmEvent::Pglazyfreed, 1),

@@ -19,6 +19,9 @@ use crate::stat::VmEvent;
 use crate::vfs::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 use crate::{Env, Mm};
 
+/// Objects freed in a round of `drop_slab()` that is not worth another round.
+const DROP_SLAB_ENOUGH: u64 = 10;
+
 /// Objects that each shrinker has put off on a node.
 pub(super) type Deferred = [u64; SHRINKERS.len()];
 
@@ -146,21 +149,32 @@ impl Mm {
         true
     }
 
-    /// Frees what all shrinkers can free, for `drop_caches`; returns the objects freed (`drop_slab()`).
+    /// Frees what all shrinkers can free, for `drop_caches`: rounds are repeated while one frees more than ten objects.
+    /// Returns the objects freed (`drop_slab()`).
     pub fn drop_slab(&mut self, env: &Env) -> u64 {
         let mut all = 0;
-        for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
-            for shrinker in SHRINKERS {
-                for _ in 0..2 {
-                    let count = self.shrinker_count(shrinker.id, node);
-                    if count > 0 {
-                        all += self.shrinker_scan(env, shrinker.id, node, count, Gfp::KERNEL).freed;
-                    }
-                }
+        loop {
+            let freed = self.drop_slab_once(env);
+            all += freed;
+            if freed <= DROP_SLAB_ENOUGH {
+                break;
             }
         }
         self.stat.count(VmEvent::DropSlab, 1);
         all
+    }
+
+    fn drop_slab_once(&mut self, env: &Env) -> u64 {
+        let mut freed = 0;
+        for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
+            for shrinker in SHRINKERS {
+                let count = self.shrinker_count(shrinker.id, node);
+                if count > 0 {
+                    freed += self.shrinker_scan(env, shrinker.id, node, count, Gfp::KERNEL).freed;
+                }
+            }
+        }
+        freed
     }
 }
 

@@ -3,7 +3,7 @@
 use rules::{BoostedSlab, Rules, ThpEnabled, WatermarkBoost};
 use units::{Gfp, Order, PAGEBLOCK_ORDER, SpaceId};
 
-use super::fixture::{self, Machine, NODE, rules_4_20};
+use super::fixture::{self, LRU, Machine, NODE, rules_4_20};
 use super::{BalancePgdat, BoostSnapshot, ScanControl, ShrinkNode, ThrottleReason};
 use crate::anon::{Touch, TouchStop};
 use crate::pagecache::Slot;
@@ -25,7 +25,7 @@ fn kswapd_frees_clean_cache_until_a_zone_is_balanced() {
         let (run, waits) = m.kswapd(Order(0));
         assert!(m.balanced());
         assert_eq!(waits, []);
-        let left = m.mm.lru_size(NODE, LruList::InactiveFile) + m.mm.lru_size(NODE, LruList::ActiveFile);
+        let left = m.mm.lru_size(LRU, LruList::InactiveFile) + m.mm.lru_size(LRU, LruList::ActiveFile);
         assert_eq!(left + run.nr_reclaimed(), filled, "each page was either freed or kept");
         assert_eq!(m.mm.stat.event(VmEvent::PgstealKswapd), run.nr_reclaimed());
         assert_eq!(m.mm.stat.event(VmEvent::Pageoutrun), 1);
@@ -76,7 +76,7 @@ fn boosted(rules: Rules, boost: u64) -> Machine {
     m.fill(Kind::File, 0);
     m.kswapd(Order(0));
     while !m.mm.zones.iter().all(|z| z.free_pages > m.mm.wmark(z.id, Wmark::High) + boost) {
-        let tail = m.mm.nodes[0].lruvec.lists[LruList::InactiveFile as usize].back();
+        let tail = m.mm.nodes[0].lruvecs[0].lists[LruList::InactiveFile as usize].back();
         m.mm.lru_del(tail);
         let env = m.env;
         m.mm.pagecache_remove(&env, tail, None);
@@ -118,7 +118,7 @@ fn a_boosted_run_that_finds_only_dirty_pages_ends_and_writes_nothing() {
             m.mm.frames[frame].set(Frame::DIRTY);
         }
     }
-    m.mm.nodes[0].dirty_seen = true;
+    m.mm.nodes[0].lruvecs[0].dirty_seen = true;
     let (run, _) = m.kswapd(Order(0));
     assert_eq!((run.nr_reclaimed(), m.mm.stat.node(NODE, NodeStat::VmscanWrite)), (0, 0));
     assert_eq!(m.mm.zones[1].boost, 0, "the boost is taken back all the same");
@@ -198,7 +198,7 @@ fn kswapd_that_meets_nothing_but_writeback_waits_once_the_pages_come_round_again
         // All priorities together scan less than the list: size x (1/4096 + ... + 1/2). Where sparing the active list is
         // given up after a useless run, they are gone through twice.
         let (_, first) = m.kswapd(Order(0));
-        assert!(m.mm.nodes[0].writeback_seen);
+        assert!(m.mm.nodes[0].lruvecs[0].writeback_seen);
         assert!(first.is_empty() || reason == ThrottleReason::Writeback, "{first:?}");
         let waits: Vec<_> = (0..3).flat_map(|_| m.kswapd(Order(0)).1).collect();
         assert!(!waits.is_empty() && waits.iter().all(|w| *w == reason), "{waits:?}");
@@ -229,7 +229,7 @@ fn with_swap(mut rules: Rules, pages: u32, thp: ThpEnabled) -> Machine {
 fn shrink_at(m: &mut Machine, priority: i8, target: u64) -> ScanControl {
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     (sc.priority, sc.nr_to_reclaim, sc.may_shrink_slab) = (priority, target, false);
-    let mut shrink = ShrinkNode::new(&m.mm, NODE, &sc);
+    let mut shrink = ShrinkNode::new(LRU);
     m.run(|mm, env| shrink.step(mm, env, &mut sc));
     sc
 }
@@ -318,7 +318,7 @@ fn an_evicted_page_that_comes_back_soon_is_active() {
         m.add("a b c", Kind::File, 0);
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         let env = m.env;
-        m.mm.shrink_inactive_list(&env, NODE, LruList::InactiveFile, 3, false, &mut sc);
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 3, false, &mut sc);
         let shadow = |m: &Machine, index| match m.mm.pagecache_get(m.file, index) {
             Slot::Shadow(shadow) => shadow,
             slot => panic!("{slot:?}"),
@@ -353,7 +353,7 @@ fn dentries_and_inodes_are_shrunk_and_their_slabs_count_as_reclaimed() {
     let (before, freed_before) = (slab(&m), m.mm.stat.event(VmEvent::Pgfree));
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     (sc.priority, sc.nr_to_reclaim) = (0, 1);
-    let mut shrink = ShrinkNode::new(&m.mm, NODE, &sc);
+    let mut shrink = ShrinkNode::new(LRU);
     let (steps, _) = m.run(|mm, env| shrink.step(mm, env, &mut sc));
     assert!(m.mm.stat.event(VmEvent::SlabsScanned) > 0);
     assert!(steps >= 20, "batches of 1024, one a step: {steps}");

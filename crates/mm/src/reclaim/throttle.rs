@@ -25,7 +25,7 @@ use units::{Gfp, Nanos, NodeId, Pfn};
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
-use crate::{Effect, Env, LruList, Mm, ZoneKind};
+use crate::{Effect, Env, LruList, LruvecId, Mm, ZoneKind};
 
 /// One tick of the timer.
 pub(super) const JIFFY: Nanos = Nanos::millis(4);
@@ -183,23 +183,22 @@ impl Mm {
     pub(super) fn too_many_isolated(
         &mut self,
         env: &Env,
-        node: NodeId,
+        lru: LruvecId,
         list: LruList,
         sc: &ScanControl,
     ) -> Option<Wait> {
         if env.task.kswapd {
             return None;
         }
-        let isolated_item = if list.is_file() { NodeStat::IsolatedFile } else { NodeStat::IsolatedAnon };
-        let isolated = self.stat.node(node, isolated_item);
-        let inactive = self.lru_size(node, list);
+        let isolated = self.lruvec(lru).isolated[usize::from(list.is_file())];
+        let inactive = self.lru_size(lru, list);
         let allowed = if sc.gfp.contains(Gfp::IO.with(Gfp::FS)) { inactive >> 3 } else { inactive };
         let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;
         if isolated > allowed {
             return Some((ThrottleReason::Isolated, if reasons { Nanos::millis(20) } else { TENTH }));
         }
         if reasons {
-            self.wake_throttled(node, ThrottleReason::Isolated);
+            self.wake_throttled(lru.node, ThrottleReason::Isolated);
         }
         None
     }
@@ -235,7 +234,7 @@ mod tests {
     use rules::Rules;
     use units::Order;
 
-    use super::super::fixture::{Machine, NODE, env, rules_4_20};
+    use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
     use super::*;
     use crate::{Frame, Kind};
 
@@ -270,14 +269,14 @@ mod tests {
         m.mm.lru_isolate(q);
         m.mm.lru_isolate(r);
         // 16 left, 2 isolated: 16 / 8 = 2, not more.
-        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &sc), None);
+        assert_eq!(m.mm.too_many_isolated(&direct, LRU, list, &sc), None);
         let p = m.page('p');
         m.mm.lru_isolate(p);
         let wait = Some((ThrottleReason::Isolated, Nanos::millis(20)));
-        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &sc), wait);
-        assert_eq!(m.mm.too_many_isolated(&env(true), NODE, list, &sc), None, "kswapd never waits for that");
+        assert_eq!(m.mm.too_many_isolated(&direct, LRU, list, &sc), wait);
+        assert_eq!(m.mm.too_many_isolated(&env(true), LRU, list, &sc), None, "kswapd never waits for that");
         let noio = ScanControl::direct(Gfp::NOIO, Order(0), ZoneKind::Normal);
-        assert_eq!(m.mm.too_many_isolated(&direct, NODE, list, &noio), None, "15 >= 3");
+        assert_eq!(m.mm.too_many_isolated(&direct, LRU, list, &noio), None, "15 >= 3");
     }
 
     #[test]

@@ -4,20 +4,29 @@ use units::{NodeId, Pfn};
 
 use super::lru::lru_of;
 use crate::stat::NodeStat;
-use crate::{Frame, LruList, Mm, Violation, ZoneKind};
+use crate::{Frame, LruList, LruvecId, Mm, Violation, ZoneKind};
 
 const PLACE: &str = "reclaim";
 const LISTS: [LruList; LruList::COUNT] =
     [LruList::InactiveAnon, LruList::ActiveAnon, LruList::InactiveFile, LruList::ActiveFile, LruList::Unevictable];
 
 impl Mm {
-    /// Checks that every page with `LRU` is on the list of its node that its flags name, and that sizes and gauges equal
+    /// Checks that every page with `LRU` is on the list of its node or zone that its flags name, and that sizes and gauges equal
     /// a recount.
     pub(crate) fn validate_reclaim(&self, violations: &mut Vec<Violation>) {
         let mut listed = 0;
         for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
+            let parts = self.nodes[node.index()].lruvecs.len() as u8;
             for list in LISTS {
-                listed += self.validate_list(node, list, violations);
+                let mut total = 0;
+                for lru in (0..parts).map(|part| LruvecId { node, part }) {
+                    listed += self.validate_list(lru, list, violations);
+                    total += self.lru_size(lru, list);
+                }
+                let gauge = self.lru_node_gauge(node, list);
+                if gauge != total {
+                    note(violations, None, format!("{list:?} of node {}: gauge {gauge}, lists {total}", node.0));
+                }
             }
         }
         let (mut flagged, mut isolated) = (0, [0, 0]);
@@ -45,16 +54,16 @@ impl Mm {
     }
 
     /// Walks one list; returns its entries.
-    fn validate_list(&self, node: NodeId, list: LruList, violations: &mut Vec<Violation>) -> u64 {
-        let lruvec = &self.nodes[node.index()].lruvec;
+    fn validate_list(&self, lru: LruvecId, list: LruList, violations: &mut Vec<Violation>) -> u64 {
+        let lruvec = self.lruvec(lru);
         let (mut entries, mut sizes) = (0, [0; ZoneKind::COUNT]);
         let mut before = Pfn::NONE;
         for pfn in lruvec.lists[list as usize].iter(&self.frames) {
             let frame = &self.frames[pfn];
             let zone = &self.zones[self.zone_of(pfn).index()];
-            if !frame.is_lru_kind() || !frame.has(Frame::LRU) || lru_of(frame) != list || zone.node != node {
+            if !frame.is_lru_kind() || !frame.has(Frame::LRU) || lru_of(frame) != list || zone.lru != lru {
                 let kind = frame.kind();
-                note(violations, Some(pfn), format!("{kind:?} does not belong on {list:?} of node {}", node.0));
+                note(violations, Some(pfn), format!("{kind:?} does not belong on {list:?} of {lru:?}"));
             }
             if frame.prev != before {
                 note(violations, Some(pfn), format!("previous is {:?}, not {before:?}", frame.prev));
@@ -63,15 +72,15 @@ impl Mm {
             entries += 1;
             sizes[zone.kind as usize] += u64::from(frame.nr_pages());
             if entries > self.frames.len() as u64 {
-                note(violations, Some(pfn), format!("{list:?} of node {} is a loop", node.0));
+                note(violations, Some(pfn), format!("{list:?} of {lru:?} is a loop"));
                 break;
             }
         }
         if u64::from(lruvec.lists[list as usize].len()) != entries {
             let len = lruvec.lists[list as usize].len();
-            note(violations, None, format!("{list:?} of node {} says {len} entries, has {entries}", node.0));
+            note(violations, None, format!("{list:?} of {lru:?} says {len} entries, has {entries}"));
         }
-        for &zone in &self.nodes[node.index()].zones {
+        for zone in self.zones_of(lru) {
             let kind = self.zones[zone.index()].kind as usize;
             let (counted, size) = (sizes[kind], lruvec.sizes[list as usize][kind]);
             let gauge = self.lru_gauges(zone, list);
@@ -79,10 +88,6 @@ impl Mm {
                 let what = format!("{list:?} of zone {}: size {size}, gauge {gauge}, recount {counted}", zone.0);
                 note(violations, None, what);
             }
-        }
-        let (gauge, total) = (self.lru_size(node, list), sizes.iter().sum::<u64>());
-        if gauge != total {
-            note(violations, None, format!("{list:?} of node {}: gauge {gauge}, recount {total}", node.0));
         }
         entries
     }

@@ -8,16 +8,16 @@
 //! `lru_note_cost()` (mm/swap.c, 6.12).
 //! Since/until: competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
 //! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
-//! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the node,
+//! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
 //! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
 //! Omitted: cgroups in shadows.
 
 use rules::{AnonStart, ScanBalance};
-use units::{NodeId, Pfn};
+use units::{Pfn, ZoneId};
 
 use super::lru::is_file_lru;
 use crate::stat::NodeStat;
-use crate::{Env, Frame, LruList, Mm};
+use crate::{Env, Frame, LruList, LruvecId, Mm};
 
 /// Bits of a shadow entry.
 const SHADOW_BITS: u32 = 31;
@@ -25,35 +25,35 @@ const SHADOW_BITS: u32 = 31;
 /// How the bits of a shadow are divided on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShadowLayout {
-    /// Bits that hold the node.
-    node_bits: u32,
+    /// Bits that hold the zone.
+    zone_bits: u32,
     /// Low bits of the clock that are dropped (`bucket_order`).
     bucket_order: u32,
 }
 
 impl ShadowLayout {
-    pub(super) fn new(nr_nodes: usize, nr_frames: usize) -> ShadowLayout {
-        let node_bits = nr_nodes.next_power_of_two().trailing_zeros();
-        let clock_bits = SHADOW_BITS - 1 - node_bits;
+    pub(super) fn new(nr_zones: usize, nr_frames: usize) -> ShadowLayout {
+        let zone_bits = nr_zones.next_power_of_two().trailing_zeros();
+        let clock_bits = SHADOW_BITS - 1 - zone_bits;
         let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros();
-        ShadowLayout { node_bits, bucket_order: needed.saturating_sub(clock_bits) }
+        ShadowLayout { zone_bits, bucket_order: needed.saturating_sub(clock_bits) }
     }
 
     /// Bits of the clock that survive, after the low ones were dropped.
     fn mask(self) -> u64 {
-        (1 << (SHADOW_BITS - 1 - self.node_bits)) - 1
+        (1 << (SHADOW_BITS - 1 - self.zone_bits)) - 1
     }
 
-    fn pack(self, node: NodeId, clock: u64, workingset: bool) -> u32 {
+    fn pack(self, zone: ZoneId, clock: u64, workingset: bool) -> u32 {
         let clock = (clock >> self.bucket_order) & self.mask();
-        ((clock << self.node_bits | u64::from(node.0)) << 1 | u64::from(workingset)) as u32
+        ((clock << self.zone_bits | u64::from(zone.0)) << 1 | u64::from(workingset)) as u32
     }
 
     fn unpack(self, shadow: u32) -> Shadow {
         let entry = u64::from(shadow >> 1);
         Shadow {
-            node: NodeId((entry & ((1 << self.node_bits) - 1)) as u8),
-            clock: (entry >> self.node_bits) << self.bucket_order,
+            zone: ZoneId((entry & ((1 << self.zone_bits) - 1)) as u8),
+            clock: (entry >> self.zone_bits) << self.bucket_order,
             workingset: shadow & 1 != 0,
         }
     }
@@ -67,7 +67,7 @@ impl ShadowLayout {
 /// What a shadow says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shadow {
-    node: NodeId,
+    zone: ZoneId,
     clock: u64,
     workingset: bool,
 }
@@ -75,29 +75,29 @@ struct Shadow {
 impl Mm {
     /// Moves the clock of refault distances.
     #[inline]
-    pub(super) fn age_nonresident(&mut self, node: NodeId, ticks: u64) {
-        self.nodes[node.index()].lruvec.nonresident_age += ticks;
+    pub(super) fn age_nonresident(&mut self, lru: LruvecId, ticks: u64) {
+        self.lruvec_mut(lru).nonresident_age += ticks;
     }
 
     /// Notes the eviction of a page; what is returned belongs in its slot.
     pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        self.evict_from(self.node_of(pfn), pfn)
+        self.evict_from(self.lruvec_of(pfn), pfn)
     }
 
-    /// Notes the eviction of a page of a known node.
+    /// Notes the eviction of a page of known lists.
     #[inline]
-    pub(super) fn evict_from(&mut self, node: NodeId, pfn: Pfn) -> u32 {
-        debug_assert_eq!(node, self.node_of(pfn));
+    pub(super) fn evict_from(&mut self, lru: LruvecId, pfn: Pfn) -> u32 {
+        debug_assert_eq!(lru, self.lruvec_of(pfn));
         let (layout, workingset) = (self.reclaim.shadows, self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
-        let age = &mut self.nodes[node.index()].lruvec.nonresident_age;
+        let age = &mut self.lruvec_mut(lru).nonresident_age;
         let before = *age;
         *age += ticks;
         let clock = match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => *age,
+            ScanBalance::RotatedRatio => before + ticks,
             ScanBalance::RefaultCost => before,
         };
-        layout.pack(node, clock, workingset)
+        layout.pack(self.zone_of(pfn), clock, workingset)
     }
 
     /// Whether evicted anonymous pages leave shadows in the swap cache.
@@ -111,36 +111,37 @@ impl Mm {
     pub fn workingset_refault(&mut self, _env: &Env, pfn: Pfn, shadow: u32) {
         let layout = self.reclaim.shadows;
         let shadow = layout.unpack(shadow);
-        debug_assert!(shadow.node.index() < self.nodes.len());
+        debug_assert!(shadow.zone.index() < self.zones.len());
+        let evicted_from = self.zones[shadow.zone.index()].lru;
         let file = is_file_lru(&self.frames[pfn]);
         let pages = u64::from(self.frames[pfn].nr_pages());
         let counted_on = match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => shadow.node,
-            ScanBalance::RefaultCost => self.node_of(pfn),
+            ScanBalance::RotatedRatio => evicted_from,
+            ScanBalance::RefaultCost => self.lruvec_of(pfn),
         };
         let [refault, activate, restore] = if file {
             [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile]
         } else {
             [NodeStat::WorkingsetRefaultAnon, NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetRestoreAnon]
         };
-        self.stat.node_add(counted_on, refault, pages as i64);
-        let now = self.nodes[shadow.node.index()].lruvec.nonresident_age;
-        if layout.distance(now, shadow.clock) > self.workingset_size(shadow.node, file) {
+        self.stat.node_add(counted_on.node, refault, pages as i64);
+        let now = self.lruvec(evicted_from).nonresident_age;
+        if layout.distance(now, shadow.clock) > self.workingset_size(evicted_from, file) {
             return;
         }
         self.frames[pfn].set(Frame::ACTIVE);
         self.age_nonresident(counted_on, pages);
-        self.stat.node_add(counted_on, activate, pages as i64);
+        self.stat.node_add(counted_on.node, activate, pages as i64);
         if shadow.workingset {
             self.frames[pfn].set(Frame::WORKINGSET);
             self.note_cost(counted_on, file, pages, 0);
-            self.stat.node_add(counted_on, restore, pages as i64);
+            self.stat.node_add(counted_on.node, restore, pages as i64);
         }
     }
 
     /// Pages that a refaulting one competes with.
-    fn workingset_size(&self, node: NodeId, file: bool) -> u64 {
-        let size = |list| self.lru_size(node, list);
+    fn workingset_size(&self, lru: LruvecId, file: bool) -> u64 {
+        let size = |list| self.lru_size(lru, list);
         let active_file = size(LruList::ActiveFile);
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => active_file,
@@ -167,9 +168,9 @@ mod tests {
             let layout = ShadowLayout::new(nr_nodes, 16_777_216);
             assert_eq!(layout.bucket_order, 0, "64 GiB need 24 bits of clock");
             for (node, clock, workingset) in [(0, 0, false), (nr_nodes as u8 - 1, 12_345_678, true)] {
-                let shadow = layout.pack(NodeId(node), clock, workingset);
+                let shadow = layout.pack(ZoneId(node), clock, workingset);
                 assert!(shadow < 1 << SHADOW_BITS);
-                assert_eq!(layout.unpack(shadow), Shadow { node: NodeId(node), clock, workingset });
+                assert_eq!(layout.unpack(shadow), Shadow { zone: ZoneId(node), clock, workingset });
             }
         }
     }
@@ -179,14 +180,14 @@ mod tests {
         // 8 nodes: 31 - 1 - 3 = 27 bits of clock; 2^30 frames need 30, so 3 are dropped.
         let layout = ShadowLayout::new(8, 1 << 30);
         assert_eq!(layout.bucket_order, 3);
-        assert_eq!(layout.unpack(layout.pack(NodeId(5), 1_000_007, false)).clock, 1_000_000);
+        assert_eq!(layout.unpack(layout.pack(ZoneId(5), 1_000_007, false)).clock, 1_000_000);
     }
 
     #[test]
     fn a_distance_survives_the_wrap_of_the_clock() {
         let layout = ShadowLayout::new(1, 1 << 20);
         let wrap = layout.mask() + 1;
-        let then = layout.unpack(layout.pack(NodeId(0), wrap - 10, false)).clock;
+        let then = layout.unpack(layout.pack(ZoneId(0), wrap - 10, false)).clock;
         assert_eq!(layout.distance(wrap + 32, then), 42);
     }
 }

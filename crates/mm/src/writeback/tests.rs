@@ -174,7 +174,7 @@ fn a_page_that_reclaim_wants_goes_to_the_tail_when_it_is_written() {
     rig.mm.frames[wanted].set(Frame::RECLAIM | Frame::WAITERS);
     rig.write_back(file);
     rig.complete_all();
-    let list = rig.mm.nodes[0].lruvec.lists[LruList::InactiveFile as usize];
+    let list = rig.mm.nodes[0].lruvecs[0].lists[LruList::InactiveFile as usize];
     assert_eq!(list.back(), wanted);
     assert_eq!(rig.mm.stat.event(VmEvent::Pgrotated), 1);
     assert!(!rig.mm.frames[wanted].has_any(Frame::RECLAIM | Frame::WRITEBACK | Frame::WAITERS));

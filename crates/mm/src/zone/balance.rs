@@ -5,9 +5,11 @@
 //! Otherwise kcompactd is woken for requests that cannot reclaim themselves, as memory is free but fragmented.
 //! Source: `wakeup_kswapd()`, `pgdat_balanced()`, `pgdat_watermark_boosted()` (mm/vmscan.c, 4.20 and 6.12),
 //! `wakeup_kcompactd()` (mm/compaction.c), `wake_all_kswapds()` (mm/page_alloc.c).
+//! Since/until: where kswapd balances every zone ([`KswapdBalance`]), reclaim/every_zone.rs has the rule.
 //! Abstracted: waking clears `kswapd.asleep`, so that a kswapd that was woken and has not run yet is not woken again.
 //! Omitted: NUMA tiering (promo watermark); `kcompactd_node_suitable()` is left to kcompactd itself.
 
+use rules::KswapdBalance;
 use units::{Gfp, NodeId, Order, ZoneId};
 
 use crate::trace::TraceEvent;
@@ -47,6 +49,10 @@ impl Mm {
         if self.zones[zone.index()].managed == 0 {
             return;
         }
+        if self.rules.kswapd_balance == KswapdBalance::EveryZone {
+            self.wakeup_kswapd_for_zone(zone, order, highest);
+            return;
+        }
         let id = self.zones[zone.index()].node;
         let kswapd = &mut self.nodes[id.index()].kswapd;
         kswapd.highest_zone = kswapd.highest_zone.max(Some(highest));
@@ -70,13 +76,17 @@ impl Mm {
 
     /// Wakes the kswapd of every node that a request could be served from (`wake_all_kswapds()`).
     pub fn wake_all_kswapds(&mut self, req: AllocRequest) {
-        let highest = gfp_zone(req.gfp);
+        let mut highest = gfp_zone(req.gfp);
+        let every_zone = self.rules.kswapd_balance == KswapdBalance::EveryZone;
+        if let (true, Some(preferred)) = (every_zone, self.nodes[req.node.index()].preferred[highest as usize]) {
+            highest = self.zones[preferred.index()].kind;
+        }
         let mut last = None;
         for at in 0..self.nodes[req.node.index()].zonelist.len() {
             let zone = self.nodes[req.node.index()].zonelist[at];
             let (kind, node) = (self.zones[zone.index()].kind, self.zones[zone.index()].node);
             let foreign = req.gfp.contains(Gfp::THISNODE) && node != req.node;
-            if kind > highest || foreign || last == Some(node) {
+            if kind > highest || foreign || (last == Some(node) && !every_zone) {
                 continue;
             }
             self.wakeup_kswapd(zone, req.gfp, req.order, highest);

@@ -6,13 +6,13 @@
 //! misplaced movable pages can be moved. Under ALLOC_NOFRAGMENT only whole pageblocks are taken.
 //! Source: `__rmqueue_fallback()`, `steal_suitable_fallback()`, `find_suitable_fallback()`, `can_steal_fallback()`
 //! (mm/page_alloc.c, 4.20); `__rmqueue_claim()`, `__rmqueue_steal()`, `try_to_steal_block()` (stable 6.12).
-//! Since/until: `FreeListTypes`. Loose: the pageblock's free pages move to the requested type's lists even if it keeps
+//! Since/until: `BlockStealing` (what is taken, and when the pageblock follows), `FreeListTypes`. Loose: the pageblock's free pages move to the requested type's lists even if it keeps
 //! its type. Strict: the pageblock is claimed whole or only one block is taken and the rest stays where it was.
 //! Abstracted: the mode that a bulk refill remembers between pages (`enum rmqueue_mode`); it saves a search and, but
 //! for pages that the refill itself frees nothing into, finds the same.
 //! Omitted: CMA.
 
-use rules::FreeListEnd;
+use rules::{BlockStealing, FreeListEnd, HighAtomicReserve};
 use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use crate::stat::ExtfragEvent;
@@ -68,9 +68,55 @@ impl Mm {
         }
         if self.zones[zone.index()].strict_types {
             self.rmqueue_claim(zone, order, wanted, flags).or_else(|| self.rmqueue_steal(zone, order, wanted, flags))
+        } else if self.rules.block_stealing == BlockStealing::HalfFree {
+            self.rmqueue_largest(zone, order, wanted).or_else(|| self.rmqueue_reserve(zone, order))
         } else {
             self.rmqueue_fallback(zone, order, wanted, flags)
         }
+    }
+
+    /// Until 3.19: takes the largest block; its pageblock follows if the block is large or the request Reclaimable, and
+    /// changes its type if half of it is free. What is split off a block that comes alone stays with its old type
+    /// (`__rmqueue_fallback()`, `try_to_steal_freepages()`).
+    #[cold]
+    fn rmqueue_largest(&mut self, zone: ZoneId, order: Order, wanted: MigrateType) -> Option<Pfn> {
+        let areas = &self.zones[zone.index()].free_area;
+        let mut downwards = (order.0..=Order::MAX.0).rev();
+        let (from, fallback) = downwards.find_map(|o| Some((o, fallback_type(&areas[o as usize], wanted)?)))?;
+        let pfn = areas[from as usize].lists[fallback as usize].front();
+        let listed = self.steal_freepages(zone, pfn, Order(from), wanted).unwrap_or(fallback);
+        let state = &mut self.zones[zone.index()];
+        state.take_block(&mut self.frames, pfn);
+        state.free_pages += u64::from(Order(from).pages());
+        state.expand(&mut self.frames, pfn, order, Order(from), listed);
+        self.count_fallback(pfn, order, Order(from), wanted, fallback);
+        Some(pfn)
+    }
+
+    /// Moves the free pages of a block's pageblock to the requested type if they may come along; says that type then.
+    fn steal_freepages(&mut self, zone: ZoneId, pfn: Pfn, from: Order, wanted: MigrateType) -> Option<MigrateType> {
+        if from >= PAGEBLOCK_ORDER {
+            self.change_pageblock_range(pfn, from, wanted);
+            return Some(wanted);
+        }
+        let disabled = self.blocks.grouping_disabled();
+        if from.0 < PAGEBLOCK_ORDER.0 / 2 && wanted != MigrateType::Reclaimable && !disabled {
+            return None;
+        }
+        self.charge(self.costs.steal_block);
+        let tail = self.rules.free_list_end == FreeListEnd::Tail;
+        let moved = self.zones[zone.index()].move_freepages_block(&mut self.frames, pfn, wanted, tail);
+        if moved >= PAGEBLOCK_PAGES / 2 || disabled {
+            self.blocks.set_migratetype(pfn, wanted);
+        }
+        Some(wanted)
+    }
+
+    /// Takes from the pageblocks that are set apart, where there are such.
+    fn rmqueue_reserve(&mut self, zone: ZoneId, order: Order) -> Option<Pfn> {
+        let reserve = self.rules.highatomic_reserve == HighAtomicReserve::MigrateReserve;
+        let state = &mut self.zones[zone.index()];
+        reserve.then(|| state.rmqueue_smallest(&mut self.frames, order, MigrateType::HighAtomic)).flatten()
     }
 
     /// Smallest order that may be taken from another type.

@@ -8,7 +8,7 @@
 //! `__GFP_DIRECT_RECLAIM`, which is what `GFP_ATOMIC` stands for. `NonBlocking` (6.4) looks at the flags themselves.
 //! Omitted: cpusets, real-time tasks, interrupts.
 
-use rules::{AllocReserves, ZoneSpreading};
+use rules::{AllocReserves, ZoneFairness, ZoneSpreading};
 use units::{Gfp, ZoneId};
 
 use crate::{AllocRequest, Env, MigrateType, Mm, ZoneKind};
@@ -26,6 +26,7 @@ impl AllocFlags {
             highatomic: false,
             nofragment: false,
             kswapd: false,
+            fair: false,
         }
     }
 
@@ -118,13 +119,14 @@ impl Mm {
         env.task.oom_victim.then_some(AllocFlags { oom: true, ..base })
     }
 
-    /// What the fast path adds: whether kswapd may be woken, and whether other local zones are tried before a pageblock
-    /// is fragmented (`alloc_flags_nofragment()`). `preferred` is the first zone of the walk.
+    /// What the fast path adds: whether kswapd may be woken, whether other local zones are tried before a pageblock is
+    /// fragmented (`alloc_flags_nofragment()`), and whether the zones take turns. `preferred` is the first zone of the walk.
     #[inline]
     pub fn alloc_flags_nofragment(&self, preferred: ZoneId, gfp: Gfp) -> AllocFlags {
         let kswapd = gfp.contains(Gfp::KSWAPD_RECLAIM);
         let nofragment = self.rules.zone_spreading == ZoneSpreading::FastPath && self.spreads(preferred);
-        AllocFlags { kswapd, nofragment, ..AllocFlags::only(Wmark::Low) }
+        let fair = self.rules.zone_fairness == ZoneFairness::Batches;
+        AllocFlags { kswapd, nofragment, fair, ..AllocFlags::only(Wmark::Low) }
     }
 
     /// Whether a zone is Normal and has a DMA32 zone beside it; on one node that is taken for granted.

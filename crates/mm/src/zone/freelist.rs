@@ -10,7 +10,7 @@
 //! Abstracted: the cost of a free through a per-CPU list is part of `alloc_pcp`, which is measured on pairs.
 //! Omitted: `node_reclaim()` (`vm.zone_reclaim_mode` other than 0), cpusets, memory policies but `__GFP_THISNODE`.
 
-use rules::{AllocReserves, PcpLists};
+use rules::{AllocReserves, PcpLists, WatermarkCheck, ZoneFairness};
 use units::{Gfp, NodeId, Order, Pfn, ZoneId};
 
 use crate::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
@@ -22,16 +22,16 @@ use super::{AllocFlags, Wmark, pcp};
 
 /// What stays the same during one walk (`struct alloc_context`).
 #[derive(Clone, Copy)]
-struct Walk {
+pub(super) struct Walk {
     req: AllocRequest,
-    highest: ZoneKind,
+    pub(super) highest: ZoneKind,
     migratetype: MigrateType,
     /// First zone of the walk.
-    preferred: ZoneId,
+    pub(super) preferred: ZoneId,
     /// Its place in the zonelist.
     first: usize,
     /// Keep to nodes within their dirty limit.
-    spread_dirty: bool,
+    pub(super) spread_dirty: bool,
 }
 
 impl Mm {
@@ -60,12 +60,16 @@ impl Mm {
     #[inline(always)]
     fn alloc_quick(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
         let (class, order) = (self.blocks.class_of(req.gfp), req.order);
-        let id = self.nodes[req.node.index()].preferred[class.highest as usize]?;
+        let id = match self.rules.zone_fairness {
+            ZoneFairness::Off => self.nodes[req.node.index()].preferred[class.highest as usize]?,
+            ZoneFairness::Batches => self.fair_zone(req.node, class.highest)?,
+        };
         let zone = &self.zones[id.index()];
         let tuned = self.rules.pcp_lists == PcpLists::AutoTuned && !zone.below_high;
         let mark = if tuned { zone.watermarks.high } else { zone.watermarks.low };
         let level = mark + zone.boost + zone.lowmem_reserve[class.highest as usize] + u64::from(order.pages() - 1);
-        let no_block = order.0 > 0 && !zone.has_block(order, false);
+        let every_order = self.rules.watermark_check == WatermarkCheck::EveryOrder;
+        let no_block = order.0 > 0 && (every_order || !zone.has_block(order, false));
         if zone.free_pages <= level || zone.highatomic_reserved != 0 || no_block {
             return None;
         }
@@ -81,6 +85,7 @@ impl Mm {
             self.charge(self.costs.alloc_buddy);
             pfn
         };
+        self.take_batch(id, order.pages());
         self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
         self.count_numa(env.node, node, node);
         Some(pfn)
@@ -91,7 +96,7 @@ impl Mm {
     fn alloc_by_walk(&mut self, env: &Env, req: AllocRequest) -> Option<Pfn> {
         let walk = self.start_walk(req, req.gfp.contains(Gfp::WRITE))?;
         let flags = self.alloc_flags_nofragment(walk.preferred, req.gfp);
-        self.walk_zones(env, walk, flags)
+        if flags.fair { self.walk_fair(env, walk, flags) } else { self.walk_zones(env, walk, flags) }
     }
 
     /// One walk with given flags, as the slow path makes it; `None` if no zone can serve.
@@ -110,7 +115,7 @@ impl Mm {
     }
 
     #[inline]
-    fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
+    pub(super) fn walk_zones(&mut self, env: &Env, walk: Walk, flags: AllocFlags) -> Option<Pfn> {
         // The first zone serves nearly always.
         let clean = !walk.spread_dirty || self.node_dirty_ok(self.zones[walk.preferred.index()].node);
         let served = if clean { self.try_zone(env, walk, walk.preferred, flags) } else { None };
@@ -158,7 +163,7 @@ impl Mm {
 
     /// Takes a block from one zone if its watermark allows.
     #[inline]
-    fn try_zone(&mut self, env: &Env, walk: Walk, zone: ZoneId, flags: AllocFlags) -> Option<Pfn> {
+    pub(super) fn try_zone(&mut self, env: &Env, walk: Walk, zone: ZoneId, flags: AllocFlags) -> Option<Pfn> {
         if !self.zone_allows(zone, walk, flags) {
             return None;
         }
@@ -204,6 +209,7 @@ impl Mm {
         if found.is_some() {
             let (kind, node) = (self.zones[zone.index()].kind, self.zones[zone.index()].node);
             let preferred = self.zones[walk.preferred.index()].node;
+            self.take_batch(zone, order.pages());
             self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
             self.count_numa(env.node, preferred, node);
         }
@@ -290,10 +296,13 @@ impl Mm {
         self.charge(self.costs.alloc_buddy);
     }
 
-    /// Makes the gauge follow `zone.free_pages`.
+    /// Makes the gauge follow `zone.free_pages`; pages that come free end the count of those scanned in vain.
     #[inline]
     pub(crate) fn account_free(&mut self, zone: ZoneId, pages: i64) {
         self.stat.zone_add(zone, ZoneStat::FreePages, pages);
+        if pages > 0 {
+            self.zones[zone.index()].pages_scanned = 0;
+        }
     }
 
     /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).

@@ -18,6 +18,7 @@ fn reserve_limit(managed: u64, rule: HighAtomicReserve) -> u64 {
     let block = u64::from(PAGEBLOCK_PAGES);
     let percent = managed / 100;
     match rule {
+        HighAtomicReserve::MigrateReserve => 0,
         HighAtomicReserve::OnePercentAndBlock => percent + block,
         HighAtomicReserve::OnePercent if percent < block => 0,
         HighAtomicReserve::OnePercent => percent.next_multiple_of(block),
@@ -49,6 +50,9 @@ impl Mm {
     /// Gives a reserved pageblock back to ordinary use in one of the zones of a request; says whether pages came free.
     /// Without `force` each zone keeps its last block.
     pub fn unreserve_highatomic(&mut self, req: AllocRequest, force: bool) -> bool {
+        if self.rules.highatomic_reserve == HighAtomicReserve::MigrateReserve {
+            return false;
+        }
         let (highest, to) = (gfp_zone(req.gfp), self.gfp_migratetype(req.gfp));
         for at in 0..self.nodes[req.node.index()].zonelist.len() {
             let zone = self.nodes[req.node.index()].zonelist[at];

@@ -1,11 +1,11 @@
 //! Taking a free block off the lists for compaction.
 //!
-//! Rule: a free block may be taken if the zone stays above its min watermark by the block's size. If it is half a
+//! Rule: a free block may be taken if the zone stays above its min (low, by `CompactionWatermark`) watermark by the block's size. If it is half a
 //! pageblock or more, its pageblocks become Movable, as movable pages will fill them.
 //! Source: `__isolate_free_page()`, `split_page()` (mm/page_alloc.c, 4.20 and 6.12).
 //! Since/until: with `FreeListTypes::Strict` the pageblock's other free pages move along.
 
-use rules::{FreeListEnd, FreeListTypes};
+use rules::{CompactionWatermark, FreeListEnd, FreeListTypes};
 use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 use crate::{Kind, MigrateType, Mm, ZoneKind};
@@ -19,7 +19,9 @@ impl Mm {
         assert!(self.frames[pfn].kind() == Kind::Buddy, "{pfn:?} does not head a free block");
         let (zone, order) = (self.zone_of(pfn), self.frames[pfn].order());
         // 4.20 has no boost, so its min watermark is the unboosted one too.
-        let mark = self.zones[zone.index()].watermarks.min + u64::from(order.pages());
+        let marks = &self.zones[zone.index()].watermarks;
+        let kept = if self.rules.compaction_watermark == CompactionWatermark::Low { marks.low } else { marks.min };
+        let mark = kept + u64::from(order.pages());
         if !self.zone_watermark_ok(zone, Order(0), mark, ZoneKind::Dma, AllocFlags::only(Wmark::Min)) {
             return None;
         }

@@ -4,6 +4,7 @@ mod balance;
 mod boost;
 mod boot;
 mod buddy;
+mod fair;
 mod fallback;
 mod flags;
 mod freelist;
@@ -11,6 +12,7 @@ mod highatomic;
 mod isolate;
 mod pageblock;
 mod pcp;
+mod reserve;
 mod slowpath;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,7 +32,7 @@ pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
 
 use units::{NodeId, Order, Pfn, ZoneId};
 
-use crate::{List, MigrateType, ZoneKind};
+use crate::{List, LruvecId, MigrateType, ZoneKind};
 
 /// Free blocks of one order.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +48,10 @@ pub struct CompactState {
     pub migrate_pfn: [Option<Pfn>; 2],
     /// Where the free scanner goes on.
     pub free_pfn: Option<Pfn>,
+    /// Where the scanners begin, if not at the ends of the zone (`compact_cached_pivot_pfn`).
+    pub pivot: Option<Pfn>,
+    /// Pageblock in which the scanners met last (`compact_cached_last_met_pfn`).
+    pub last_met: Option<Pfn>,
     /// Attempts since the last failure (`compact_considered`).
     pub considered: u32,
     /// log2 of the attempts to defer (`compact_defer_shift`).
@@ -108,6 +114,16 @@ pub struct Zone {
     pub reclaim_active: bool,
     /// Sizes of the per-CPU lists.
     pub pcp_limits: PcpLimits,
+    /// LRU lists that its pages are on.
+    pub lru: LruvecId,
+    /// Pages that it gives before the next zone's turn comes (`NR_ALLOC_BATCH`, `ZoneFairness::Batches`).
+    pub alloc_batch: i64,
+    /// It has given them (`ZONE_FAIR_DEPLETED`).
+    pub fair_depleted: bool,
+    /// Pages scanned since one was last freed (`NR_PAGES_SCANNED`).
+    pub pages_scanned: u64,
+    /// Pageblocks kept as `MIGRATE_RESERVE`.
+    migrate_reserve: u32,
     /// Free lists always agree with the pageblock's type (`FreeListTypes::Strict`).
     strict_types: bool,
 }
@@ -153,4 +169,6 @@ pub struct AllocFlags {
     pub nofragment: bool,
     /// `ALLOC_KSWAPD`.
     pub kswapd: bool,
+    /// `ALLOC_FAIR`: go round the zones of the node.
+    pub fair: bool,
 }

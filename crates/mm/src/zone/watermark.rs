@@ -4,7 +4,8 @@
 //! lowmem; each zone's min is its share. low, high and promo follow at distances of a quarter of min, or
 //! `watermark_scale_factor` / 10000 of the zone if that is more. A zone also keeps 1/256 (Normal: 1/32) of the memory
 //! in higher zones of its node from requests that could use those.
-//! An order-0 request passes if more than mark + reserve is free; one of higher order also needs a free block.
+//! An order-0 request passes if more than mark + reserve is free; one of higher order also needs a free block, or enough
+//! free pages in blocks of each order below (`WatermarkCheck`).
 //! Source: `calculate_min_free_kbytes()`, `__setup_per_zone_wmarks()`, `setup_per_zone_lowmem_reserve()`,
 //! `__zone_watermark_ok()`, `zone_watermark_fast()` (mm/page_alloc.c, 4.20 and 6.12);
 //! `set_recommended_min_free_kbytes()` (mm/khugepaged.c).
@@ -14,7 +15,9 @@
 //! raise it (the kernel writes the sysctl after THP has raised it at boot).
 //! Omitted: CMA.
 
-use rules::{AllocReserves, BoostGuards, HighAtomicReserve, MinFreeLimit, ThpEnabled};
+use rules::{
+    AllocReserves, BoostGuards, HighAtomicReserve, MinFreeLimit, ThpEnabled, WatermarkCheck, WatermarkDistance,
+};
 use units::{Order, PAGEBLOCK_PAGES, ZoneId};
 
 use crate::{MigrateType, Mm, ZoneKind};
@@ -48,11 +51,14 @@ fn recommended_min_free_kib(nr_zones: u64, buffer_pages: u64) -> u64 {
     wanted.min(buffer_pages / 20) * 4
 }
 
-/// Watermarks of a zone from `min_free_kbytes`.
-fn watermarks(zone: &Zone, min_free_kib: u64, lowmem_pages: u64, scale_factor: u64) -> Watermarks {
+/// Watermarks of a zone from `min_free_kbytes`, and from `watermark_scale_factor` where there is one.
+fn watermarks(zone: &Zone, min_free_kib: u64, lowmem_pages: u64, scale_factor: Option<u64>) -> Watermarks {
     let share = (min_free_kib / 4 * zone.managed).checked_div(lowmem_pages).unwrap_or(0);
     let min = if zone.kind == ZoneKind::Movable { (zone.managed / 1024).clamp(32, 128) } else { share };
-    let step = (share / 4).max(mult_frac(zone.managed, scale_factor, 10_000));
+    let step = match scale_factor {
+        None => share / 4,
+        Some(factor) => (share / 4).max(mult_frac(zone.managed, factor, 10_000)),
+    };
     Watermarks { min, low: min + step, high: min + 2 * step, promo: min + 3 * step }
 }
 
@@ -78,15 +84,22 @@ impl Mm {
                 }
             }
         }
+        for zone in (0..self.zones.len() as u8).map(ZoneId) {
+            self.setup_migrate_reserve(zone);
+        }
         self.setup_pcp_limits();
     }
 
     fn setup_zone_watermarks(&mut self, min_free_kib: u64) {
+        self.min_free_kib = min_free_kib;
         let lowmem = self.zones.iter().filter(|z| z.kind <= ZoneKind::Normal).map(|z| z.managed).sum();
+        let scaled = self.rules.watermark_distance == WatermarkDistance::ScaleFactor;
+        let scale_factor = scaled.then_some(self.tunables.watermark_scale_factor);
         for zone in &mut self.zones {
-            zone.watermarks = watermarks(zone, min_free_kib, lowmem, self.tunables.watermark_scale_factor);
+            zone.watermarks = watermarks(zone, min_free_kib, lowmem, scale_factor);
             zone.boost = 0;
             zone.boosted_flag = false;
+            zone.reset_batch();
         }
     }
 
@@ -144,7 +157,11 @@ impl Mm {
         if free as i64 - unusable <= (min + zone.lowmem_reserve[highest as usize]) as i64 {
             return false;
         }
-        order.0 == 0 || zone.has_block(order, flags.highatomic || flags.oom)
+        order.0 == 0
+            || match self.rules.watermark_check {
+                WatermarkCheck::FreeBlock => zone.has_block(order, flags.highatomic || flags.oom),
+                WatermarkCheck::EveryOrder => zone.leaves_enough(order, min, free as i64 - unusable),
+            }
     }
 
     /// The check of the allocation path: a quick one for order 0 first, and one without boost for `__GFP_HIGH` at the
@@ -197,6 +214,7 @@ impl Mm {
             return 0;
         }
         match self.rules.highatomic_reserve {
+            HighAtomicReserve::MigrateReserve => 0,
             HighAtomicReserve::OnePercentAndBlock => zone.highatomic_reserved,
             HighAtomicReserve::OnePercent => zone.free_highatomic(),
         }
@@ -206,7 +224,7 @@ impl Mm {
     #[inline]
     fn quick_held_back(&self, zone: &Zone, flags: AllocFlags) -> u64 {
         match self.rules.highatomic_reserve {
-            HighAtomicReserve::OnePercentAndBlock => 0,
+            HighAtomicReserve::MigrateReserve | HighAtomicReserve::OnePercentAndBlock => 0,
             HighAtomicReserve::OnePercent => self.held_back(zone, flags),
         }
     }
@@ -260,6 +278,21 @@ impl Zone {
         let usable = if highatomic { MigrateType::PCP_COUNT + 1 } else { MigrateType::PCP_COUNT };
         debug_assert!(MigrateType::HighAtomic as usize == MigrateType::PCP_COUNT);
         self.free_area[order.index()..].iter().any(|area| area.lists[..usable].iter().any(|list| !list.is_empty()))
+    }
+
+    /// Whether of `free` pages enough are in blocks of each order up to that of the request: what is in smaller blocks
+    /// does not count, and half as much need be left from one order to the next (`__zone_watermark_ok()`, until 4.3).
+    fn leaves_enough(&self, order: Order, min: u64, free: i64) -> bool {
+        let (mut min, mut free) = (min as i64, free);
+        for (at, area) in self.free_area[..order.index()].iter().enumerate() {
+            let blocks: u64 = area.lists.iter().map(|list| u64::from(list.len())).sum();
+            free -= (blocks << at) as i64;
+            min >>= 1;
+            if free <= min {
+                return false;
+            }
+        }
+        true
     }
 
     /// Free pages on the HighAtomic lists.

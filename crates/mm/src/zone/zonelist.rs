@@ -10,7 +10,7 @@
 use units::{NodeId, ZoneId};
 
 use crate::node::{Kcompactd, Kswapd};
-use crate::{Lruvec, MemoryLayout, MigrateType, Node, ZoneKind};
+use crate::{Lruvec, LruvecId, MemoryLayout, MigrateType, Node, ZoneKind};
 
 use super::{CompactState, FreeArea, PcpLimits, Watermarks, Zone};
 
@@ -46,6 +46,11 @@ impl Zone {
                     below_high: false,
                     reclaim_active: false,
                     pcp_limits: PcpLimits::default(),
+                    lru: LruvecId::of_node(NodeId(node as u8)),
+                    alloc_batch: 0,
+                    fair_depleted: false,
+                    pages_scanned: 0,
+                    migrate_reserve: 0,
                 });
             }
         }
@@ -76,12 +81,9 @@ impl Node {
                 zonelist.iter().copied().find(|z: &ZoneId| zones[z.index()].kind as usize <= highest)
             }),
             zonelist,
-            lruvec: Lruvec::default(),
+            lruvecs: vec![Lruvec::default()],
             kswapd: Kswapd { asleep: true, ..Kswapd::default() },
             kcompactd: Kcompactd::default(),
-            writeback_seen: false,
-            dirty_seen: false,
-            congested: false,
         }
     }
 }

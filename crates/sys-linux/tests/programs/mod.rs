@@ -21,6 +21,8 @@ fn number<T>(result: Result<T>, value: impl FnOnce(T) -> f64) -> f64 {
         SysError::NotSupported => -8.0,
         SysError::Killed => -9.0,
         SysError::FileTooLarge => -10.0,
+        SysError::NeedsModule => -11.0,
+        SysError::NoSysctl => -12.0,
     };
     result.map_or_else(error, value)
 }

@@ -4,7 +4,7 @@ use mm::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
 use mm::{Mm, ZoneKind};
 use observe::{Counters, Era};
 
-pub(super) fn vmstat(mm: &Mm, era: Era) -> Counters {
+pub(crate) fn vmstat(mm: &Mm, era: Era) -> Counters {
     let mut counters = Counters::default();
     for item in ZoneStat::ALL {
         counters.set(item.name(), mm.stat.zone_sum(*item));
@@ -24,12 +24,18 @@ pub(super) fn vmstat(mm: &Mm, era: Era) -> Counters {
     let limits = mm.global_dirty_limits();
     counters.set("nr_dirty_threshold", limits.dirty);
     counters.set("nr_dirty_background_threshold", limits.background);
-    if era == Era::V4_20 {
-        // 4.20 counts refaults and activations of files only, without a suffix.
+    if era != Era::V6_12 {
+        // Only files' refaults and activations are counted, without a suffix.
         for name in ["workingset_refault", "workingset_activate", "workingset_restore"] {
             let files = counters.get(&format!("{name}_file")).unwrap_or(0);
             counters.set(name, files);
         }
+    }
+    if era == Era::V3_19 {
+        // Stalls are not told apart by zone, and there is one kind of split.
+        counters
+            .set("allocstall", ZONE_KINDS.iter().map(|kind| mm.stat.zone_event(ZoneEvent::Allocstall, *kind)).sum());
+        counters.set("thp_split", mm.stat.event(VmEvent::ThpSplitPage));
     }
     counters.ordered(era)
 }

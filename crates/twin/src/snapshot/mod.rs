@@ -11,6 +11,7 @@ use mm::Mm;
 use observe::Snapshot;
 use profile::{Era, Kernel};
 
+pub(crate) use counters::vmstat;
 pub(crate) use series::sample;
 
 /// Every file of `/proc` that the model has.
@@ -30,6 +31,7 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
 /// Whose format of the files a kernel has.
 pub(crate) fn era(kernel: &Kernel) -> observe::Era {
     match kernel.era {
+        Era::V3_19 => observe::Era::V3_19,
         Era::V4_20 => observe::Era::V4_20,
         Era::V6_12 => observe::Era::V6_12,
     }

@@ -12,6 +12,8 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use mm::TaskMemory;
+use mm::vfs::Need;
 use sys::SysError;
 use units::PAGEBLOCK_PAGES;
 
@@ -47,11 +49,32 @@ impl SysTwin {
 
     /// Runs a thread from its first to its last step.
     pub(crate) async fn live(self, leader: bool, body: impl Future<Output = ()>) {
-        self.until_killed(body).await;
+        let mut memory = TaskMemory::default();
+        match self.begin_task(leader, &mut memory).await {
+            Ok(()) => self.until_killed(body).await,
+            Err(_) if self.task.fatal_signal_pending() => {}
+            Err(error) => sys::Sys::fail(&self, error),
+        }
         if leader {
             self.task.ctx.with(|world, ctl| world.kill_process(ctl, self.process));
         }
         self.exit_thread(leader).await;
+        self.task.mm(|mm, env| mm.end_task(env, memory));
+    }
+
+    /// Allocates what the kernel needs for a new task. It is done by the task itself, not by its parent.
+    async fn begin_task(&self, process: bool, memory: &mut TaskMemory) -> sys::Result<()> {
+        self.task.mm(|mm, _| mm.charge(if process { mm.costs.process } else { 0 }));
+        loop {
+            match self.task.mm(|mm, env| mm.begin_task(env, memory, process)) {
+                Ok(()) => return Ok(()),
+                Err(Need::Page(request)) => {
+                    let page = self.task.alloc_pages_slowpath(request).await;
+                    memory.give(page.ok_or(SysError::NoMemory)?);
+                }
+                Err(need) => self.satisfy(need).await?,
+            }
+        }
     }
 
     /// Runs the program of a thread until it returns, or does not return from the kernel any more.

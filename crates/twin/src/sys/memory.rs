@@ -3,7 +3,7 @@
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
 use sys::{Access, Advice, Mapping, Result, SysError};
-use units::{Bytes, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
+use units::{Bytes, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
 
 use super::SysTwin;
 use super::process::Mapped;
@@ -78,8 +78,8 @@ impl SysTwin {
             let next = (at / HUGE_PAGE + 1).saturating_mul(HUGE_PAGE).min(end);
             self.fault_in(mapping, Bytes(at), Bytes(next - at), access).await?;
             let pages = Bytes(next - at).pages_up().0;
-            self.task.mm(|mm, _| mm.charge(mm.costs.memset_page * pages));
-            self.task.ctx.preempt_point().await;
+            let time = self.task.mm(|mm, _| mm.costs.memset_page * pages);
+            self.compute_for(Nanos(time)).await;
             at = next;
         }
         Ok(())

@@ -3,6 +3,7 @@
 mod descriptors;
 mod exit;
 mod files;
+mod kernel;
 mod memory;
 mod namespace;
 mod process;
@@ -13,14 +14,15 @@ use std::future::Future;
 use mm::vfs::Need;
 use sim::Ctx;
 use sys::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result, SpawnOptions, Sys, SysError,
-    SystemInfo, Thread,
+    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result, SpawnOptions, Sys,
+    SysError, SystemInfo, Thread,
 };
-use units::{Bytes, Nanos};
+use units::{Bytes, Gfp, Nanos, Order};
 
 pub(crate) use process::Processes;
 
 use crate::reason::SleepReason;
+use crate::snapshot::vmstat;
 use crate::task::Task;
 use crate::world::World;
 
@@ -81,8 +83,7 @@ impl Sys for SysTwin {
     }
 
     async fn compute(&self, time: Nanos) {
-        self.task.ctx.charge(time);
-        self.user_mode(std::future::ready(())).await;
+        self.user_mode(self.compute_for(time)).await;
     }
 
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -186,6 +187,22 @@ impl Sys for SysTwin {
         self.syscall(self.sync_all()).await
     }
 
+    async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {
+        self.module_alloc(gfp, order).await
+    }
+
+    async fn free_pages(&self, block: PageBlock) -> Result<()> {
+        self.module_free(block).await
+    }
+
+    async fn sysctl(&self, name: &str) -> Result<u64> {
+        self.syscall(self.read_sysctl(name)).await
+    }
+
+    async fn set_sysctl(&self, name: &str, value: u64) -> Result<()> {
+        self.syscall(self.write_sysctl(name, value)).await
+    }
+
     fn sample(&self, metric: &'static str, value: f64) {
         self.task.ctx.with(|world, _| world.log.sample(metric, value));
     }
@@ -195,7 +212,10 @@ impl Sys for SysTwin {
     }
 
     fn phase(&self, name: &str) {
-        self.task.ctx.with(|world, ctl| world.log.phases.push((ctl.now(), name.to_string())));
+        self.task.ctx.with(|world, ctl| {
+            let (vmstat, cpu) = (vmstat(&world.mm, world.era), world.cpu_time(ctl));
+            world.log.begin_phase(ctl.now(), name, vmstat, cpu);
+        });
     }
 
     fn progress(&self, done: f64) {

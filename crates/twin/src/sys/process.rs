@@ -6,7 +6,7 @@ use mm::Mm;
 use mm::vfs::DirId;
 use sim::{Ctl, TaskId, WaitQueueId};
 use sys::{Dir, Result, SysError};
-use units::{Bytes, FileId, PAGE_SIZE, Pages, SpaceId};
+use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
 use crate::world::World;
@@ -90,6 +90,8 @@ pub(crate) struct Processes {
     /// Directories of the mounted file system, its root first; none without one.
     pub(crate) directories: Vec<Directory>,
     pub(crate) barriers: Vec<BarrierState>,
+    /// Blocks that a kernel module holds.
+    pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
     /// Bytes of each file's last page that belong to it, by the file's id; 0: all. `mm` counts whole pages.
@@ -99,7 +101,14 @@ pub(crate) struct Processes {
 impl Processes {
     pub(crate) fn new(seed: u64, root: Option<DirId>) -> Processes {
         let directories = root.map(Directory::new).into_iter().collect();
-        Processes { list: Vec::new(), directories, barriers: Vec::new(), seed, last_bytes: Vec::new() }
+        Processes {
+            list: Vec::new(),
+            directories,
+            barriers: Vec::new(),
+            blocks: Vec::new(),
+            seed,
+            last_bytes: Vec::new(),
+        }
     }
 
     /// Root of the mounted file system.

@@ -4,10 +4,15 @@ use std::future::Future;
 
 use sim::{CpuSet, SpawnOptions as SimOptions, TaskId};
 use sys::{Barrier, SpawnOptions, Thread};
+use units::Nanos;
 
 use super::SysTwin;
 use super::process::BarrierState;
 use crate::reason::SleepReason;
+
+/// CPU time that a program uses at a time: who wakes up meanwhile waits for its end. Shorter than the least slice that
+/// the scheduler gives (`sched_min_granularity`, 2.25 ms on 4 CPUs).
+const COMPUTE_PART: Nanos = Nanos::millis(1);
 
 impl SysTwin {
     pub(super) fn spawn_thread<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -27,13 +32,34 @@ impl SysTwin {
             let sys = SysTwin::new(ctx, process);
             sys.clone().live(leader, async move { body(sys).await })
         });
-        self.task.ctx.with(|world, _| world.adopt(task, process));
+        self.task.ctx.with(|world, _| {
+            world.adopt(task, process);
+            world.task_mut(task).kernel = options.kernel;
+        });
         Thread(task.0)
     }
 
     /// Waits until a thread has ended; of a process, until all of it has.
     pub(super) async fn wait_for(&self, thread: Thread) {
         while !self.task.ctx.join_or_wake(TaskId(thread.0), SleepReason::Join).await {
+            self.return_to_user().await;
+        }
+    }
+
+    /// Uses the CPU for so long, in parts after which others may run.
+    pub(super) async fn compute_for(&self, time: Nanos) {
+        let task = self.task.ctx.task();
+        let mut left = time;
+        while left > Nanos::ZERO {
+            let part = left.min(COMPUTE_PART);
+            left = left.since(part);
+            self.task.ctx.with(|world, ctl| {
+                ctl.charge(part);
+                if !world.task(task).kernel {
+                    world.user_time += part;
+                }
+            });
+            self.task.ctx.preempt_point().await;
             self.return_to_user().await;
         }
     }

@@ -3,12 +3,14 @@
 //! Rule: wake kswapd; try again at the min watermark; for costly or unmovable high orders compact first; reclaim; compact;
 //! retry while there is progress; kill somebody.
 //! Source: `__alloc_pages_slowpath()`, mm/page_alloc.c, 4.20 and 6.12.
+//! Until: before 4.8 the path was another one, see alloc_around_reclaim.rs.
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
 use mm::vfs::Need;
 use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
 use mm::{AllocRequest, Env, MigrateType, Mm};
+use rules::DirectCompaction;
 use units::{Gfp, Order, Pfn};
 
 use super::Task;
@@ -17,6 +19,9 @@ use crate::reason::SleepReason;
 impl Task {
     /// Serves a request that the fast path just refused, sleeping if it must and may; `None` if the request fails.
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
+        if self.mm(|mm, _| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
+            return self.alloc_around_reclaim(request).await;
+        }
         let may_reclaim = request.gfp.contains(Gfp::DIRECT_RECLAIM);
         let costly = request.order > Order::COSTLY;
         let mut retries = CompactRetries::default();
@@ -68,7 +73,9 @@ impl Task {
                 return None;
             }
             let progress = self.direct_reclaim(request).await;
-            if let Some(pfn) = self.mm(|mm, env| try_freelists(mm, env, request)) {
+            if progress > 0
+                && let Some(pfn) = self.mm(|mm, env| try_after_reclaim(mm, env, request))
+            {
                 return Some(pfn);
             }
             let (page, result) = self.direct_compact(request, retries.priority).await;
@@ -112,17 +119,27 @@ impl Task {
         })
     }
 
-    fn memalloc(&self) -> bool {
+    pub(super) fn memalloc(&self) -> bool {
         self.mm(|_, env| env.task.memalloc)
     }
 }
 
 /// Wakes kswapd if the request may, and tries at the watermark that it may go down to.
-fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
+pub(super) fn try_after_wakeup(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
     if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
         mm.wake_all_kswapds(request);
     }
     try_freelists(mm, env, request)
+}
+
+/// After progress in direct reclaim: if the pages are not to be had, they may be on other CPUs' lists, or reserved
+/// (`__alloc_pages_direct_reclaim()`).
+pub(super) fn try_after_reclaim(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {
+    try_freelists(mm, env, request).or_else(|| {
+        mm.unreserve_highatomic(request, false);
+        mm.drain_pcp_all();
+        try_freelists(mm, env, request)
+    })
 }
 
 fn try_freelists(mm: &mut Mm, env: &Env, request: AllocRequest) -> Option<Pfn> {

@@ -48,7 +48,7 @@ impl Task {
     }
 
     /// Sleeps or gives way as a step of compaction says.
-    pub(super) async fn after_compact_step(&self, step: CompactStep) {
+    pub(crate) async fn after_compact_step(&self, step: CompactStep) {
         match step {
             CompactStep::More | CompactStep::Done(_) => self.ctx.preempt_point().await,
             CompactStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,

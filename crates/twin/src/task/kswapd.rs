@@ -1,10 +1,11 @@
 //! kswapd of a node.
 //!
-//! Source: `kswapd()`, `kswapd_try_to_sleep()`, `balance_pgdat()`, mm/vmscan.c, 4.20 and 6.12. What is decided is in
+//! Source: `kswapd()`, `kswapd_try_to_sleep()`, `balance_pgdat()`, mm/vmscan.c, 3.19, 4.20 and 6.12. What is decided is in
 //! `mm::reclaim`; here it sleeps, and gives up the CPU between batches.
 
 use mm::ZoneKind;
-use mm::reclaim::{BalancePgdat, Step};
+use mm::reclaim::{BalancePgdat, BalanceZones, KswapdRequest, Step};
+use rules::{KswapdBalance, SkipResetTime};
 use sim::{Ctx, Wake};
 use units::{Nanos, NodeId, Order};
 
@@ -18,30 +19,70 @@ const NAP: Nanos = Nanos::millis(100);
 /// Runs until the end of the simulation.
 pub(crate) async fn kswapd(ctx: Ctx<World>, node: NodeId) {
     let task = Task::new(ctx);
-    let mut highest = ZoneKind::Movable;
-    loop {
-        let request = task.mm(|mm, _| mm.kswapd_peek(node, highest));
-        let (alloc_order, mut reclaim_order) = (request.order, request.order);
-        highest = request.highest;
-        loop {
-            task.kswapd_try_to_sleep(node, alloc_order, reclaim_order, highest).await;
-            let request = task.mm(|mm, _| mm.kswapd_take(node, highest));
-            highest = request.highest;
-            reclaim_order = task.balance_pgdat(node, request.order, highest).await;
-            if reclaim_order >= request.order {
-                break;
-            }
-        }
+    match task.mm(|mm, _| mm.rules.kswapd_balance) {
+        KswapdBalance::EveryZone => task.kswapd_of_zones(node).await,
+        KswapdBalance::AnyZone => task.kswapd_of_node(node).await,
     }
 }
 
 impl Task {
+    async fn kswapd_of_node(&self, node: NodeId) {
+        let mut highest = ZoneKind::Movable;
+        loop {
+            let request = self.mm(|mm, _| mm.kswapd_peek(node, highest));
+            let (alloc_order, mut reclaim_order) = (request.order, request.order);
+            highest = request.highest;
+            loop {
+                self.kswapd_try_to_sleep(node, alloc_order, reclaim_order, highest).await;
+                let request = self.mm(|mm, _| mm.kswapd_take(node, highest));
+                highest = request.highest;
+                reclaim_order = self.balance_pgdat(node, request.order, highest).await;
+                if reclaim_order >= request.order {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Where every zone is balanced: what came in while it worked is taken up once it has reached what it was asked for.
+    async fn kswapd_of_zones(&self, node: NodeId) {
+        let mut done = KswapdRequest { order: Order(0), highest: ZoneKind::Movable };
+        let (mut work, mut asked) = (done, done);
+        loop {
+            if done.highest >= asked.highest && done.order == asked.order {
+                asked = self.mm(|mm, _| mm.kswapd_collect(node));
+            }
+            if work.order < asked.order || work.highest > asked.highest {
+                work = asked;
+            } else {
+                self.kswapd_try_to_sleep(node, done.order, done.order, done.highest).await;
+                work = self.mm(|mm, _| mm.kswapd_collect(node));
+                asked = work;
+            }
+            done = self.balance_zones(node, work).await;
+        }
+    }
+
+    async fn balance_zones(&self, node: NodeId, work: KswapdRequest) -> KswapdRequest {
+        let mut run = self.mm(|mm, _| BalanceZones::new(mm, node, work.order, work.highest));
+        loop {
+            match self.mm(|mm, env| run.step(mm, env)) {
+                Step::More => self.ctx.preempt_point().await,
+                Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
+                Step::Done => {
+                    let (order, highest) = self.mm(|mm, _| run.reached(mm));
+                    return KswapdRequest { order, highest };
+                }
+            }
+        }
+    }
+
     async fn kswapd_try_to_sleep(&self, node: NodeId, alloc: Order, reclaim: Order, highest: ZoneKind) {
         let queue = self.ctx.with(|world, _| world.queues.kswapd[node.index()]);
         let mut woken = false;
         if self.mm(|mm, _| mm.prepare_kswapd_sleep(node, reclaim, highest)) {
             self.mm(|mm, _| {
-                mm.reset_isolation_suitable(node);
+                mm.forget_skip_hints(node, SkipResetTime::Nap);
                 mm.kswapd_begins_nap(node, mm::reclaim::KswapdRequest { order: alloc, highest });
                 mm.nodes[node.index()].kswapd.asleep = true;
             });
@@ -55,6 +96,9 @@ impl Task {
         }
         let sleeps = !woken && self.mm(|mm, _| mm.prepare_kswapd_sleep(node, reclaim, highest));
         self.mm(|mm, _| {
+            if sleeps {
+                mm.forget_skip_hints(node, SkipResetTime::Sleep);
+            }
             mm.kswapd_sleep_ends(node, sleeps, woken);
             mm.nodes[node.index()].kswapd.asleep = sleeps;
         });

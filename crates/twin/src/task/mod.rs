@@ -1,6 +1,7 @@
 //! What runs in process context and may sleep, each function named like the kernel's.
 
 mod alloc;
+mod alloc_around_reclaim;
 mod compact;
 mod flusher;
 mod io;

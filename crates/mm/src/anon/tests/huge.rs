@@ -162,7 +162,7 @@ fn eligibility_follows_the_advice_and_the_switch() {
 
 /// Frames of a list from the end, where reclaim takes them.
 fn from_tail(m: &Machine, list: LruList) -> Vec<Pfn> {
-    let mut frames: Vec<Pfn> = m.mm.nodes[0].lruvec.lists[list as usize].iter(&m.mm.frames).collect();
+    let mut frames: Vec<Pfn> = m.mm.nodes[0].lruvecs[0].lists[list as usize].iter(&m.mm.frames).collect();
     frames.reverse();
     frames
 }

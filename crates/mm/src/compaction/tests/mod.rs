@@ -5,7 +5,7 @@ mod pages;
 mod random;
 mod scanners;
 
-use rules::{CompactionSearch, CompactionWithdrawn, MigrateYoung, Rules};
+use rules::{CompactionFinish, CompactionSearch, CompactionWithdrawn, MigrateYoung, Rules, SkipReset};
 use units::{Gfp, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use super::*;
@@ -21,6 +21,8 @@ const FLAGS: AllocFlags = AllocFlags::only(Wmark::Min);
 fn rules_4_20() -> Rules {
     Rules {
         compaction_search: CompactionSearch::Linear,
+        compaction_finish: CompactionFinish::Stealable,
+        skip_reset: SkipReset::NotHuge,
         compaction_withdrawn: CompactionWithdrawn::Reclaim,
         migrate_young: MigrateYoung::Forgotten,
         ..crate::zone::testing::rules_4_20()

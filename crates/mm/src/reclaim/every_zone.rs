@@ -1,0 +1,307 @@
+//! What kswapd does while it is awake, where it balances each zone: [`BalanceZones`].
+//!
+//! Rule: from the highest zone that is not balanced down to the lowest, each zone is reclaimed that is not above its high
+//! watermark and a gap, at rising priority, until the node is balanced: at order 0 every zone, above zones with a quarter
+//! of its memory. For an order above 0, memory that compaction can work with is enough. The priority rises unless some
+//! zone was scanned as much as it should. Once twice the order's size was reclaimed, the order is given up. If no zone could
+//! serve the order and more was reclaimed than was attempted, kswapd compacts asynchronously.
+//! Source: `balance_pgdat()`, `kswapd_shrink_zone()`, `zone_balanced()`, `pgdat_balanced()`, `wakeup_kswapd()`
+//! (mm/vmscan.c), `__compact_pgdat()` (mm/compaction.c), 3.19.
+//! Since/until: [`KswapdBalance::EveryZone`], 2.6.39 to 4.7; compaction by kswapd itself until 4.5
+//! ([`BackgroundCompaction::Kswapd`]).
+//! Omitted: freezing, soft limits of cgroups, highmem and its buffer heads.
+
+use rules::{BackgroundCompaction, KswapdBalance};
+use units::{NodeId, Order, ZoneId};
+
+use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
+use crate::compaction::{CompactControl, CompactResult, CompactRun, CompactStep};
+use crate::stat::VmEvent;
+use crate::trace::TraceEvent;
+use crate::zone::{AllocFlags, Wmark, compact_gap};
+use crate::{Effect, Env, Mm, ZoneKind};
+
+/// No allocation flag at all.
+const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
+
+#[derive(Debug)]
+enum Phase {
+    /// A pass is to be decided upon.
+    Pass,
+    /// The place of the next zone to look at.
+    Zones(usize),
+    /// A zone is scanned; then the place to go on at.
+    Shrink(ShrinkNode, usize),
+    /// The zones are through.
+    EndPass,
+    /// The place of the next zone to compact.
+    Compact(usize),
+    /// A zone is compacted; then the place to go on at.
+    Compacting(CompactRun, usize),
+    /// Priority and balance are to be looked at.
+    Judge,
+    Ended,
+}
+
+/// One run of kswapd over the zones of its node.
+#[derive(Debug)]
+pub struct BalanceZones {
+    node: NodeId,
+    /// Highest zone that whoever woke kswapd may use (`classzone_idx`).
+    classzone: ZoneKind,
+    /// Highest zone that needs reclaim.
+    end_zone: usize,
+    order: Order,
+    sc: ScanControl,
+    attempted: u64,
+    raise_priority: bool,
+    needs_compaction: bool,
+    phase: Phase,
+}
+
+impl BalanceZones {
+    /// Begins a run for an order and the zones up to `classzone`.
+    pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceZones {
+        debug_assert!(mm.rules.kswapd_balance == KswapdBalance::EveryZone);
+        mm.stat.count(VmEvent::Pageoutrun, 1);
+        BalanceZones {
+            node,
+            classzone,
+            end_zone: 0,
+            order,
+            sc: ScanControl::kswapd(order, classzone),
+            attempted: 0,
+            raise_priority: true,
+            needs_compaction: false,
+            phase: Phase::Pass,
+        }
+    }
+
+    /// Order that the run stopped at, and the highest zone that it reclaimed.
+    pub fn reached(&self, mm: &Mm) -> (Order, ZoneKind) {
+        (self.order, mm.zones[self.zone(mm, self.end_zone).index()].kind)
+    }
+
+    fn zone(&self, mm: &Mm, at: usize) -> ZoneId {
+        mm.nodes[self.node.index()].zones[at]
+    }
+
+    /// Does one batch.
+    pub fn step(&mut self, mm: &mut Mm, env: &Env) -> Step {
+        debug_assert!(env.task.kswapd);
+        loop {
+            match &mut self.phase {
+                Phase::Pass => self.begin_pass(mm, env),
+                Phase::Zones(at) => {
+                    let at = *at;
+                    self.next_zone(mm, at);
+                }
+                Phase::Shrink(shrink, at) => match shrink.step(mm, env, &mut self.sc) {
+                    Step::Done => {
+                        let at = *at;
+                        self.end_zone(mm, at);
+                        return Step::More;
+                    }
+                    other => return other,
+                },
+                Phase::EndPass => self.end_pass(mm),
+                Phase::Compact(at) => {
+                    let at = *at;
+                    self.compact_zone(mm, env, at);
+                }
+                Phase::Compacting(run, at) => {
+                    let (step, at) = (run.step(mm, env), *at);
+                    if let CompactStep::More = step {
+                        return Step::More;
+                    }
+                    self.end_compaction(mm, env, at);
+                    return Step::More;
+                }
+                Phase::Judge => self.judge(mm),
+                Phase::Ended => return Step::Done,
+            }
+        }
+    }
+
+    /// Looks for the highest zone that needs reclaim.
+    fn begin_pass(&mut self, mm: &mut Mm, env: &Env) {
+        self.attempted = 0;
+        self.raise_priority = true;
+        self.sc.nr_reclaimed = 0;
+        self.phase = Phase::Ended;
+        for at in (0..mm.nodes[self.node.index()].zones.len()).rev() {
+            let zone = self.zone(mm, at);
+            if self.passed_over(mm, zone) {
+                continue;
+            }
+            let lru = mm.zones[zone.index()].lru;
+            mm.age_active_anon(env, lru, &self.sc);
+            if !mm.zone_balanced(zone, self.order, 0, ZoneKind::Dma) {
+                self.end_zone = at;
+                self.phase = Phase::Zones(0);
+                break;
+            }
+            let lruvec = mm.lruvec_mut(lru);
+            (lruvec.congested, lruvec.dirty_seen) = (false, false);
+        }
+        self.sc.reclaim_idx = mm.zones[self.zone(mm, self.end_zone).index()].kind;
+        self.needs_compaction = self.order > Order(0)
+            && (0..=self.end_zone).all(|at| {
+                let zone = self.zone(mm, at);
+                !mm.zone_watermark_ok(zone, self.order, mm.wmark(zone, Wmark::Low), self.classzone, PLAIN)
+            });
+    }
+
+    /// Whether a zone is left alone because it was scanned in vain.
+    fn passed_over(&self, mm: &Mm, zone: ZoneId) -> bool {
+        mm.zones[zone.index()].managed == 0 || (self.sc.priority != DEF_PRIORITY && !mm.zone_reclaimable(zone))
+    }
+
+    /// Begins to reclaim the zone at a place if it needs that (`kswapd_shrink_zone()`).
+    fn next_zone(&mut self, mm: &mut Mm, at: usize) {
+        if at > self.end_zone {
+            self.phase = Phase::EndPass;
+            return;
+        }
+        let zone = self.zone(mm, at);
+        self.phase = Phase::Zones(at + 1);
+        if self.passed_over(mm, zone) {
+            return;
+        }
+        self.sc.nr_scanned = 0;
+        self.sc.nr_to_reclaim = mm.wmark(zone, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX));
+        if mm.zone_balanced(zone, self.test_order(mm, zone), mm.balance_gap(zone), self.sc.reclaim_idx) {
+            self.raise_priority = false;
+            return;
+        }
+        let lru = mm.zones[zone.index()].lru;
+        self.phase = Phase::Shrink(ShrinkNode::new(lru), at);
+    }
+
+    /// Order that a zone is to be balanced for: 0 if compaction could make the one that is wanted.
+    fn test_order(&self, mm: &Mm, zone: ZoneId) -> Order {
+        let compactable = self.sc.order > Order(0) && mm.may_compact(zone, self.sc.order, self.sc.reclaim_idx);
+        if compactable { Order(0) } else { self.sc.order }
+    }
+
+    fn end_zone(&mut self, mm: &mut Mm, at: usize) {
+        let zone = self.zone(mm, at);
+        self.attempted += self.sc.nr_to_reclaim;
+        // The order is tested as it was before the zone was scanned, which is the same unless it was given up since.
+        let balanced =
+            mm.zone_reclaimable(zone) && mm.zone_balanced(zone, self.test_order(mm, zone), 0, self.sc.reclaim_idx);
+        let lru = mm.zones[zone.index()].lru;
+        let lruvec = mm.lruvec_mut(lru);
+        lruvec.writeback_seen = false;
+        if balanced {
+            (lruvec.congested, lruvec.dirty_seen) = (false, false);
+        }
+        if self.sc.nr_scanned >= self.sc.nr_to_reclaim {
+            self.raise_priority = false;
+        }
+        self.phase = Phase::Zones(at + 1);
+    }
+
+    fn end_pass(&mut self, mm: &mut Mm) {
+        if mm.throttled(self.node, ThrottleReason::Reserve) > 0 && mm.allow_direct_reclaim(self.node) {
+            mm.wake_throttled(self.node, ThrottleReason::Reserve);
+        }
+        if self.order > Order(0) && self.sc.nr_reclaimed >= compact_gap(self.order) {
+            self.order = Order(0);
+            self.sc.order = Order(0);
+        }
+        let compacts = self.needs_compaction
+            && self.order > Order(0)
+            && self.sc.nr_reclaimed > self.attempted
+            && mm.rules.background_compaction == BackgroundCompaction::Kswapd;
+        self.phase = if compacts { Phase::Compact(0) } else { Phase::Judge };
+    }
+
+    /// Begins to compact the zone at a place (`__compact_pgdat()`).
+    fn compact_zone(&mut self, mm: &mut Mm, env: &Env, at: usize) {
+        if at == mm.nodes[self.node.index()].zones.len() {
+            self.phase = Phase::Judge;
+            return;
+        }
+        let zone = self.zone(mm, at);
+        self.phase = Phase::Compact(at + 1);
+        if !mm.compaction_deferred(zone, self.order) {
+            match CompactRun::start(mm, env, zone, CompactControl::kswapd(self.order)) {
+                Ok(run) => self.phase = Phase::Compacting(run, at),
+                Err(_) => self.relax_deferral(mm, zone),
+            }
+        }
+    }
+
+    fn end_compaction(&mut self, mm: &mut Mm, env: &Env, at: usize) {
+        let zone = self.zone(mm, at);
+        if let Phase::Compacting(run, _) = std::mem::replace(&mut self.phase, Phase::Compact(at + 1)) {
+            let _: CompactResult = run.finish(mm, env);
+        }
+        self.relax_deferral(mm, zone);
+    }
+
+    fn relax_deferral(&self, mm: &mut Mm, zone: ZoneId) {
+        if mm.zone_watermark_ok(zone, self.order, mm.wmark(zone, Wmark::Low), ZoneKind::Dma, PLAIN) {
+            mm.compaction_defer_reset(zone, self.order, false);
+        }
+    }
+
+    fn judge(&mut self, mm: &mut Mm) {
+        if self.raise_priority || self.sc.nr_reclaimed == 0 {
+            self.sc.priority -= 1;
+        }
+        let done = self.sc.priority < 1 || mm.every_zone_balanced(self.node, self.order, self.classzone);
+        self.phase = if done { Phase::Ended } else { Phase::Pass };
+    }
+}
+
+impl Mm {
+    /// Whether a zone is `gap` above its high watermark, and for an order has it or can be compacted for it
+    /// (`zone_balanced()`).
+    pub fn zone_balanced(&self, zone: ZoneId, order: Order, gap: u64, classzone: ZoneKind) -> bool {
+        let mark = self.wmark(zone, Wmark::High) + gap;
+        self.zone_watermark_ok(zone, order, mark, classzone, PLAIN)
+            && (order == Order(0) || self.may_compact(zone, order, classzone))
+    }
+
+    /// Whether kswapd may leave a node: at order 0 all of its zones up to `classzone` are balanced or were scanned in
+    /// vain, above zones with a quarter of their memory (`pgdat_balanced()`).
+    pub fn every_zone_balanced(&self, node: NodeId, order: Order, classzone: ZoneKind) -> bool {
+        let (mut managed, mut balanced) = (0, 0);
+        for zone in self.zones_up_to(node, classzone) {
+            let state = &self.zones[zone.index()];
+            managed += state.managed;
+            if !self.zone_reclaimable(zone) || self.zone_balanced(zone, order, 0, state.kind) {
+                balanced += state.managed;
+            } else if order == Order(0) {
+                return false;
+            }
+        }
+        order == Order(0) || balanced >= managed / 4
+    }
+
+    /// Asks the kswapd of a zone's node for an order; wakes it unless the zone is balanced (`wakeup_kswapd()`).
+    pub(crate) fn wakeup_kswapd_for_zone(&mut self, zone: ZoneId, order: Order, classzone: ZoneKind) {
+        let node = self.zones[zone.index()].node;
+        let kswapd = &mut self.nodes[node.index()].kswapd;
+        if kswapd.order < order {
+            kswapd.order = order;
+            kswapd.highest_zone = Some(kswapd.highest_zone.map_or(classzone, |old| old.min(classzone)));
+        }
+        if !kswapd.asleep || self.zone_balanced(zone, order, 0, ZoneKind::Dma) {
+            return;
+        }
+        self.nodes[node.index()].kswapd.asleep = false;
+        self.charge(self.costs.wake_up);
+        self.trace.emit(TraceEvent::WakeupKswapd { node, zone, order });
+        self.effects.push(Effect::WakeKswapd(node));
+    }
+
+    /// Takes what kswapd was asked for: the largest order, and the lowest of the highest zones.
+    pub fn kswapd_collect(&mut self, node: NodeId) -> KswapdRequest {
+        let kswapd = &mut self.nodes[node.index()].kswapd;
+        let highest = kswapd.highest_zone.take().unwrap_or(ZoneKind::Movable);
+        KswapdRequest { order: std::mem::take(&mut kswapd.order), highest }
+    }
+}

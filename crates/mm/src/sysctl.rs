@@ -1,0 +1,54 @@
+//! Sysctls that a running system reads and writes.
+//!
+//! Rule: a write takes effect at once; what depends on it is computed again. `vm.min_free_kbytes` reads as what is in
+//! force. `vm.drop_caches` frees clean page cache (1), slabs (2) or both (3).
+//! Source: `min_free_kbytes_sysctl_handler()` (mm/page_alloc.c), `drop_caches_sysctl_handler()` (fs/drop_caches.c),
+//! 3.19, 4.20 and 6.12.
+//! Omitted: `vm.compact_memory` is a compaction of every zone and belongs to who runs it.
+
+use rules::TunableError;
+use units::FileId;
+
+use crate::stat::VmEvent;
+use crate::{Env, Mm};
+
+/// Bit of `vm.drop_caches` for the page cache.
+const DROP_PAGECACHE: u64 = 1;
+/// Bit of `vm.drop_caches` for slabs.
+const DROP_SLAB: u64 = 2;
+
+impl Mm {
+    /// Value of a tunable that is a number; none if there is no such tunable.
+    pub fn sysctl(&self, name: &str) -> Option<u64> {
+        if name == "vm.min_free_kbytes" {
+            return Some(self.min_free_kib);
+        }
+        let tunable = rules::TUNABLES.iter().find(|t| t.name == name)?;
+        (tunable.get)(&self.tunables).parse().ok()
+    }
+
+    /// Writes a tunable.
+    ///
+    /// # Errors
+    /// There is no such tunable, or it does not take the value.
+    pub fn set_sysctl(&mut self, name: &str, value: u64) -> Result<(), TunableError> {
+        self.tunables.set(name, &value.to_string())?;
+        if matches!(name, "vm.min_free_kbytes" | "vm.watermark_scale_factor") {
+            self.setup_watermarks();
+        }
+        Ok(())
+    }
+
+    /// Writes `vm.drop_caches`.
+    pub fn drop_caches(&mut self, env: &Env, what: u64) {
+        if what & DROP_PAGECACHE != 0 {
+            for file in 0..self.pagecache.trees.files.len() as u32 {
+                self.invalidate_clean_pages(env, FileId(file));
+            }
+            self.stat.count(VmEvent::DropPagecache, 1);
+        }
+        if what & DROP_SLAB != 0 {
+            self.drop_slab(env);
+        }
+    }
+}

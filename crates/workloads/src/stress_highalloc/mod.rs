@@ -1,0 +1,195 @@
+//! stress-highalloc: blocks of order 9 for a kernel module while kernels are being built, and at rest.
+//!
+//! Source: mmtests of February 2015, `config-global-dhp__stress-highalloc-performance`,
+//! `vmr/bin/bench-stresshighalloc.sh`, `stap-scripts/highalloc.stp`. Steps of one run: a kernel tree is unpacked, copied
+//! once for each 400 MB of memory, and each copy built by a `make -j1` as soon as it is there; the first tree follows.
+//! After 5 minutes a module tries to allocate 95 % of memory in blocks of 2 MiB, one every 125 ms, holds what it got and
+//! then frees it (phase 1); after 5 s again (phase 2). 180 s later the builds are killed and the trees removed; a file of
+//! the size of memory is written, read and removed, caches are dropped, `min_free_kbytes` is set to 1024, and the
+//! module tries once more (phase 3). The next run follows without a reboot. mmtests' monitors run beside all of it.
+//! Measured: successful attempts of each phase in percent, cut to a whole number.
+//! Abstracted: while it waits for its next attempt the module spins, as the original does (`schedule()` in a loop). A
+//! killed build ends with the program that it is just running. Compiling the module itself is left out.
+
+mod build;
+mod module;
+mod monitor;
+mod tree;
+
+use sys::{OpenMode, SpawnOptions, Sys, Thread};
+use units::{Bytes, Gfp, Nanos};
+
+use crate::{Param, ParamError, Params, WorkloadSpec};
+use build::{Builder, Compile};
+use module::{Attempts, Outcome};
+use tree::Tree;
+
+/// As the command line lists it.
+pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
+    name: "stress-highalloc",
+    doc: "order-9 allocations of a kernel module beside kernel builds, and at rest, several runs without a reboot (mmtests)",
+    params: &[
+        Param { name: "runs", default: "3", doc: "runs one after the other, without a reboot" },
+        Param {
+            name: "kernels",
+            default: "auto",
+            doc: "copies of the kernel tree built at once; auto: MemTotal / 400 MB",
+        },
+        Param { name: "gfp", default: "highuser-movable", doc: "flags: highuser-movable, like-hugetlb or like-thp" },
+        Param { name: "percent", default: "95", doc: "share of memory that is tried for, in percent" },
+        Param { name: "mb-per-sec", default: "16", doc: "pace of the attempts, in MiB/s" },
+        Param { name: "warmup-s", default: "300", doc: "seconds of building before the first attempt" },
+        Param { name: "wait-s", default: "180", doc: "seconds of building after phase 2" },
+        Param { name: "files", default: "36788", doc: "files of a kernel tree (linux-3.0 has 36788)" },
+        Param { name: "units", default: "1750", doc: "files that a build compiles (x86-64 defconfig of linux-3.0)" },
+        Param { name: "cc1-pages", default: "13000", doc: "pages that the compiler touches for one file" },
+        Param { name: "unit-ms", default: "600", doc: "CPU time of compiling one file, in ms" },
+    ],
+};
+
+/// The workload with its parameters.
+#[derive(Clone, Debug)]
+pub struct StressHighalloc {
+    runs: u64,
+    kernels: Option<u64>,
+    gfp: Gfp,
+    percent: u64,
+    mb_per_sec: u64,
+    warmup: Nanos,
+    wait: Nanos,
+    files: u32,
+    compile: Compile,
+}
+
+impl StressHighalloc {
+    pub(crate) fn from_params(params: &Params) -> Result<StressHighalloc, ParamError> {
+        Ok(StressHighalloc {
+            runs: params.number("runs", 1, 100)?,
+            kernels: params.number_or_auto("kernels", 1, 1000)?,
+            gfp: params.choice("gfp", module::GFP_FLAGS)?,
+            percent: params.number("percent", 1, 100)?,
+            mb_per_sec: params.number("mb-per-sec", 1, 1_000_000)?,
+            warmup: Nanos::secs(params.number("warmup-s", 0, 1_000_000)?),
+            wait: Nanos::secs(params.number("wait-s", 0, 1_000_000)?),
+            files: params.number("files", 1, 10_000_000)? as u32,
+            compile: Compile {
+                units: params.number("units", 1, 1_000_000)? as u32,
+                pages: params.number("cc1-pages", 1, 1_000_000)? as u32,
+                time: Nanos::millis(params.number("unit-ms", 0, 1_000_000)?),
+            },
+        })
+    }
+
+    pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        let memory = sys.info().mem_total.bytes();
+        let kernels = self.kernels.unwrap_or(memory.0 / (400 << 20)).max(1);
+        let mut trees = Vec::new();
+        for copy in 0..=kernels {
+            trees.push(Tree::new(&sys, &format!("linux-{copy}"), self.files).await?);
+        }
+        for run in 1..=self.runs {
+            self.run_once(&sys, run, &trees).await?;
+            sys.progress(run as f64 / self.runs as f64);
+        }
+        Ok(())
+    }
+
+    async fn run_once<S: Sys>(&self, sys: &S, run: u64, trees: &[Tree]) -> sys::Result<()> {
+        let begin = |part: &str| sys.phase(&format!("run-{run}/{part}"));
+        begin("prepare");
+        let monitors = monitor::start(sys, run).await?;
+        let builders = self.start_builds(sys, run, trees).await?;
+        begin("build");
+        sys.sleep(self.warmup).await;
+        begin("phase-1");
+        self.attempt(sys).await?;
+        begin("pause");
+        sys.sleep(Nanos::secs(5)).await;
+        begin("phase-2");
+        self.attempt(sys).await?;
+        begin("wait");
+        sys.sleep(Nanos::secs(5) + self.wait).await;
+        begin("clean");
+        stop_all(sys, &builders).await;
+        for tree in trees {
+            tree.remove(sys).await?;
+        }
+        self.stream(sys, &trees[0]).await?;
+        sys.set_sysctl("vm.drop_caches", 3).await?;
+        let min_free = sys.sysctl("vm.min_free_kbytes").await?;
+        sys.set_sysctl("vm.min_free_kbytes", 1024).await?;
+        begin("phase-3");
+        self.attempt(sys).await?;
+        sys.set_sysctl("vm.min_free_kbytes", min_free).await?;
+        stop_all(sys, &monitors).await;
+        Ok(())
+    }
+
+    /// Unpacks the first tree, copies it, and starts to build each copy when it is there, the first tree last.
+    async fn start_builds<S: Sys>(&self, sys: &S, run: u64, trees: &[Tree]) -> sys::Result<Vec<Thread>> {
+        trees[0].unpack(sys).await?;
+        let mut builders = Vec::new();
+        let mut start = |number: usize, sys: &S| {
+            let builder = Builder::new(trees[number].clone(), self.compile, sys.seed(), run << 16 | number as u64);
+            builders.push(sys.spawn(SpawnOptions::process(format!("make-{number}")), move |sys: S| async move {
+                if let Err(error) = builder.run(&sys).await {
+                    sys.fail(error);
+                }
+            }));
+        };
+        for (number, copy) in trees.iter().enumerate().skip(1) {
+            copy.copy_of(sys, &trees[0]).await?;
+            start(number, sys);
+        }
+        start(0, sys);
+        Ok(builders)
+    }
+
+    /// One phase: the module loads, tries, and unloads.
+    async fn attempt<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+        let memory = sys.info().mem_total.bytes();
+        let attempts = Attempts {
+            count: memory.0 / module::BLOCK.0 * self.percent / 100,
+            gfp: self.gfp,
+            // As the script computes it: whole bytes in a millisecond, whole milliseconds for a block.
+            pace: Nanos::millis(module::BLOCK.0 / ((self.mb_per_sec << 20) / 1000)),
+        };
+        let thread = sys.spawn(SpawnOptions::module("highalloc"), move |sys: S| async move {
+            match attempts.run(&sys).await {
+                Ok(outcome) => report(&sys, &outcome),
+                Err(error) => sys.fail(error),
+            }
+        });
+        sys.join(thread).await;
+        Ok(())
+    }
+
+    /// Writes a file of the size of memory, reads it and removes it (`dd`, `cat`, `rm`).
+    async fn stream<S: Sys>(&self, sys: &S, tree: &Tree) -> sys::Result<()> {
+        let (name, size) = (tree.large_file(), Bytes(sys.info().mem_total.bytes().0 >> 20 << 20));
+        let fd = sys.open(name, OpenMode::Create).await?;
+        for at in (0..size.0).step_by(1 << 20) {
+            sys.write(fd, Bytes(at), Bytes::mib(1)).await?;
+        }
+        sys.close(fd).await?;
+        let fd = sys.open(name, OpenMode::Existing).await?;
+        for at in (0..size.0).step_by(128 << 10) {
+            sys.read(fd, Bytes(at), Bytes::kib(128)).await?;
+        }
+        sys.close(fd).await?;
+        sys.unlink(name).await
+    }
+}
+
+fn report<S: Sys>(sys: &S, outcome: &Outcome) {
+    sys.sample("alloc_success_pct", (outcome.success * 100 / outcome.attempts) as f64);
+}
+
+async fn stop_all<S: Sys>(sys: &S, threads: &[Thread]) {
+    for thread in threads {
+        sys.stop(*thread);
+    }
+    for thread in threads {
+        sys.join(*thread).await;
+    }
+}
