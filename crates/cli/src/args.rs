@@ -9,6 +9,7 @@ use profile::{MachineChange, Size};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::real::RealArgs;
 
 /// A deterministic twin of Linux memory management in virtual time.
 #[derive(Debug, Parser)]
@@ -54,6 +55,7 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m skylake-1s --memory 8GiB -p madvise=yes
   mmtwin run thpfioscale -k 6.12 --set vm.watermark_boost_factor=0
   mmtwin run thpfioscale --out runs --events kmem,compaction
+  mmtwin run thpfioscale -m guest-576m --on qemu --kernel-image debian:6.12 --out runs
 
 Several settings are compared by keeping the runs: mmtwin compare runs-a runs-b";
 
@@ -155,6 +157,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
     pub(crate) events: Vec<EventGroup>,
     #[command(flatten)]
+    pub(crate) real: RealArgs,
+    #[command(flatten)]
     pub(crate) common: Common,
 }
 
@@ -163,9 +167,9 @@ pub(crate) struct RunArgs {
 pub(crate) enum On {
     /// The model
     Twin,
-    /// A real kernel in a guest (not there yet)
+    /// A real kernel in a guest of QEMU
     Qemu,
-    /// The kernel of this machine (not there yet)
+    /// The kernel of this machine, in a cgroup
     Host,
 }
 

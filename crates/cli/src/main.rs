@@ -9,6 +9,7 @@ mod exec;
 mod failure;
 mod listing;
 mod output;
+mod real;
 mod reproduce;
 mod running;
 

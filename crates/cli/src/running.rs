@@ -2,7 +2,7 @@
 
 use observe::RunDir;
 use profile::{Kernel, Machine, Size};
-use report::{HostUse, RunReport, comparison_table};
+use report::{RunReport, comparison_table};
 use twin::TraceFilter;
 
 use crate::args::{EventGroup, On, RunArgs};
@@ -10,25 +10,29 @@ use crate::comparing::column;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
 use crate::output;
+use crate::real;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.on != On::Twin {
-        let world = format!("{:?}", args.on).to_lowercase();
-        return Err(Failure::bad_input(format!("--on {world}: only the twin is there yet; expected --on twin")));
+        return real::run(args);
     }
-    let change = args.common.machine_change();
-    let mut machine = Machine::load(&args.machine)?;
-    if !change.is_empty() {
-        machine = machine.changed(&change)?;
-    }
+    let machine = load_machine(args)?;
     let kernels = load_kernels(&args.kernels)?;
     let jobs = plan(args, &machine, &kernels)?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(jobs.len()), Stopwatch::start());
     let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
     drop(board);
-    print(args, &kernels, &machine, &answers, watch.seconds())?;
+    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    print(args, Some(&machine), &names, &answers, watch.seconds())?;
     exec::verdict(&answers, &interrupt)
+}
+
+/// The machine that was named, with what is to be otherwise.
+pub(crate) fn load_machine(args: &RunArgs) -> Result<Machine, Failure> {
+    let change = args.common.machine_change();
+    let machine = Machine::load(&args.machine)?;
+    Ok(if change.is_empty() { machine } else { machine.changed(&change)? })
 }
 
 fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
@@ -67,10 +71,12 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
 }
 
 /// Prints the runs that there are.
-fn print(
+///
+/// `machine` is the one that was described, if one was; there is a column for each of `kernels`.
+pub(crate) fn print(
     args: &RunArgs,
-    kernels: &[Kernel],
-    machine: &Machine,
+    machine: Option<&Machine>,
+    kernels: &[String],
     answers: &[Answer],
     wall_s: f64,
 ) -> Result<(), Failure> {
@@ -86,9 +92,9 @@ fn print(
         };
     }
     let mut columns = Vec::new();
-    for (kernel, answers) in kernels.iter().zip(answers.chunks(args.iterations as usize)) {
+    for (name, answers) in kernels.iter().zip(answers.chunks(args.iterations as usize)) {
         let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
-        columns.push(column(kernel.name.clone(), &runs));
+        columns.push(column(name.clone(), &runs));
     }
     output::print(
         &(head(args, machine, &done, wall_s) + &comparison_table(&columns, output::width()) + &foot(args, &done)),
@@ -97,24 +103,30 @@ fn print(
 
 fn report_of(args: &RunArgs, done: &Done) -> RunReport {
     let wall_s = args.common.timings.then_some(done.wall_s);
-    let host = HostUse { frames: done.frames, bytes: done.host_bytes, wall_s };
-    RunReport::of(&done.run, host, done.dir.as_ref().map(|dir| dir.to_string_lossy()).as_deref())
+    RunReport::of(&done.run, done.host, wall_s, done.dir.as_ref().map(|dir| dir.to_string_lossy()).as_deref())
 }
 
 /// What ran where, and what that took.
-fn head(args: &RunArgs, machine: &Machine, done: &[&Done], wall_s: f64) -> String {
-    let (cpus, memory) = (machine.cpus.count.get_ref(), Size(machine.memory()));
+fn head(args: &RunArgs, machine: Option<&Machine>, done: &[&Done], wall_s: f64) -> String {
     let sysctls: Vec<String> = args.common.sysctls.iter().map(|(name, value)| format!(", {name}={value}")).collect();
-    let bytes_per_frame = done.iter().map(|done| done.bytes_per_frame()).fold(0.0, f64::max);
-    let virtual_s: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();
+    let size = machine.map(|machine| format!(" ({} CPUs, {})", machine.cpus.count.get_ref(), Size(machine.memory())));
+    let seconds: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();
+    let hosts = done.iter().filter_map(|done| done.host);
+    let took = match hosts.max_by(|a, b| a.bytes_per_frame().total_cmp(&b.bytes_per_frame())) {
+        Some(host) => format!(
+            "{} page frames at {:.1} B of host memory each at the peak; {seconds:.0} s of virtual time",
+            host.frames,
+            host.bytes_per_frame()
+        ),
+        None => format!("{seconds:.1} s of the workload"),
+    };
     format!(
-        "{} on {} ({cpus} CPUs, {memory}), seed {}{}\n\
-         {} page frames at {bytes_per_frame:.1} B of host memory each at the peak; {virtual_s:.0} s of virtual time in {wall_s:.1} s\n",
+        "{} on {}{}, seed {}{}\n{took} in {wall_s:.1} s\n",
         args.workload,
-        machine.name.get_ref(),
+        done[0].run.manifest.machine.name,
+        size.unwrap_or_default(),
         args.common.seed,
         sysctls.concat(),
-        done[0].frames,
     )
 }
 

@@ -6,13 +6,16 @@
 //! before/ after/  the kernel's text files
 //! series.csv      counters over time (optional)
 //! events.txt      tracepoints as ftrace text (optional)
+//! hist/           histograms of tracepoints (real kernels)
+//! guest/ host/    settings and log of a real kernel (optional)
 //! ```
 //! It is written beside its place under a temporary name and renamed when it is complete, so that a run directory under
 //! its own name is never half written.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -55,6 +58,17 @@ impl RunDir {
     ///
     /// Missing parent directories are made.
     pub fn write(&self, path: &Path, events: &[TraceRecord]) -> Result<(), RunError> {
+        self.write_with(path, events, &BTreeMap::new())
+    }
+
+    /// As [`RunDir::write`], with more files by their places below `path`. A file that the run directory has itself is
+    /// left out: it is written from what was read.
+    pub fn write_with(
+        &self,
+        path: &Path,
+        events: &[TraceRecord],
+        more: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), RunError> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(RunError::Exists { path: path.to_owned() });
         }
@@ -69,6 +83,7 @@ impl RunDir {
             .tempdir_in(parent)
             .map_err(io("make a temporary directory in", parent))?;
         self.write_files(unfinished.path(), events)?;
+        write_more(unfinished.path(), more)?;
         fs::rename(unfinished.path(), path).map_err(io("rename a finished run to", path))?;
         // The directory is gone under its temporary name, so there is nothing to remove.
         let _ = unfinished.keep();
@@ -114,6 +129,19 @@ impl RunDir {
         let Some(text) = read_text(&path)? else { return Ok(Vec::new()) };
         Ok(parse_ftrace(&path.to_string_lossy(), &text)?)
     }
+}
+
+/// Writes files that are not there yet.
+fn write_more(dir: &Path, more: &BTreeMap<String, Vec<u8>>) -> Result<(), RunError> {
+    for (place, content) in more {
+        let path = dir.join(place);
+        let below = Path::new(place).components().all(|part| matches!(part, Component::Normal(_)));
+        if below && !path.exists() {
+            make_dir(path.parent().expect("it is below the directory"))?;
+            fs::write(&path, content).map_err(io("write", &path))?;
+        }
+    }
+    Ok(())
 }
 
 fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> RunError + 'a {

@@ -44,6 +44,21 @@ impl Snapshot {
         })
     }
 
+    /// Reads the files that `get` has by their names; `place` only names them in errors.
+    pub fn parse<'a>(place: &str, get: impl Fn(&str) -> Option<&'a [u8]>) -> Result<Snapshot, ParseError> {
+        Ok(Snapshot {
+            vmstat: parse_file(place, "vmstat", &get, Counters::parse)?,
+            zoneinfo: parse_file(place, "zoneinfo", &get, Zoneinfo::parse)?,
+            buddyinfo: parse_file(place, "buddyinfo", &get, Buddyinfo::parse)?,
+            pagetypeinfo: parse_file(place, "pagetypeinfo", &get, Pagetypeinfo::parse)?,
+            meminfo: parse_file(place, "meminfo", &get, Meminfo::parse)?,
+            slabinfo: parse_file(place, "slabinfo", &get, Slabinfo::parse)?,
+            pressure_cpu: parse_file(place, "pressure_cpu", &get, Pressure::parse)?,
+            pressure_io: parse_file(place, "pressure_io", &get, Pressure::parse)?,
+            pressure_memory: parse_file(place, "pressure_memory", &get, Pressure::parse)?,
+        })
+    }
+
     /// The files as name and text.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         let files = [
@@ -59,6 +74,16 @@ impl Snapshot {
         ];
         files.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }
+}
+
+/// Parses a file that `get` has; `None` if it has none.
+fn parse_file<'a, T>(
+    place: &str,
+    name: &str,
+    get: impl Fn(&str) -> Option<&'a [u8]>,
+    parse: impl Fn(&str, &str) -> Result<T, ParseError>,
+) -> Result<Option<T>, ParseError> {
+    get(name).map(|bytes| parse(&format!("{place}/{name}"), &String::from_utf8_lossy(bytes))).transpose()
 }
 
 /// Reads and parses a file; `None` if there is none.

@@ -6,6 +6,9 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
     ("small", include_str!("../../../machines/small.toml")),
+    ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
+    ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
+    ("guest-576m", include_str!("../../../machines/guest-576m.toml")),
 ];
 
 /// Kernels by name.

@@ -17,10 +17,12 @@ pub struct RunReport {
     pub vmstat: IndexMap<String, i64>,
     /// States of `/proc/vmstat` at both ends.
     pub gauges: IndexMap<String, Gauge>,
-    /// Page frames of the machine.
-    pub frames: u64,
-    /// Host bytes of state per frame, everything counted, at the peak.
-    pub bytes_per_frame: f64,
+    /// Page frames of the model's machine; left out of a real kernel's run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
+    /// Host bytes of the model's state per frame, everything counted, at the peak; left out of a real kernel's run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_frame: Option<f64>,
     /// Where the run directory is, if it was kept.
     pub run_dir: Option<String>,
     /// Wall time, in seconds; left out where the same inputs must give the same bytes.
@@ -28,20 +30,25 @@ pub struct RunReport {
     pub wall_s: Option<f64>,
 }
 
-/// What a run took of the host.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+/// What the model of a machine took of the host.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HostUse {
     /// Page frames of the machine.
     pub frames: u64,
     /// Host bytes of all state.
     pub bytes: u64,
-    /// Wall time, in seconds, if the document is to tell it.
-    pub wall_s: Option<f64>,
+}
+
+impl HostUse {
+    /// Host bytes per page frame.
+    pub fn bytes_per_frame(&self) -> f64 {
+        self.bytes as f64 / self.frames as f64
+    }
 }
 
 impl RunReport {
-    /// The report of a run that lies, if anywhere, in `run_dir`.
-    pub fn of(run: &RunDir, host: HostUse, run_dir: Option<&str>) -> RunReport {
+    /// The report of a run that lies, if anywhere, in `run_dir`; with its wall time, in seconds, if it is to tell that.
+    pub fn of(run: &RunDir, host: Option<HostUse>, wall_s: Option<f64>, run_dir: Option<&str>) -> RunReport {
         let delta = run.delta();
         RunReport {
             version: run.manifest.version.clone(),
@@ -49,10 +56,10 @@ impl RunReport {
             metrics: run.metrics.clone(),
             vmstat: delta.counters,
             gauges: delta.gauges,
-            frames: host.frames,
-            bytes_per_frame: host.bytes as f64 / host.frames as f64,
+            frames: host.map(|host| host.frames),
+            bytes_per_frame: host.map(|host| host.bytes_per_frame()),
             run_dir: run_dir.map(str::to_owned),
-            wall_s: host.wall_s,
+            wall_s,
         }
     }
 }
@@ -92,8 +99,8 @@ mod tests {
             metrics: vec![Metric::new("elapsed_s", vec![1.0])],
             series: None,
         };
-        let host = HostUse { frames: 1000, bytes: 24_500, wall_s: None };
-        let text = to_json(&RunReport::of(&run, host, Some("runs/0"))).unwrap();
+        let host = HostUse { frames: 1000, bytes: 24_500 };
+        let text = to_json(&RunReport::of(&run, Some(host), None, Some("runs/0"))).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
         let expected = ["bytes_per_frame", "frames", "gauges", "manifest", "metrics", "run_dir", "version", "vmstat"];

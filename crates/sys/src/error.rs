@@ -19,6 +19,10 @@ pub enum SysError {
     BadFd,
     /// `EFBIG`.
     FileTooLarge,
+    /// `EMFILE` or `ENFILE`.
+    TooManyFiles,
+    /// `ENOSYS`: this world does not have the call.
+    NotSupported,
     /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
     Killed,
     /// Only a kernel module can do this, and this world has none.
@@ -37,6 +41,8 @@ impl fmt::Display for SysError {
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",
             SysError::FileTooLarge => "file too large (EFBIG)",
+            SysError::TooManyFiles => "too many open files (EMFILE)",
+            SysError::NotSupported => "not supported in this world (ENOSYS)",
             SysError::Killed => "killed",
             SysError::NeedsModule => "only a kernel module can do this, and there is none here",
             SysError::NoSysctl => "this sysctl cannot be used here",

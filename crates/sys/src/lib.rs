@@ -17,6 +17,11 @@ pub use types::{
     Thread,
 };
 
+/// What [`Sys::seed`] answers in a run: the experiment's seed and the number of the run in it, mixed.
+pub fn workload_seed(seed: u64, iteration: u32) -> u64 {
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(iteration))
+}
+
 /// Result of a call that the system may refuse.
 pub type Result<T> = std::result::Result<T, SysError>;
 
@@ -40,7 +45,7 @@ pub trait Sys: Clone + 'static {
     where
         F: FnOnce(Self) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static;
-    /// Waits until a thread has ended.
+    /// Waits until a thread has ended, in the process that spawned it.
     async fn join(&self, thread: Thread);
     /// Asks a thread to stop (`SIGINT`): its [`Sys::stopping`] turns true.
     fn stop(&self, thread: Thread);
@@ -53,11 +58,19 @@ pub trait Sys: Clone + 'static {
 
     /// Maps private anonymous memory, aligned to `align` bytes.
     async fn mmap(&self, length: Bytes, align: Bytes) -> Result<Mapping>;
+    /// Maps the first `length` bytes of a file, shared (`MAP_SHARED`).
+    ///
+    /// # Errors
+    /// [`SysError::NotSupported`] in a world without file mappings.
+    async fn mmap_file(&self, fd: Fd, length: Bytes) -> Result<Mapping>;
     /// Unmaps a whole mapping.
     async fn munmap(&self, mapping: Mapping) -> Result<()>;
     /// Advises about a whole mapping.
     async fn madvise(&self, mapping: Mapping, advice: Advice) -> Result<()>;
-    /// Reads or writes every byte of a part of a mapping.
+    /// Reads or writes every byte of a part of a mapping; an empty part is none.
+    ///
+    /// # Errors
+    /// [`SysError::Invalid`], before anything is touched, for what does not lie in the mapping.
     async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()>;
     /// Accesses one byte: what a first store into a region does.
     async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()>;

@@ -21,7 +21,7 @@ pub struct Thread(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Barrier(pub u32);
 
-/// A mapping of anonymous memory.
+/// A mapping of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
     /// Its number in the process.

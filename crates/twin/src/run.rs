@@ -269,7 +269,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         (mm.vfs_mkfs(spec), device)
     });
     let nr_nodes = layout.nodes.len();
-    let seed = spec.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(u64::from(spec.iteration));
+    let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
     let world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));

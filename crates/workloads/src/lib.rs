@@ -6,8 +6,12 @@
 mod fio;
 mod param;
 mod registry;
+mod steps;
 mod stress_highalloc;
+mod thpfio3;
 mod thpfioscale;
+mod untar2;
+mod wbstrm;
 
 pub use param::{Param, ParamError, Params};
 pub use registry::{WORKLOADS, Workload, WorkloadSpec};

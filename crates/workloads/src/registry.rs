@@ -3,8 +3,11 @@
 use sys::Sys;
 
 use crate::stress_highalloc::StressHighalloc;
+use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
-use crate::{Param, ParamError, Params, stress_highalloc, thpfioscale};
+use crate::untar2::Untar2;
+use crate::wbstrm::WbStrm;
+use crate::{Param, ParamError, Params, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +21,8 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] = &[stress_highalloc::SPEC, thpfioscale::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] =
+    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
@@ -27,6 +31,12 @@ pub enum Workload {
     StressHighalloc(StressHighalloc),
     /// See [`thpfioscale`].
     ThpFioScale(ThpFioScale),
+    /// See [`thpfio3`].
+    ThpFio3(ThpFio3),
+    /// See [`wbstrm`].
+    WbStrm(WbStrm),
+    /// See [`untar2`].
+    Untar2(Untar2),
 }
 
 impl Workload {
@@ -40,6 +50,9 @@ impl Workload {
         let workload = match spec.name {
             "stress-highalloc" => Workload::StressHighalloc(StressHighalloc::from_params(&params)?),
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
+            "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
+            "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -48,7 +61,11 @@ impl Workload {
     /// Whether it uses files.
     pub fn needs_mount(&self) -> bool {
         match self {
-            Workload::StressHighalloc(_) | Workload::ThpFioScale(_) => true,
+            Workload::StressHighalloc(_)
+            | Workload::ThpFioScale(_)
+            | Workload::ThpFio3(_)
+            | Workload::WbStrm(_)
+            | Workload::Untar2(_) => true,
         }
     }
 
@@ -57,6 +74,9 @@ impl Workload {
         match self {
             Workload::StressHighalloc(workload) => workload.run(sys).await,
             Workload::ThpFioScale(workload) => workload.run(sys).await,
+            Workload::ThpFio3(workload) => workload.run(sys).await,
+            Workload::WbStrm(workload) => workload.run(sys).await,
+            Workload::Untar2(workload) => workload.run(sys).await,
         }
     }
 }

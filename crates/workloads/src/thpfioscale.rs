@@ -12,6 +12,7 @@ use sys::{Access, Advice, Barrier, Dir, FileName, Mapping, SpawnOptions, Sys, Th
 use units::{Bytes, Nanos};
 
 use crate::fio::{FileService, Fio, FioJob, Pattern, Share};
+use crate::steps::join_all;
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
 const HUGE_PAGE: Bytes = Bytes::mib(2);
@@ -151,12 +152,6 @@ impl ThpFioScale {
             })
         };
         (0..threads).map(start).collect()
-    }
-}
-
-async fn join_all<S: Sys>(sys: &S, threads: &[Thread]) {
-    for thread in threads {
-        sys.join(*thread).await;
     }
 }
 

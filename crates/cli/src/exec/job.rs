@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use observe::{Described, Program, RunDir};
 use profile::{Kernel, Machine};
+use report::HostUse;
 use rules::TUNABLES;
 use twin::{RunSpec, TraceFilter};
 use units::Nanos;
@@ -41,19 +42,10 @@ pub(crate) struct Done {
     pub(crate) run: RunDir,
     /// Where it is kept.
     pub(crate) dir: Option<PathBuf>,
-    /// Page frames of the machine's memory; holes between its zones are none.
-    pub(crate) frames: u64,
-    /// Bytes of the host that the machine took.
-    pub(crate) host_bytes: u64,
+    /// What the model took of the host; none of a real kernel.
+    pub(crate) host: Option<HostUse>,
     /// How long it took on the wall, in seconds.
     pub(crate) wall_s: f64,
-}
-
-impl Done {
-    /// Host bytes per page frame.
-    pub(crate) fn bytes_per_frame(&self) -> f64 {
-        self.host_bytes as f64 / self.frames as f64
-    }
 }
 
 /// What all runs of a case have in common.
@@ -151,8 +143,13 @@ impl Job {
 /// Checks, before anything runs, that every run that is to be kept has a place of its own in a folder that can be
 /// written.
 pub(crate) fn check_places<'a>(common: &Common, jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+    check_free(common, jobs.into_iter().filter_map(|job| job.dir.as_deref()))
+}
+
+/// The same of places.
+pub(crate) fn check_free<'a>(common: &Common, dirs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut places: BTreeSet<&Path> = BTreeSet::new();
-    for dir in jobs.into_iter().filter_map(|job| job.dir.as_deref()) {
+    for dir in dirs {
         if !places.insert(dir) {
             return Err(Failure::bad_input(format!("{}: two runs would be kept there", dir.display())));
         }
@@ -167,8 +164,8 @@ pub(crate) fn check_places<'a>(common: &Common, jobs: impl IntoIterator<Item = &
 }
 
 /// `name` as one component of a path.
-fn one_word(name: &str) -> String {
-    let word = name.replace(['/', ' '], "-");
+pub(crate) fn one_word(name: &str) -> String {
+    let word = name.replace(['/', ' ', ':'], "-");
     if word.starts_with('.') { format!("_{word}") } else { word }
 }
 

@@ -1,7 +1,8 @@
 //! The one place where what the twin measured gets its names in the registry.
 
-use observe::{Delta, Metric, derived_metrics};
-use twin::{Phase, RunOutcome};
+use observe::{Delta, Metric, Snapshot, derived_metrics};
+use twin::RunOutcome;
+use units::Nanos;
 
 /// Samples of workloads by the name of their metric; other samples have the same name on both sides.
 const SAMPLES: &[(&str, &str)] = &[("fault-base", "fault_base_us"), ("fault-huge", "fault_huge_us")];
@@ -9,32 +10,66 @@ const SAMPLES: &[(&str, &str)] = &[("fault-base", "fault_base_us"), ("fault-huge
 /// Requested types of a fragmentation event, in the order in which the twin counts them.
 const EXTFRAG_TYPES: [&str; 3] = ["unmovable", "movable", "reclaimable"];
 
-/// What a run answers with.
-pub(super) fn metrics(outcome: &RunOutcome) -> Vec<Metric> {
-    let elapsed_s = outcome.virtual_time.as_secs_f64();
-    let mut metrics = vec![Metric::new("elapsed_s", vec![elapsed_s])];
-    metrics.extend(phases(outcome));
-    metrics.extend(outcome.log.samples.iter().map(|(name, values)| Metric::new(registered(name), values.clone())));
-    let faults = |name: &str| outcome.log.of(name).len();
-    metrics.extend(huge_share(faults("fault-huge"), faults("fault-base")));
-    metrics.push(Metric::new("extfrag_events", vec![outcome.extfrag.iter().sum::<u64>() as f64]));
-    for (kind, events) in EXTFRAG_TYPES.iter().zip(outcome.extfrag) {
-        metrics.push(Metric::new(&format!("extfrag_events/{kind}"), vec![events as f64]));
+/// What a run measured, in whichever world.
+pub(crate) struct Measured<'a> {
+    /// Length of the run.
+    pub(crate) elapsed: Nanos,
+    /// When each phase began.
+    pub(crate) phases: Vec<(Nanos, &'a str)>,
+    /// Samples by name.
+    pub(crate) samples: Vec<(&'a str, &'a [f64])>,
+    /// Fragmentation events by requested type; none where they could not be counted.
+    pub(crate) extfrag: Option<[u64; 3]>,
+    /// `/proc` before the run.
+    pub(crate) before: &'a Snapshot,
+    /// `/proc` after it.
+    pub(crate) after: &'a Snapshot,
+}
+
+impl<'a> Measured<'a> {
+    /// What the twin measured.
+    pub(super) fn of(outcome: &'a RunOutcome) -> Measured<'a> {
+        Measured {
+            elapsed: outcome.virtual_time,
+            phases: outcome.log.phases.iter().map(|phase| (phase.at, phase.name.as_str())).collect(),
+            samples: outcome.log.samples.iter().map(|(name, values)| (*name, values.as_slice())).collect(),
+            extfrag: Some(outcome.extfrag),
+            before: &outcome.before,
+            after: &outcome.after,
+        }
     }
-    if let (Some(before), Some(after)) = (&outcome.before.vmstat, &outcome.after.vmstat) {
+
+    fn nr_samples(&self, name: &str) -> usize {
+        self.samples.iter().find(|(known, _)| *known == name).map_or(0, |(_, values)| values.len())
+    }
+}
+
+/// What a run answers with.
+pub(crate) fn metrics(run: &Measured<'_>) -> Vec<Metric> {
+    let elapsed_s = run.elapsed.as_secs_f64();
+    let mut metrics = vec![Metric::new("elapsed_s", vec![elapsed_s])];
+    metrics.extend(phases(run));
+    metrics.extend(run.samples.iter().map(|(name, values)| Metric::new(registered(name), values.to_vec())));
+    metrics.extend(huge_share(run.nr_samples("fault-huge"), run.nr_samples("fault-base")));
+    if let Some(extfrag) = run.extfrag {
+        metrics.push(Metric::new("extfrag_events", vec![extfrag.iter().sum::<u64>() as f64]));
+        for (kind, events) in EXTFRAG_TYPES.iter().zip(extfrag) {
+            metrics.push(Metric::new(&format!("extfrag_events/{kind}"), vec![events as f64]));
+        }
+    }
+    if let (Some(before), Some(after)) = (&run.before.vmstat, &run.after.vmstat) {
         metrics.extend(derived_metrics(&Delta::between(before, after), elapsed_s));
     }
     metrics
 }
 
 /// How long each phase took.
-fn phases(outcome: &RunOutcome) -> Vec<Metric> {
-    let phases = &outcome.log.phases;
-    let ends = phases.iter().skip(1).map(|next| next.at).chain([outcome.virtual_time]);
-    let phase = |(phase, end): (&Phase, units::Nanos)| {
-        Metric::new(&format!("elapsed_s/{}", phase.name), vec![end.since(phase.at).as_secs_f64()])
+fn phases(run: &Measured<'_>) -> Vec<Metric> {
+    let ends = run.phases.iter().skip(1).map(|next| next.0).chain([run.elapsed]);
+    let phase = |((start, name), end): (&(Nanos, &str), Nanos)| {
+        Metric::new(&format!("elapsed_s/{name}"), vec![end.since(*start).as_secs_f64()])
     };
-    phases.iter().zip(ends).map(phase).collect()
+    run.phases.iter().zip(ends).map(phase).collect()
 }
 
 /// Share of the regions that got a huge page; nothing if no region was touched.

@@ -13,11 +13,13 @@ mod wall;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use observe::{Manifest, RunDir, World};
+use report::HostUse;
 use twin::{RunError, RunOutcome};
 
 use crate::failure::Failure;
 pub(crate) use interrupt::Interrupt;
-pub(crate) use job::{Done, Job, Setup, check_places};
+pub(crate) use job::{Done, Job, Setup, check_free, check_places, one_word};
+pub(crate) use metrics::{Measured, metrics};
 pub(crate) use progress::Board;
 pub(crate) use wall::Stopwatch;
 
@@ -83,7 +85,7 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
 
 /// What is kept of a run, in its directory if it has one.
 fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
-    let metrics = metrics::metrics(&outcome);
+    let metrics = metrics::metrics(&metrics::Measured::of(&outcome));
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
     let run = RunDir {
         manifest: Manifest {
@@ -111,8 +113,8 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     Ok(Done {
         run,
         dir: job.dir.clone(),
-        frames: job.spec.machine.memory().pages_down().0,
-        host_bytes: outcome.host_bytes,
+        // Holes between the zones are no frames.
+        host: Some(HostUse { frames: job.spec.machine.memory().pages_down().0, bytes: outcome.host_bytes }),
         wall_s,
     })
 }

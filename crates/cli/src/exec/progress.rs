@@ -51,7 +51,7 @@ impl Board {
     }
 
     /// A run starts.
-    pub(super) fn start(&self, name: String) -> Line<'_> {
+    pub(crate) fn start(&self, name: String) -> Line<'_> {
         let bar = self.bars.as_ref().map(|bars| {
             let bar = ProgressBar::new_spinner().with_style(style(RUN)).with_prefix(name.clone());
             bars.all.insert_before(&bars.total, bar)
@@ -108,8 +108,16 @@ impl Line<'_> {
         }
     }
 
+    /// The run goes on, on a kernel that does not tell how far it has come.
+    pub(crate) fn tick(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{:.0} s on the wall", self.watch.seconds()));
+            bar.tick();
+        }
+    }
+
     /// The run has ended.
-    pub(super) fn end(mut self, how: &str) {
+    pub(crate) fn end(mut self, how: &str) {
         self.count(PARTS);
         let ended = self.board.ended.fetch_add(1, Ordering::Relaxed) + 1;
         match &self.bar {
@@ -131,7 +139,7 @@ impl Line<'_> {
     }
 
     /// The run was interrupted.
-    pub(super) fn clear(self) {
+    pub(crate) fn clear(self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -81,7 +81,8 @@ impl<'a> Plan<'a> {
     /// The report of the runs that there are.
     pub(super) fn report(&self, answers: &[Answer], wall_s: f64) -> StudyReport {
         let done = || answers.iter().flatten().flatten();
-        let hungriest = done().max_by(|a, b| a.bytes_per_frame().total_cmp(&b.bytes_per_frame()));
+        let hosts = done().filter_map(|run| run.host);
+        let hungriest = hosts.max_by(|a, b| a.bytes_per_frame().total_cmp(&b.bytes_per_frame()));
         let told = !self.args.common.json || self.args.common.timings;
         StudyReport {
             study: self.study.name.clone(),
@@ -92,8 +93,8 @@ impl<'a> Plan<'a> {
             wall_s: told.then_some(wall_s),
             virtual_s: done().map(|run| run.run.manifest.virtual_s).sum(),
             iterations: self.iterations,
-            frames: hungriest.map_or(0, |run| run.frames),
-            bytes_per_frame: hungriest.map_or(0.0, Done::bytes_per_frame),
+            frames: hungriest.map_or(0, |host| host.frames),
+            bytes_per_frame: hungriest.map_or(0.0, |host| host.bytes_per_frame()),
             runs_missing: exec::missing(answers),
             omitted: omitted(done()),
             notes: self.notes(),

@@ -3,6 +3,7 @@
 mod bad_input;
 mod interrupting;
 mod listing;
+mod real_kernels;
 mod reproducing;
 mod running;
 

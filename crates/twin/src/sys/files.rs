@@ -7,7 +7,7 @@ use mm::Frame;
 use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
 use sys::{Fd, FileAdvice, Result, SysError};
-use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pfn};
+use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pages, Pfn};
 
 use super::SysTwin;
 use super::descriptors::Descriptors;
@@ -44,6 +44,12 @@ impl SysTwin {
         self.task.mm(|mm, env| mm.vfs_close(env, handle));
     }
 
+    /// Size of a file in bytes.
+    pub(super) fn size(&self, file: FileId) -> Bytes {
+        let pages = Pages(u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file))));
+        self.task.ctx.with(|world, _| world.processes.size(file, pages))
+    }
+
     pub(super) async fn close_file(&self, fd: Fd) -> Result<()> {
         if let Some(handle) = self.descriptors(|files| files.close(fd))? {
             self.close_handle(handle);
@@ -57,23 +63,41 @@ impl SysTwin {
             return Err(SysError::FileTooLarge);
         }
         let file = self.fget(fd)?;
-        let result = self.write_pages(file, first as u32, end as u32).await;
+        let before = self.size(file);
+        let mut next = first as u32;
+        let result = self.write_pages(file, &mut next, end as u32).await;
+        if u64::from(next) > first {
+            let whole = Pages(u64::from(next)).bytes();
+            self.extend(file, before, Bytes(whole.0.min(offset.0 + length.0)));
+        }
         self.fput(fd);
         result
     }
 
-    async fn write_pages(&self, file: FileId, first: u32, end: u32) -> Result<()> {
-        if first < end {
+    /// Moves the end of a file that was `before` and is written up to `written`.
+    fn extend(&self, file: FileId, before: Bytes, written: Bytes) {
+        // Unless another writer has extended the file further meanwhile.
+        let last = u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file))) == written.pages_up().0;
+        if written > before && last {
+            self.task.ctx.with(|world, _| world.processes.set_end(file, written));
+        }
+    }
+
+    /// Writes the pages from `next` up to `end`; `next` is the first that is not written.
+    async fn write_pages(&self, file: FileId, next: &mut u32, end: u32) -> Result<()> {
+        if *next < end {
             self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_update_time(env, file))).await?;
         }
-        for index in first..end {
+        while *next < end {
             if self.task.fatal_signal_pending() {
                 return Err(SysError::Killed);
             }
             let mut hand = None;
-            let written = self.write_one(file, index, &mut hand).await;
+            let written = self.write_one(file, *next, &mut hand).await;
             self.free_hand(hand);
-            if written? {
+            let dirtied = written?;
+            *next += 1;
+            if dirtied {
                 self.task.balance_dirty_pages(file).await;
             }
             self.task.ctx.preempt_point().await;
@@ -105,11 +129,11 @@ impl SysTwin {
     pub(super) async fn read_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
         let (first, wanted) = pages_of(offset, length)?;
         let file = self.fget(fd)?;
-        let size = self.task.mm(|mm, _| mm.inode_size_pages(file));
-        let end = wanted.min(u64::from(size)) as u32;
+        let read = Bytes(length.0.min(self.size(file).0.saturating_sub(offset.0)));
+        let end = if read == Bytes(0) { first } else { Bytes(offset.0 + read.0).pages_up().0 };
         let mut result = Ok(());
-        if first < u64::from(end) {
-            result = self.read_pages(fd, file, first as u32, end).await;
+        if first < end {
+            result = self.read_pages(fd, file, first as u32, end as u32).await;
         }
         if first < wanted {
             // Of a read that failed, and of one past the end too.
@@ -117,7 +141,7 @@ impl SysTwin {
             result = result.and(touched.await);
         }
         self.fput(fd);
-        result.map(|()| Bytes(u64::from(end).saturating_sub(first) * PAGE_SIZE))
+        result.map(|()| read)
     }
 
     async fn read_pages(&self, fd: Fd, file: FileId, first: u32, end: u32) -> Result<()> {
@@ -191,6 +215,7 @@ impl SysTwin {
             mm.truncate_pages(env, file, pages as u32);
             mm.set_inode_size_pages(file, pages as u32);
         });
+        self.task.ctx.with(|world, _| world.processes.set_end(file, length));
         self.fput(fd);
         Ok(())
     }

@@ -73,7 +73,7 @@ impl SysTwin {
         access: Access,
     ) -> Result<()> {
         let mut at = offset.0;
-        let end = at.checked_add(length.0).ok_or(SysError::Invalid)?;
+        let end = self.mapped(mapping)?.part(offset, length)?;
         while at < end {
             let next = (at / HUGE_PAGE + 1).saturating_mul(HUGE_PAGE).min(end);
             self.fault_in(mapping, Bytes(at), Bytes(next - at), access).await?;
@@ -88,10 +88,7 @@ impl SysTwin {
     /// Takes the page faults of an access to a range.
     pub(super) async fn fault_in(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
         let mapped = self.mapped(mapping)?;
-        let end = offset.0.checked_add(length.0).ok_or(SysError::Invalid)?;
-        if end > u64::from(mapped.pages) * PAGE_SIZE {
-            return Err(SysError::Invalid);
-        }
+        let end = mapped.part(offset, length)?;
         let first = (offset.0 / PAGE_SIZE) as u32;
         let pages = Bytes(end).pages_up().0 as u32 - first;
         let write = access == Access::Write;

@@ -7,7 +7,7 @@
 
 use mm::vfs::{DirId, Handle, Need};
 use sys::{Dir, Fd, FileName, OpenMode, Result, SysError};
-use units::{Bytes, FileId, Pages};
+use units::{Bytes, FileId};
 
 use super::SysTwin;
 use super::process::Directory;
@@ -54,12 +54,12 @@ impl SysTwin {
 
     pub(super) async fn stat_file(&self, name: FileName) -> Result<Bytes> {
         let number = place_of(name)?;
-        self.until_satisfied(|world, ctl| {
+        let found = self.until_satisfied(|world, ctl| {
             let Some(file) = existing(world, ctl, name.dir, number)? else { return Ok(Err(SysError::NoEntry)) };
             world.enter(ctl, |mm, env| mm.vfs_stat(env, file))?;
-            Ok(Ok(Pages(u64::from(world.mm.inode_size_pages(file))).bytes()))
-        })
-        .await?
+            Ok(Ok(file))
+        });
+        Ok(self.size(found.await??))
     }
 
     pub(super) async fn unlink_file(&self, name: FileName) -> Result<()> {
@@ -136,5 +136,8 @@ fn open(
         None => mm.vfs_create(env, id),
     })?;
     world.processes.set_name(dir, number, Some(handle.file));
+    if !exists {
+        world.processes.set_end(handle.file, Bytes(0));
+    }
     Ok(Ok(handle))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mm::Mm;
 use mm::vfs::DirId;
 use sim::{Ctl, TaskId, WaitQueueId};
-use sys::Dir;
-use units::{FileId, Pfn, SpaceId};
+use sys::{Dir, Result, SysError};
+use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
 use crate::world::World;
@@ -18,6 +18,14 @@ pub(crate) struct Mapped {
     pub(crate) vpn: u32,
     /// Pages.
     pub(crate) pages: u32,
+}
+
+impl Mapped {
+    /// Where a part of the mapping ends, in bytes from its start, if all of it lies there.
+    pub(super) fn part(self, offset: Bytes, length: Bytes) -> Result<u64> {
+        let end = offset.0.checked_add(length.0).ok_or(SysError::Invalid)?;
+        if end <= Pages(u64::from(self.pages)).bytes().0 { Ok(end) } else { Err(SysError::Invalid) }
+    }
 }
 
 /// A process.
@@ -86,12 +94,21 @@ pub(crate) struct Processes {
     pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
+    /// Bytes of each file's last page that belong to it, by the file's id; 0: all. `mm` counts whole pages.
+    last_bytes: Vec<u16>,
 }
 
 impl Processes {
     pub(crate) fn new(seed: u64, root: Option<DirId>) -> Processes {
         let directories = root.map(Directory::new).into_iter().collect();
-        Processes { list: Vec::new(), directories, barriers: Vec::new(), blocks: Vec::new(), seed }
+        Processes {
+            list: Vec::new(),
+            directories,
+            barriers: Vec::new(),
+            blocks: Vec::new(),
+            seed,
+            last_bytes: Vec::new(),
+        }
     }
 
     /// Root of the mounted file system.
@@ -102,6 +119,26 @@ impl Processes {
     /// Gives a name to a file, or takes it away.
     pub(crate) fn set_name(&mut self, dir: Dir, number: usize, file: Option<FileId>) {
         self.directories[dir.0 as usize].set_file(number, file);
+    }
+
+    /// Size in bytes of a file that has so many pages.
+    pub(crate) fn size(&self, file: FileId, pages: Pages) -> Bytes {
+        let last = self.last_bytes.get(file.index()).copied().unwrap_or(0);
+        let whole = pages.bytes();
+        if last == 0 || pages == Pages(0) { whole } else { Bytes(whole.0 - PAGE_SIZE + u64::from(last)) }
+    }
+
+    /// Notes where in its last page a file of this size ends.
+    pub(crate) fn set_end(&mut self, file: FileId, size: Bytes) {
+        let last = (size.0 % PAGE_SIZE) as u16;
+        match self.last_bytes.get_mut(file.index()) {
+            Some(end) => *end = last,
+            None if last == 0 => {}
+            None => {
+                mm::table::grow(&mut self.last_bytes, file.index() + 1, 0);
+                self.last_bytes[file.index()] = last;
+            }
+        }
     }
 
     /// A new process with an empty address space.
@@ -137,6 +174,6 @@ impl Processes {
     pub(crate) fn host_bytes(&self) -> usize {
         let names: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<FileId>()).sum();
         let open: usize = self.list.iter().map(|p| p.files.host_bytes()).sum();
-        names + open
+        names + open + self.last_bytes.capacity() * size_of::<u16>()
     }
 }

@@ -1,0 +1,195 @@
+//! `--on qemu`: a guest made from a machine's description.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use blockdev::DeviceSpec;
+use guest::Job;
+use observe::{Described, World};
+use profile::Machine;
+use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, Mode, Outcome, QemuError};
+use units::Bytes;
+
+use super::args::ModeArg;
+use super::keep::{Evidence, keep};
+use super::plan::Planned;
+use super::{Kernel, settings};
+use crate::args::RunArgs;
+use crate::exec::{Answer, Stopwatch};
+use crate::failure::Failure;
+
+/// Interval of the series, in milliseconds of the guest.
+const SERIES_MS: u64 = 1000;
+/// By how many turns of a loop iterations start apart: 37 us of a guest that counts instructions, so that they do not all
+/// meet the kernel's timers alike.
+const SETTLE_TURNS: u64 = 37_000;
+
+impl From<QemuError> for Failure {
+    fn from(error: QemuError) -> Failure {
+        if error.is_bad_input() { Failure::bad_input(error) } else { Failure::failed(error) }
+    }
+}
+
+/// A kernel in a guest.
+struct Guest<'a> {
+    args: &'a RunArgs,
+    image: KernelImage,
+    agent: PathBuf,
+    machine: GuestMachine,
+    mode: Mode,
+    settings: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+/// The guests that were asked for.
+pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Box<dyn Kernel + 'a>>, Failure> {
+    let real = &args.real;
+    if real.kernel_images.is_empty() {
+        let expected = "expected --kernel-image debian:6.12, debian:6.1 or the path of a vmlinuz";
+        return Err(Failure::bad_input(format!("--on qemu: {expected}")));
+    }
+    let mode = match real.mode {
+        ModeArg::Icount => Mode::Icount,
+        ModeArg::Mttcg => Mode::Mttcg,
+    };
+    let (machine, notes) = guest_machine(machine)?;
+    let settings = settings::files(&args.common.sysctls)?;
+    let agent = qemu::find_agent()?;
+    let mut guests: Vec<Box<dyn Kernel>> = Vec::new();
+    for spec in &real.kernel_images {
+        let image = KernelImage::find(spec, real.modules.as_deref())?;
+        if guests.iter().any(|other| other.name() == short(&image.name)) {
+            return Err(Failure::bad_input(format!("--kernel-image {spec}: it is there twice")));
+        }
+        let (agent, machine, settings) = (agent.clone(), machine.clone(), settings.clone());
+        guests.push(Box::new(Guest { args, image, agent, machine, mode, settings, notes: notes.clone() }));
+    }
+    Ok(guests)
+}
+
+/// A kernel's name without what all packages of kernels have in common.
+fn short(name: &str) -> String {
+    name.replace("debian:linux-image-", "debian-").trim_end_matches("-cloud-amd64").to_string()
+}
+
+impl Kernel for Guest<'_> {
+    fn name(&self) -> String {
+        short(&self.image.name)
+    }
+
+    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer {
+        let watch = Stopwatch::start();
+        let args = self.args;
+        let run = GuestRun {
+            kernel: &self.image,
+            agent: &self.agent,
+            machine: &self.machine,
+            mode: self.mode,
+            wall_limit: Duration::from_secs(args.real.wall_limit.into()),
+            job: Job {
+                workload: args.workload.clone(),
+                params: args.params.clone(),
+                seed: args.common.seed,
+                iteration: planned.iteration,
+                modules: Vec::new(),
+                disks: guest::Disks::Pmem,
+                fs: String::new(),
+                swap: false,
+                io_bytes_per_s: None,
+                settings: self.settings.clone(),
+                limit_s: args.real.time_limit,
+                series_ms: SERIES_MS,
+                settle_turns: SETTLE_TURNS * (u64::from(planned.iteration) + 1),
+            },
+        };
+        match qemu::run(&run, go_on) {
+            Ok(outcome) => Some(keep(args, planned, self.evidence(outcome, watch.seconds()))),
+            Err(QemuError::Interrupted) => None,
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}
+
+impl Guest<'_> {
+    fn evidence(&self, outcome: Outcome, wall_s: f64) -> Evidence {
+        let mode = match self.mode {
+            Mode::Icount => "icount shift=0: an instruction a nanosecond",
+            Mode::Mttcg => "mttcg: as fast as the host is, not reproducible",
+        };
+        let text = format!("image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n", self.image.name, outcome.agent_hash);
+        Evidence {
+            world: World::Qemu,
+            kernel: Described { name: self.name(), toml: text },
+            results: outcome.results,
+            files: outcome.files,
+            omitted: self.notes.clone(),
+            wall_s,
+        }
+    }
+}
+
+/// The guest that stands for a machine, and what of the machine it does not have.
+fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failure> {
+    let bad = |message: &str| Failure::bad_input(format!("machine {}: --on qemu: {message}", machine.name.get_ref()));
+    if machine.nodes.len() != 1 {
+        return Err(bad("expected one node"));
+    }
+    let mount = machine.mount.as_ref().ok_or_else(|| bad("expected a [mount]"))?.get_ref();
+    let disk = &machine.disks[machine.disk(&mount.disk).expect("checked when loaded")];
+    let swaps = || machine.swaps.iter().map(|swap| swap.get_ref());
+    let shared: u64 = swaps().filter(|swap| swap.disk == mount.disk).map(|swap| swap.size.0.0).sum();
+    let swap: u64 = swaps().map(|swap| swap.size.0.0).sum();
+    let device = disk.device.get_ref();
+    let mut notes = vec!["the CPU is QEMU's: its speed is not the machine's".to_string()];
+    let io_bytes_per_s = match device {
+        DeviceSpec::Ram(ram) => ram.throttle.as_ref().and_then(|throttle| throttle.bytes_per_s),
+        _ => {
+            notes.push(format!("the disk `{}` is memory without a limit", disk.name));
+            None
+        }
+    };
+    if io_bytes_per_s.is_some() {
+        notes.push("disks: reads and writes are limited apart, each to the disk's rate".to_string());
+    }
+    let whole = |bytes: u64| Bytes(bytes >> 20 << 20);
+    let guest = GuestMachine {
+        memory: whole(machine.memory().0),
+        cpus: *machine.cpus.count.get_ref(),
+        data: whole(device.capacity().0.saturating_sub(shared)),
+        swap: whole(swap),
+        fs: match mount.fs {
+            profile::FileSystem::Xfs => FileSystem::Xfs,
+            profile::FileSystem::Ext4 => FileSystem::Ext4,
+        },
+        io_bytes_per_s,
+    };
+    Ok((guest, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_has_the_machines_sizes() {
+        let (guest, notes) = guest_machine(&Machine::load("guest-576m").unwrap()).unwrap();
+        assert_eq!((guest.memory, guest.data, guest.swap), (Bytes::mib(576), Bytes::mib(2048), Bytes::mib(512)));
+        assert_eq!((guest.io_bytes_per_s, guest.fs), (Some(100 << 20), FileSystem::Ext4));
+        assert!(notes.iter().any(|note| note.starts_with("disks: ")));
+    }
+
+    #[test]
+    fn a_disk_that_swap_lies_on_too_is_smaller_and_one_that_is_no_memory_is_told() {
+        let (guest, notes) = guest_machine(&Machine::load("small").unwrap()).unwrap();
+        // 64 GB less 2 GiB, in whole MiB.
+        assert_eq!(guest.data, Bytes((64_000_000_000 - (2 << 30)) >> 20 << 20));
+        assert!(notes.iter().any(|note| note.contains("memory without a limit")));
+        assert!(guest_machine(&Machine::load("haswell-2s").unwrap()).is_err());
+    }
+
+    #[test]
+    fn packages_have_short_names() {
+        assert_eq!(short("debian:linux-image-6.12.117+deb12-cloud-amd64"), "debian-6.12.117+deb12");
+        assert_eq!(short("/boot/vmlinuz"), "/boot/vmlinuz");
+    }
+}

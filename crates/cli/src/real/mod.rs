@@ -1,0 +1,71 @@
+//! `mmtwin run --on qemu` and `--on host`: a workload on a real kernel.
+//!
+//! Runs are made one after another: each has the machine for itself.
+
+mod args;
+mod cgroup;
+mod guest_run;
+mod host_run;
+mod keep;
+mod plan;
+mod settings;
+
+pub(crate) use args::RealArgs;
+
+use crate::args::{On, RunArgs};
+use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
+use crate::failure::Failure;
+use crate::running::{load_machine, print};
+use plan::Planned;
+
+/// A world that makes runs: nothing if it was interrupted.
+trait Kernel {
+    /// How it is called in tables.
+    fn name(&self) -> String;
+    /// Makes a run; `go_on` says when the user has had enough.
+    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer;
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if !args.events.is_empty() {
+        return Err(Failure::bad_input("--events: a real kernel counts tracepoints and keeps no list of them"));
+    }
+    // The host is what it is, whatever machine is named.
+    let machine = if args.on == On::Host { None } else { Some(load_machine(args)?) };
+    let kernels: Vec<Box<dyn Kernel>> = match &machine {
+        Some(machine) => guest_run::kernels(args, machine)?,
+        None => host_run::kernels(args)?,
+    };
+    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
+    let planned = plan::plan(args, machine.as_ref(), &names)?;
+    check_free(&args.common, planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    let interrupt = Interrupt::install()?;
+    let (board, watch) = (Board::new(planned.len()), Stopwatch::start());
+    let mut answers = Vec::new();
+    for run in &planned {
+        answers.push(run_one(kernels[run.kernel].as_ref(), run, &board, &interrupt));
+    }
+    drop(board);
+    print(args, machine.as_ref(), &names, &answers, watch.seconds())?;
+    verdict(&answers, &interrupt)
+}
+
+fn run_one(kernel: &dyn Kernel, run: &Planned, board: &Board, interrupt: &Interrupt) -> Answer {
+    if interrupt.is_set() {
+        return None;
+    }
+    let watch = Stopwatch::start();
+    let mut line = board.start(run.name.clone());
+    let answer = kernel.run(run, &mut || {
+        line.tick();
+        !interrupt.is_set()
+    });
+    match &answer {
+        Some(Ok(done)) => {
+            line.end(&format!("{:.1} s of the workload in {:.1} s", done.run.manifest.virtual_s, watch.seconds()));
+        }
+        Some(Err(_)) => line.end("failed"),
+        None => line.clear(),
+    }
+    answer.map(|result| result.map_err(|f| f.with_message(format!("{}: {}", run.name, f.message()))))
+}

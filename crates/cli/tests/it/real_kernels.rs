@@ -1,0 +1,164 @@
+//! `run --on qemu` and `run --on host`.
+//!
+//! The tests that boot guests take minutes and need QEMU and a Debian kernel (fetched once with apt-get), so that they run only when asked
+//! for: `cargo test -p mmtwin --test it -- --ignored real_kernels --test-threads 1`. Without QEMU they say so and pass.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command as Program;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::{mmtwin, stdout};
+
+/// Asserts that the arguments are refused with one line that holds all of `told`.
+fn refused(args: &[&str], told: &[&str]) {
+    let assert = mmtwin().arg("run").args(args).assert().code(2).stdout("");
+    let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    for part in told {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr:?}");
+    }
+}
+
+#[test]
+fn a_guest_needs_a_kernel_and_a_machine_that_can_be_emulated() {
+    refused(&["thpfio3", "--on", "qemu"], &["--on qemu: expected --kernel-image debian:6.12"]);
+    let image = ["thpfio3", "--on", "qemu", "-m", "guest-576m", "--kernel-image"];
+    refused(&[&image[..], &["/nowhere/vmlinuz"]].concat(), &["--kernel-image /nowhere/vmlinuz: ", "no such file"]);
+    refused(&[&image[..], &["debian:sid"]].concat(), &["expected a version such as debian:6.12"]);
+    let two_nodes = ["thpfio3", "--on", "qemu", "-m", "haswell-2s", "--kernel-image", "debian:6.12"];
+    refused(&two_nodes, &["machine haswell-2s: --on qemu: expected one node"]);
+    let setting = [&image[..], &["debian:6.12", "--set", "vm.swappiness=900"]].concat();
+    refused(&setting, &["vm.swappiness: `900` is not a whole number from 0 to 200"]);
+}
+
+#[test]
+fn a_kernel_without_the_modules_that_a_guest_needs_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("vmlinuz");
+    fs::write(&image, "no kernel").unwrap();
+    let image = image.to_str().unwrap();
+    let modules = dir.path().to_str().unwrap();
+    let args = ["thpfio3", "--on", "qemu", "-m", "guest-576m", "--kernel-image", image, "--modules", modules];
+    let told = contains("expected the module dm_mod, built in or as a file; found neither");
+    mmtwin().arg("run").args(args).assert().code(2).stderr(told);
+    let missing = ["thpfio3", "--on", "qemu", "-m", "guest-576m", "--kernel-image", image, "--modules", "/nowhere"];
+    refused(&missing, &["--modules /nowhere: expected a directory"]);
+}
+
+#[test]
+fn the_host_is_not_touched_without_consent() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = ["thpfio3", "--on", "host"];
+    refused(&host, &["--on host: expected --dir DIR"]);
+    refused(&[&host[..], &["--dir", "/nowhere"]].concat(), &["--dir /nowhere: expected a directory, found none"]);
+    let here = [&host[..], &["--dir", dir.path().to_str().unwrap()]].concat();
+    let set = [&here[..], &["--set", "vm.swappiness=10", "--memory-limit", "64MiB"]].concat();
+    refused(&set, &["--set changes this machine for everybody", "--i-know allows it"]);
+    refused(&[&here[..], &["--memory-limit", "1MiB"]].concat(), &["expected at least 16MiB"]);
+}
+
+#[test]
+fn a_small_workload_runs_on_the_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = dir.path().join("files");
+    fs::create_dir(&files).unwrap();
+    let mut command = mmtwin();
+    command.current_dir(&dir).args(["run", "untar2", "--on", "host", "--dir", "files", "--i-know", "--out", "runs"]);
+    command.args(["-p", "dirs=3", "-p", "files=20"]);
+    let table = stdout(&mut command);
+    assert!(table.starts_with("untar2 on host, seed 1\n") && table.contains("elapsed_s/remove"), "{table}");
+    assert_eq!(fs::read_dir(&files).unwrap().count(), 0, "what was made is removed");
+    let compared = stdout(mmtwin().current_dir(&dir).args(["compare", "runs"]));
+    assert!(compared.starts_with("untar2 on host: dirs=3 "), "{compared}");
+}
+
+/// Whether guests can be booted here; says why not.
+fn can_boot() -> bool {
+    let there = Program::new("qemu-system-x86_64").arg("--version").output().is_ok_and(|o| o.status.success());
+    if !there {
+        eprintln!("skipped: qemu-system-x86_64 is not there (Debian: apt-get install qemu-system-x86)");
+    }
+    there
+}
+
+/// A short workload in a small guest, kept below `out`.
+fn guest(dir: &Path, workload: &str, args: &[&str]) -> Command {
+    let mut command = mmtwin();
+    command.current_dir(dir).args([
+        "run",
+        workload,
+        "-m",
+        "guest-160m",
+        "--on",
+        "qemu",
+        "--kernel-image",
+        "debian:6.12",
+    ]);
+    command.args(args);
+    command
+}
+
+/// All files below `dir` by their places, the wall time in the manifest apart.
+fn files_below(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_string();
+        if path.is_dir() {
+            files.extend(files_below(&path).into_iter().map(|(place, content)| (format!("{name}/{place}"), content)));
+        } else {
+            let text = fs::read(&path).unwrap();
+            let keep = |line: &&[u8]| !String::from_utf8_lossy(line).contains("\"wall_s\"");
+            files.insert(name, text.split_inclusive(|byte| *byte == b'\n').filter(keep).collect::<Vec<_>>().concat());
+        }
+    }
+    files
+}
+
+const SMALL: [&str; 8] = ["-p", "files=1500", "-p", "reads=300", "-p", "thp-mb=60", "--set", "thp.enabled=always"];
+
+#[test]
+#[ignore = "boots guests"]
+fn the_same_inputs_are_the_same_run_to_the_last_byte() {
+    if !can_boot() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for out in ["a", "b"] {
+        guest(dir.path(), "thpfio3", &SMALL).args(["--out", out]).assert().success();
+    }
+    let (a, b) = (files_below(&dir.path().join("a")), files_below(&dir.path().join("b")));
+    let differ: Vec<&String> = a.keys().filter(|place| a.get(*place) != b.get(*place)).collect();
+    assert!(differ.is_empty() && a.len() == b.len(), "{differ:?} differ");
+    for place in ["before/vmstat", "after/zoneinfo", "hist/kmem.mm_page_alloc_extfrag", "guest/dmesg", "series.csv"] {
+        assert!(a.keys().any(|known| known.ends_with(place)), "{place} is not in {:?}", a.keys());
+    }
+}
+
+#[test]
+#[ignore = "boots guests"]
+fn what_goes_wrong_in_a_guest_is_told_with_the_consoles_last_lines() {
+    if !can_boot() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let told = |what: &'static str| contains(what).and(contains("the console's last lines:"));
+    // 16 times 160 MiB do not fit a disk of 1.5 GiB.
+    let full = ["-p", "fio-ratio=16", "-p", "file-size=4MiB"];
+    guest(dir.path(), "thpfioscale", &full).assert().code(1).stderr(told("in phase `write`: no space left"));
+    // Memory and swap together hold 416 MiB.
+    let memory = ["-p", "anon-mb=600", "-p", "write-mb=1", "-p", "file-mb=1", "--set"];
+    let refused = [&memory[..], &["vm.overcommit_memory=0"]].concat();
+    guest(dir.path(), "wbstrm", &refused).assert().code(1).stderr(told("in phase `stream`: out of memory (ENOMEM)"));
+    let killed = [&memory[..], &["vm.overcommit_memory=1"]].concat();
+    let console = told("in phase `stream`: killed").and(contains("Out of memory: Killed process"));
+    guest(dir.path(), "wbstrm", &killed).assert().code(1).stderr(console);
+    guest(dir.path(), "untar2", &["--time-limit", "1"]).assert().code(1).stderr(told("was not finished after 1 s"));
+    guest(dir.path(), "untar2", &["--wall-limit", "1"]).assert().code(1).stderr(told("after 1 s on the wall"));
+    guest(dir.path(), "untar2", &["--set", "vm.no_such=1"]).assert().code(1).stderr(told("/proc/sys/vm/no_such: `1`"));
+}

@@ -1,0 +1,240 @@
+//! QEMU's command line and the kernel's.
+
+use std::path::Path;
+
+use guest::Disks;
+use units::Bytes;
+
+use crate::error::QemuError;
+
+/// How the guest's CPUs are emulated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// One CPU, an instruction each nanosecond of virtual time: a run is a function of its inputs.
+    Icount,
+    /// CPUs at the speed that the host has: not reproducible.
+    Mttcg,
+}
+
+/// File system of the data disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileSystem {
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+}
+
+impl FileSystem {
+    /// As `mount` calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FileSystem::Xfs => "xfs",
+            FileSystem::Ext4 => "ext4",
+        }
+    }
+}
+
+/// The machine that the guest sees.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GuestMachine {
+    /// RAM: 64 MiB to 3 GiB.
+    pub memory: Bytes,
+    /// CPUs: one in [`Mode::Icount`].
+    pub cpus: u32,
+    /// Data disk, whole MiB.
+    pub data: Bytes,
+    /// Swap disk, whole MiB; zero makes none.
+    pub swap: Bytes,
+    /// File system of the data disk.
+    pub fs: FileSystem,
+    /// Limit on the workload's reads, and on its writes, of each disk, in bytes per second.
+    pub io_bytes_per_s: Option<u64>,
+}
+
+/// Guest-physical memory below 4 GiB, which is where QEMU's `pc` splits once the machine has as much.
+pub(crate) const LOW_MEMORY: Bytes = Bytes::gib(3);
+const MEMORY: std::ops::RangeInclusive<Bytes> = Bytes::mib(64)..=LOW_MEMORY;
+/// Less than this above 4 GiB would move the split.
+const DATA_MIN: Bytes = Bytes::mib(512);
+const DATA_MAX: Bytes = Bytes::gib(64);
+
+/// What QEMU's `qemu64` lacks of what distributions build for (x86-64-v2).
+const CPU: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
+/// What makes a boot the same every time, ends it at a panic, and keeps the console quiet.
+const KERNEL_ARGS: &str = "console=ttyS0 quiet nokaslr norandmaps panic=-1 mitigations=off nowatchdog random.trust_cpu=1 \
+    audit=0 tsc=reliable";
+
+impl GuestMachine {
+    /// Refuses a machine that cannot be emulated.
+    pub(crate) fn check(&self, mode: Mode) -> Result<(), QemuError> {
+        let refuse = |what: String| Err(QemuError::Input(what));
+        if !MEMORY.contains(&self.memory) || !self.memory.0.is_multiple_of(1 << 20) {
+            return refuse(format!(
+                "a guest's memory: expected 64 MiB to 3 GiB in whole MiB, found {} bytes",
+                self.memory.0
+            ));
+        }
+        if mode == Mode::Icount && self.cpus != 1 {
+            let found = self.cpus;
+            return refuse(format!(
+                "a guest's CPUs: expected 1 in icount mode, found {found}; --mode mttcg takes more"
+            ));
+        }
+        if !(1..=64).contains(&self.cpus) {
+            return refuse(format!("a guest's CPUs: expected 1 to 64, found {}", self.cpus));
+        }
+        let disks = [("data", self.data, DATA_MIN), ("swap", self.swap, Bytes(0))];
+        for (name, size, min) in disks {
+            if size < min || size > DATA_MAX || !size.0.is_multiple_of(1 << 20) {
+                let (min, max) = (mib(min), mib(DATA_MAX));
+                return refuse(format!("a guest's {name} disk: expected {min} to {max} MiB, found {} bytes", size.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// How the disks reach the guest.
+    pub(crate) fn disks(mode: Mode) -> Disks {
+        match mode {
+            Mode::Icount => Disks::Pmem,
+            Mode::Mttcg => Disks::Virtio,
+        }
+    }
+
+    /// Modules that the guest needs, in the order in which it needs them.
+    pub(crate) fn modules(&self, mode: Mode) -> Vec<&'static str> {
+        let mut modules = match mode {
+            // The driver of the regions comes last: before it the regions are told to be used as they are.
+            Mode::Icount => vec!["dm_mod", "libnvdimm", "nd_btt", "nd_e820", "nd_pmem"],
+            Mode::Mttcg => vec!["virtio_pci", "virtio_blk"],
+        };
+        modules.push(self.fs.name());
+        modules
+    }
+
+    /// All memory of QEMU's machine: the guest's below 4 GiB (of which the kernel uses a part), the disks above.
+    pub(crate) fn total(&self) -> Bytes {
+        Bytes(LOW_MEMORY.0 + self.data.0 + self.swap.0)
+    }
+}
+
+fn mib(size: Bytes) -> u64 {
+    size.0 >> 20
+}
+
+/// Files that QEMU works with.
+pub(crate) struct Files<'a> {
+    pub(crate) image: &'a Path,
+    pub(crate) initramfs: &'a Path,
+    /// The guest's memory with the data disk above it, in icount mode.
+    pub(crate) memory: &'a Path,
+    /// The data disk, and the swap disk, in mttcg mode.
+    pub(crate) disks: [&'a Path; 2],
+    pub(crate) console: &'a Path,
+    pub(crate) answer: &'a Path,
+}
+
+/// Arguments of QEMU for a machine.
+pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &Files<'_>) -> Vec<String> {
+    let mut args: Vec<String> = Vec::new();
+    let mut add = |line: &str| args.extend(line.split_ascii_whitespace().map(str::to_string));
+    add("-nodefaults -no-user-config -display none -no-reboot");
+    add(&format!("-cpu {CPU} -smp {} -seed {seed}", machine.cpus));
+    let mut kernel = KERNEL_ARGS.to_string();
+    match mode {
+        Mode::Icount => {
+            add("-rtc base=2026-01-01T00:00:00,clock=vm");
+            add("-accel tcg,tb-size=512 -icount shift=0,align=off,sleep=off");
+            add("-machine pc,memory-backend=m,hpet=off");
+            add(&format!("-m {}M", mib(machine.total())));
+            kernel.push_str(&format!(" mem={}M memmap={}M!4096M", mib(machine.memory), mib(machine.data)));
+            if machine.swap.0 > 0 {
+                kernel.push_str(&format!(",{}M!{}M", mib(machine.swap), 4096 + mib(machine.data)));
+            }
+        }
+        Mode::Mttcg => {
+            add("-rtc base=2026-01-01T00:00:00 -accel tcg,thread=multi,tb-size=512 -machine pc,hpet=off");
+            add(&format!("-m {}M", mib(machine.memory)));
+        }
+    }
+    // Paths may hold blanks, and commas, which QEMU doubles.
+    let path = |path: &Path| path.to_string_lossy().replace(',', ",,");
+    let mut pair = |option: &str, value: String| args.extend([option.to_string(), value]);
+    if mode == Mode::Icount {
+        let size = mib(machine.total());
+        let backend = format!(
+            "memory-backend-file,id=m,size={size}M,share=off,prealloc=off,reserve=off,mem-path={}",
+            path(files.memory)
+        );
+        pair("-object", backend);
+    } else {
+        let used = 1 + usize::from(machine.swap.0 > 0);
+        for (number, disk) in files.disks.iter().enumerate().take(used) {
+            let rate = machine.io_bytes_per_s.map_or(String::new(), |rate| format!(",throttling.bps-total={rate}"));
+            let drive = format!("if=none,id=d{number},format=raw,cache=unsafe,aio=threads{rate},file={}", path(disk));
+            pair("-drive", drive);
+            pair("-device", format!("virtio-blk-pci,drive=d{number}"));
+        }
+    }
+    pair("-kernel", files.image.to_string_lossy().into_owned());
+    pair("-initrd", files.initramfs.to_string_lossy().into_owned());
+    pair("-append", kernel);
+    pair("-chardev", format!("file,id=console,path={}", path(files.console)));
+    pair("-serial", "chardev:console".to_string());
+    pair("-chardev", format!("file,id=answer,path={}", path(files.answer)));
+    pair("-device", "isa-debugcon,iobase=0xe9,chardev=answer".to_string());
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> GuestMachine {
+        GuestMachine {
+            memory: Bytes::mib(576),
+            cpus: 1,
+            data: Bytes::mib(2048),
+            swap: Bytes::mib(512),
+            fs: FileSystem::Ext4,
+            io_bytes_per_s: Some(100 << 20),
+        }
+    }
+
+    fn line(machine: &GuestMachine, mode: Mode) -> String {
+        let p = Path::new("/x,y");
+        let files = Files { image: p, initramfs: p, memory: p, disks: [p, p], console: p, answer: p };
+        arguments(machine, mode, 7, &files).join(" ")
+    }
+
+    #[test]
+    fn disks_lie_above_four_gib_one_behind_the_other() {
+        let line = line(&machine(), Mode::Icount);
+        assert!(line.contains("mem=576M memmap=2048M!4096M,512M!6144M"), "{line}");
+        assert!(line.contains("-m 5632M") && line.contains("size=5632M"), "{line}");
+        assert!(line.contains("mem-path=/x,,y") && line.contains("-seed 7"), "{line}");
+    }
+
+    #[test]
+    fn without_swap_there_is_no_second_disk() {
+        let machine = GuestMachine { swap: Bytes(0), ..machine() };
+        assert!(line(&machine, Mode::Icount).contains("memmap=2048M!4096M "), "a disk too many");
+        assert!(!line(&machine, Mode::Mttcg).contains("id=d1"));
+        assert!(line(&machine, Mode::Mttcg).contains("throttling.bps-total=104857600"));
+    }
+
+    #[test]
+    fn machines_that_cannot_be_emulated_are_refused() {
+        assert!(machine().check(Mode::Icount).is_ok());
+        let two = GuestMachine { cpus: 2, ..machine() };
+        assert!(two.check(Mode::Mttcg).is_ok());
+        assert!(two.check(Mode::Icount).unwrap_err().to_string().contains("expected 1 in icount mode, found 2"));
+        for memory in [Bytes::mib(63), Bytes(Bytes::mib(64).0 + 1), Bytes(Bytes::gib(3).0 + (1 << 20))] {
+            assert!(GuestMachine { memory, ..machine() }.check(Mode::Icount).is_err(), "{memory:?}");
+        }
+        for data in [Bytes::mib(511), Bytes::gib(65)] {
+            assert!(GuestMachine { data, ..machine() }.check(Mode::Icount).is_err(), "{data:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The data disk, made on the host: the same bytes every time.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+use units::Bytes;
+
+use crate::command::FileSystem;
+use crate::error::{QemuError, io_error};
+use crate::image::output;
+
+const UUID: &str = "11111111-2222-3333-4444-555555555555";
+/// Seconds since 1970 that a file system is stamped with.
+const MADE_AT: &str = "1767225600";
+const BLOCK: usize = 1 << 20;
+
+/// Makes a file of `size` with an empty file system in it.
+pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuError> {
+    make_sparse(path, size)?;
+    let mut command = match fs {
+        FileSystem::Ext4 => {
+            let mut mke2fs = Command::new(program("mke2fs"));
+            let extended = format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0");
+            mke2fs.args(["-q", "-F", "-t", "ext4", "-U", UUID, "-E", &extended]);
+            // e2fsprogs' own name for a fixed time, and the general one, which it knows since 1.47.1.
+            mke2fs.env("E2FSPROGS_FAKE_TIME", MADE_AT).env("SOURCE_DATE_EPOCH", MADE_AT);
+            mke2fs
+        }
+        FileSystem::Xfs => {
+            let mut mkfs = Command::new(program("mkfs.xfs"));
+            mkfs.args(["-q", "-f", "-m", &format!("uuid={UUID}")]);
+            mkfs
+        }
+    };
+    let (name, package) = match fs {
+        FileSystem::Ext4 => ("mke2fs", "e2fsprogs"),
+        FileSystem::Xfs => ("mkfs.xfs", "xfsprogs"),
+    };
+    if !Path::new(command.get_program()).is_file() {
+        let remedy = format!("on Debian: `apt-get install {package}`");
+        return Err(QemuError::Missing { what: name.to_string(), remedy });
+    }
+    let made = output(command.arg(path));
+    made.map(drop).map_err(|message| QemuError::Program { program: name.to_string(), message })
+}
+
+/// A program of the system administrator's, whose directory may not be on a user's path.
+fn program(name: &str) -> std::path::PathBuf {
+    let places = ["/usr/sbin", "/sbin", "/usr/bin", "/usr/local/sbin"].map(|dir| Path::new(dir).join(name));
+    places.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| name.into())
+}
+
+/// A file of `size` that takes no room yet.
+pub(crate) fn make_sparse(path: &Path, size: Bytes) -> Result<(), QemuError> {
+    let file = File::create(path).map_err(io_error("make", path))?;
+    file.set_len(size.0).map_err(io_error("extend", path))
+}
+
+/// Copies what `from` holds into `to`, from `offset` on; holes stay holes.
+pub(crate) fn copy_at(from: &Path, to: &Path, offset: Bytes) -> Result<(), QemuError> {
+    use rustix::fs::SeekFrom;
+    let source = File::open(from).map_err(io_error("read", from))?;
+    let target = OpenOptions::new().write(true).open(to).map_err(io_error("write", to))?;
+    let seek = |position| match rustix::fs::seek(&source, position) {
+        Ok(at) => Ok(Some(at)),
+        // There is nothing behind the position.
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(io_error("find the content of", from)(error.into())),
+    };
+    let mut block = vec![0; BLOCK];
+    let mut at = 0;
+    while let Some(start) = seek(SeekFrom::Data(at))? {
+        let end = seek(SeekFrom::Hole(start))?.unwrap_or(start);
+        at = start;
+        while at < end {
+            let part = &mut block[..BLOCK.min((end - at) as usize)];
+            source.read_exact_at(part, at).map_err(io_error("read", from))?;
+            target.write_all_at(part, offset.0 + at).map_err(io_error("write", to))?;
+            at += part.len() as u64;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_disk_is_the_same_bytes_and_can_be_put_behind_memory() {
+        if !program("mke2fs").is_file() {
+            eprintln!("skipped: mke2fs is not there (Debian: apt-get install e2fsprogs)");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b, memory) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("m"));
+        make(&a, Bytes::mib(64), FileSystem::Ext4).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        make(&b, Bytes::mib(64), FileSystem::Ext4).unwrap();
+        let content = std::fs::read(&a).unwrap();
+        assert!(content == std::fs::read(&b).unwrap());
+        make_sparse(&memory, Bytes::mib(96)).unwrap();
+        copy_at(&a, &memory, Bytes::mib(16)).unwrap();
+        assert!(std::fs::read(&memory).unwrap()[16 << 20..80 << 20] == content);
+    }
+}

@@ -1,0 +1,10 @@
+//! Collectors: what the kernel shows before, while and after a workload runs.
+
+mod hist;
+mod series;
+mod snapshot;
+
+pub use hist::{HistTrigger, Histograms, TRIGGERS};
+pub(crate) use series::Sampler;
+pub use series::Series;
+pub use snapshot::Snapshot;

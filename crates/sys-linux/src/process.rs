@@ -1,0 +1,75 @@
+//! A process of the workload, and the settings of a run.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::process::Pid;
+use sys::SystemInfo;
+
+use crate::memory::Mapped;
+use crate::shared::Shared;
+use crate::spin::Spinner;
+
+/// What `sync` writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncScope {
+    /// All file systems (`sync`): in a guest, where all are the run's.
+    Machine,
+    /// The file system of the test mount (`syncfs`): on a host that others use too.
+    TestMount,
+}
+
+/// Settings of a run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The test mount: an empty directory below which the workload's files are made.
+    pub mount: PathBuf,
+    /// What [`Sys::seed`](sys::Sys::seed) answers.
+    pub seed: u64,
+    /// What [`Sys::info`](sys::Sys::info) answers.
+    pub info: SystemInfo,
+    /// What `sync` writes.
+    pub sync: SyncScope,
+}
+
+/// Open files by number.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) table: Vec<Option<Arc<OwnedFd>>>,
+    pub(crate) free: Vec<u32>,
+}
+
+/// What the threads of a process share.
+pub(crate) struct Process {
+    pub(crate) shared: &'static Shared,
+    pub(crate) config: Arc<Config>,
+    pub(crate) spinner: Spinner,
+    pub(crate) mappings: Mutex<Vec<Option<Mapped>>>,
+    pub(crate) files: Mutex<Files>,
+    /// Directories that were used, by number.
+    pub(crate) dirs: Mutex<Vec<Option<Arc<OwnedFd>>>>,
+    pub(crate) threads: Mutex<Vec<(u32, JoinHandle<()>)>>,
+    pub(crate) children: Mutex<Vec<(u32, Pid)>>,
+}
+
+impl Process {
+    pub(crate) fn new(shared: &'static Shared, config: Arc<Config>, spinner: Spinner) -> Process {
+        Process {
+            shared,
+            config,
+            spinner,
+            mappings: Mutex::default(),
+            files: Mutex::default(),
+            dirs: Mutex::default(),
+            threads: Mutex::default(),
+            children: Mutex::default(),
+        }
+    }
+}
+
+/// Locks; no code that can panic half-way through a change runs under these locks.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

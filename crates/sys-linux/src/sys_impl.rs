@@ -1,0 +1,168 @@
+//! `Sys` by real system calls.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::time::Timespec;
+use sys::{
+    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result, SpawnOptions, Sys, SysError,
+    SystemInfo, Thread,
+};
+use units::{Bytes, Nanos};
+
+use crate::process::Process;
+use crate::shared::monotonic;
+
+/// A thread of a workload on the kernel that this program runs on.
+#[derive(Clone)]
+pub struct SysLinux {
+    pub(crate) process: Arc<Process>,
+    pub(crate) thread: u32,
+    pub(crate) buffer: Rc<RefCell<Vec<u8>>>,
+}
+
+impl Sys for SysLinux {
+    fn info(&self) -> SystemInfo {
+        self.process.config.info.clone()
+    }
+
+    fn seed(&self) -> u64 {
+        self.process.config.seed
+    }
+
+    fn clock(&self) -> Nanos {
+        self.process.shared.now()
+    }
+
+    async fn sleep(&self, time: Nanos) {
+        let end = monotonic() + time;
+        loop {
+            let left = end.since(monotonic());
+            if left == Nanos::ZERO {
+                return;
+            }
+            let left = Timespec { tv_sec: (left.0 / 1_000_000_000) as i64, tv_nsec: (left.0 % 1_000_000_000) as i64 };
+            // A signal wakes early; the loop sleeps again.
+            let _ = rustix::thread::nanosleep(&left);
+        }
+    }
+
+    async fn compute(&self, time: Nanos) {
+        self.process.spinner.spin(time);
+    }
+
+    fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
+    where
+        F: FnOnce(Self) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        if options.process { self.spawn_process(&options, body) } else { self.spawn_thread(&options, body) }
+    }
+
+    async fn join(&self, thread: Thread) {
+        self.join_thread(thread);
+    }
+
+    fn stop(&self, thread: Thread) {
+        self.process.shared.thread(thread.0).stop.store(1, Ordering::Release);
+    }
+
+    fn stopping(&self) -> bool {
+        self.process.shared.thread(self.thread).stop.load(Ordering::Acquire) != 0
+    }
+
+    fn barrier(&self, parties: u32) -> Barrier {
+        Barrier(self.process.shared.new_barrier(parties))
+    }
+
+    async fn barrier_wait(&self, barrier: Barrier) {
+        self.process.shared.wait_at_barrier(barrier.0);
+    }
+
+    async fn mmap(&self, length: Bytes, align: Bytes) -> Result<Mapping> {
+        self.map_anonymous(length, align)
+    }
+
+    async fn mmap_file(&self, fd: Fd, length: Bytes) -> Result<Mapping> {
+        self.map_file(fd, length)
+    }
+
+    async fn munmap(&self, mapping: Mapping) -> Result<()> {
+        self.unmap(mapping)
+    }
+
+    async fn madvise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
+        self.advise(mapping, advice)
+    }
+
+    async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
+        self.touch_range(mapping, offset, length, access)
+    }
+
+    async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()> {
+        self.poke_byte(mapping, offset, access)
+    }
+
+    fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool {
+        self.is_resident(mapping, offset)
+    }
+
+    async fn mkdir(&self, name: &str) -> Result<Dir> {
+        self.make_directory(name)
+    }
+
+    async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
+        self.open_file(name, mode)
+    }
+
+    async fn close(&self, fd: Fd) -> Result<()> {
+        self.close_file(fd)
+    }
+
+    async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
+        self.read_file(fd, offset, length)
+    }
+
+    async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
+        self.write_file(fd, offset, length)
+    }
+
+    async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
+        self.advise_file(fd, advice)
+    }
+
+    async fn fsync(&self, fd: Fd) -> Result<()> {
+        self.sync_file(fd)
+    }
+
+    async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()> {
+        self.truncate_file(fd, length)
+    }
+
+    async fn stat(&self, name: FileName) -> Result<Bytes> {
+        self.stat_file(name)
+    }
+
+    async fn unlink(&self, name: FileName) -> Result<()> {
+        self.unlink_file(name)
+    }
+
+    async fn sync(&self) -> Result<()> {
+        self.sync_all()
+    }
+
+    fn sample(&self, metric: &'static str, value: f64) {
+        self.process.shared.sample(metric, value);
+    }
+
+    fn fail(&self, error: SysError) {
+        self.fail_run(error);
+    }
+
+    fn phase(&self, name: &str) {
+        self.process.shared.phase(name);
+    }
+}

@@ -1,0 +1,83 @@
+//! untar2: makes many small files, looks all of them up, syncs, removes them.
+//!
+//! Source: the untar part of mmtests' `largecopy` (facts of the benchmarks, section F), as the reference runs of real guests
+//! have it: three processes, one after another.
+//! Abstracted: the directories, a three-hundredth of the names, stay.
+
+use sys::{Dir, FileName, OpenMode, Sys};
+use units::Bytes;
+
+use crate::steps::run_process;
+use crate::{Param, ParamError, Params, WorkloadSpec};
+
+/// As the command line lists it.
+pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
+    name: "untar2",
+    doc: "makes many small files, looks them up, syncs, removes them",
+    params: &[
+        Param { name: "dirs", default: "100", doc: "directories" },
+        Param { name: "files", default: "300", doc: "files in each" },
+        Param { name: "file-size", default: "3000", doc: "size of a file" },
+    ],
+};
+
+/// The workload with its parameters.
+#[derive(Clone, Debug)]
+pub struct Untar2 {
+    dirs: u64,
+    files: u64,
+    file_size: Bytes,
+}
+
+impl Untar2 {
+    pub(crate) fn from_params(params: &Params) -> Result<Untar2, ParamError> {
+        Ok(Untar2 {
+            dirs: params.number("dirs", 1, 4000)?,
+            files: params.number("files", 1, 1 << 24)?,
+            file_size: params.size("file-size", Bytes(0), Bytes::mib(64))?,
+        })
+    }
+
+    pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        sys.phase("make");
+        let maker = self.clone();
+        run_process(&sys, "mkfiles", move |sys: S| async move { maker.make(&sys).await }).await;
+        // Directories are numbered as they are made, in every process alike.
+        let names = move |dir| (0..self.files).map(move |number| FileName { dir: Dir(dir as u32), number });
+        sys.phase("stat");
+        let dirs = self.dirs;
+        run_process(&sys, "stfiles", move |sys: S| async move {
+            for name in (0..dirs).flat_map(names) {
+                sys.stat(name).await?;
+            }
+            Ok(())
+        })
+        .await;
+        sys.phase("sync");
+        sys.sync().await?;
+        sys.phase("remove");
+        run_process(&sys, "rmfiles", move |sys: S| async move {
+            for name in (0..dirs).flat_map(names) {
+                sys.unlink(name).await?;
+            }
+            Ok(())
+        })
+        .await;
+        Ok(())
+    }
+
+    async fn make<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+        for number in 0..self.dirs {
+            let dir = sys.mkdir(&format!("t/d{number}")).await?;
+            assert_eq!(u64::from(dir.0), number, "directories are numbered as they are made");
+            for number in 0..self.files {
+                let fd = sys.open(FileName { dir, number }, OpenMode::Create).await?;
+                if self.file_size.0 > 0 {
+                    sys.write(fd, Bytes(0), self.file_size).await?;
+                }
+                sys.close(fd).await?;
+            }
+        }
+        Ok(())
+    }
+}
