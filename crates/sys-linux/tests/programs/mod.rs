@@ -136,6 +136,8 @@ pub(crate) async fn a_removed_file_lives_until_its_last_close<S: Sys>(sys: S) ->
 
 pub(crate) async fn missing_files_have_no_entry<S: Sys>(sys: S) -> Result<()> {
     let dir = sys.mkdir("a/b").await?;
+    let again = sys.mkdir("a/b").await? == dir;
+    sys.sample("the same directory again", f64::from(u8::from(again)));
     let name = FileName { dir, number: 1_000_000 };
     sys.sample("result", number(sys.open(name, OpenMode::Existing).await, |_| 0.0));
     sys.sample("result", size(sys.stat(name).await));
