@@ -13,6 +13,8 @@ mod io;
 mod leaf;
 mod mapped;
 #[cfg(test)]
+mod mapped_tests;
+#[cfg(test)]
 mod model;
 mod read;
 mod readahead;

@@ -141,7 +141,7 @@ impl Mm {
         let mut chosen: Vec<(Pfn, Order)> = Vec::new();
         for order in [Order::MAX, PAGEBLOCK_ORDER] {
             for _ in 0..free[order.index()] {
-                let at = self.whole_block(&mut blocks, order);
+                let at = self.whole_block(&mut blocks, order, &chosen);
                 chosen.push((at.ok_or_else(|| self.no_room(zone, migratetype, order))?, order));
             }
         }
@@ -166,14 +166,19 @@ impl Mm {
         self.start_error(zone, what)
     }
 
-    /// Takes the highest pageblocks that make a block of this order out of the list.
-    fn whole_block(&self, blocks: &mut Vec<Pfn>, order: Order) -> Option<Pfn> {
+    /// Takes the highest pageblocks that make a block of this order, beside no free one, out of the list.
+    fn whole_block(&self, blocks: &mut Vec<Pfn>, order: Order, chosen: &[(Pfn, Order)]) -> Option<Pfn> {
         let count = (order.pages() / PAGEBLOCK_PAGES) as usize;
         let fits = |at: &usize| {
             let run = &blocks[*at..*at + count];
             let together = run.windows(2).all(|pair| pair[1] == pair[0].offset(PAGEBLOCK_PAGES));
             let mut frames = (0..order.pages()).map(|n| run[0].offset(n));
-            run[0].align_down(order) == run[0] && together && frames.all(|pfn| self.frames[pfn].kind() == Kind::Kernel)
+            let buddy = Pfn(run[0].0 ^ order.pages());
+            let free_buddy = self.frames.get(buddy).is_some_and(|frame| frame.is_buddy(order));
+            run[0].align_down(order) == run[0]
+                && together
+                && frames.all(|pfn| self.frames[pfn].kind() == Kind::Kernel)
+                && (order == Order::MAX || !(free_buddy || chosen.contains(&(buddy, order))))
         };
         let at = (0..(blocks.len() + 1).saturating_sub(count)).rev().find(fits)?;
         blocks.drain(at..at + count).next()
