@@ -77,6 +77,19 @@ impl Space {
         self.vmas.get(at).copied().filter(|v| v.start <= vpn)
     }
 
+    /// The area around a mapped page.
+    pub(crate) fn area(&self, vpn: u32) -> std::ops::Range<u32> {
+        let vma = self.find(vpn).expect("a mapped page lies in an area");
+        vma.start..vma.end
+    }
+
+    /// Pages of areas in the 2 MiB region that begins at a page.
+    pub(crate) fn pages_in_region(&self, base: u32) -> u32 {
+        let end = base + REGION_PAGES;
+        let areas = self.vmas[self.vmas.partition_point(|v| v.end <= base)..].iter();
+        areas.take_while(|v| v.start < end).map(|v| v.end.min(end) - v.start.max(base)).sum()
+    }
+
     /// Start of the lowest gap of `pages` pages at a multiple of `align`; the lowest 2 MiB stay free.
     fn lowest_gap(&self, pages: u32, align: u32) -> u32 {
         let mut at = REGION_PAGES.next_multiple_of(align);
