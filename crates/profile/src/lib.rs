@@ -18,4 +18,4 @@ pub use kernel::{Era, Kernel};
 pub use machine::{CpuDef, Disk, FileSystem, Machine, MachineChange, Mount, NodeDef, SwapArea};
 pub use published::{Published, PublishedRow};
 pub use size::Size;
-pub use study::{Case, Comparison, MetricMap, Quick, Study, Take};
+pub use study::{Across, Case, Comparison, MetricMap, PART, Quick, Study, Take};

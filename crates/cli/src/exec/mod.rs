@@ -5,6 +5,7 @@ mod interrupt;
 mod job;
 mod memory;
 mod metrics;
+mod parts;
 mod pool;
 mod progress;
 mod runner;
@@ -85,7 +86,8 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
 
 /// What is kept of a run, in its directory if it has one.
 fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
-    let metrics = metrics::metrics(&metrics::Measured::of(&outcome));
+    let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
+    metrics.extend(parts::metrics(&outcome));
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
     let run = RunDir {
         manifest: Manifest {

@@ -18,9 +18,9 @@ const FILES_PER_DIR: u32 = 16;
 /// CPU time for unpacking one file: 5 s of `gzip -d` for linux-3.0.
 const UNPACK: Nanos = Nanos::micros(135);
 /// Names of the files that a build makes come after those of the sources.
-const OBJECTS: u64 = 1 << 16;
-/// Name of the large file in the first directory.
-const LARGE: u64 = 1 << 20;
+const OBJECTS: u64 = FILES_PER_DIR as u64;
+/// Name of the large file in the first directory: after two made of each source.
+const LARGE: u64 = 3 * OBJECTS;
 
 /// One tree.
 #[derive(Clone, Debug)]
