@@ -152,7 +152,9 @@ impl Leaves {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>() + self.frames.capacity() * size_of::<Pfn>() + self.young.capacity()
+        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>()
+            + self.frames.capacity() * size_of::<Pfn>()
+            + self.young.capacity()
     }
 }
 

@@ -37,7 +37,7 @@ enum Phase {
     /// A pass is to begin.
     Begin,
     /// Generations take the place of the lists.
-    Generations(ShrinkGen),
+    Generations(Box<ShrinkGen>),
     /// The lists are scanned, round by round.
     Lists,
     /// The active anonymous list may be aged.
@@ -124,7 +124,7 @@ impl ShrinkNode {
         loop {
             match &mut self.phase {
                 Phase::Begin if mm.lru_gen_enabled() => {
-                    self.phase = Phase::Generations(ShrinkGen::new(mm, env, self.lru, sc));
+                    self.phase = Phase::Generations(Box::new(ShrinkGen::new(mm, env, self.lru, sc)));
                 }
                 Phase::Generations(shrink) => {
                     if shrink.step(mm, env, sc) {

@@ -13,7 +13,7 @@ use units::SpaceId;
 
 use super::mm_list::Next;
 use super::walk::Walk;
-use super::{ANON, FILE, LruGen, MAX_NR_GENS, MIN_NR_GENS, gen_of};
+use super::{ANON, FILE, LruGen, MAX_NR_GENS, MIN_NR_GENS, evictable, gen_of};
 use crate::{Env, LruList, LruvecId, Mm, ZoneKind};
 
 /// What the sizes of the generations say.
@@ -32,9 +32,11 @@ impl LruGen {
         if oldest + MIN_NR_GENS > self.max_seq {
             return AgingNeed { due: true, nr_to_scan: 0 };
         }
-        let kinds = || usize::from(!can_swap)..2;
         // A generation that a type does not have any more holds none of its pages.
-        let of = |seq: u64| kinds().filter(|kind| self.min_seq[*kind] <= seq).map(|kind| self.size(seq, kind)).sum::<u64>();
+        let of = |seq: u64| {
+            let kinds = evictable(can_swap).iter().filter(|kind| self.min_seq[**kind] <= seq);
+            kinds.map(|kind| self.size(seq, *kind)).sum::<u64>()
+        };
         let (total, young, old) = (self.total(can_swap), of(self.max_seq), of(self.max_seq - MIN_NR_GENS));
         let uneven = young * MIN_NR_GENS > total || old * (MIN_NR_GENS + 2) < total;
         AgingNeed { due: oldest + MIN_NR_GENS >= self.max_seq && uneven, nr_to_scan: total }
@@ -43,7 +45,7 @@ impl LruGen {
     /// Drops generations at the old end that are empty (`try_to_inc_min_seq()`); whether there were any.
     pub(super) fn drop_empty(&mut self, can_swap: bool) -> bool {
         let mut min_seq = self.min_seq;
-        for kind in usize::from(!can_swap)..2 {
+        for &kind in evictable(can_swap) {
             let empty = |seq: u64| self.lists[gen_of(seq)][kind].iter().all(|list| list.is_empty());
             while min_seq[kind] + MIN_NR_GENS <= self.max_seq && empty(min_seq[kind]) {
                 min_seq[kind] += 1;
@@ -54,7 +56,7 @@ impl LruGen {
             min_seq[FILE] = min_seq[ANON].max(self.min_seq[FILE]);
         }
         let mut dropped = false;
-        for kind in usize::from(!can_swap)..2 {
+        for &kind in evictable(can_swap) {
             if min_seq[kind] != self.min_seq[kind] {
                 self.feedback.carry_over(kind);
                 self.min_seq[kind] = min_seq[kind];
@@ -98,10 +100,9 @@ impl Mm {
         let zones: Vec<_> = self.zones_of(lru).collect();
         for zone in zones {
             let zone_kind = self.zones[zone.index()].kind as usize;
-            for (kind, inactive, active) in [
-                (ANON, LruList::InactiveAnon, LruList::ActiveAnon),
-                (FILE, LruList::InactiveFile, LruList::ActiveFile),
-            ] {
+            for (kind, inactive, active) in
+                [(ANON, LruList::InactiveAnon, LruList::ActiveAnon), (FILE, LruList::InactiveFile, LruList::ActiveFile)]
+            {
                 let nr_pages = &self.lru_gen(lru).nr_pages;
                 let delta = nr_pages[last][kind][zone_kind] as i64 - nr_pages[next][kind][zone_kind] as i64;
                 if delta != 0 {

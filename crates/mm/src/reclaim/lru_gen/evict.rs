@@ -10,10 +10,10 @@
 
 use units::{Gfp, Pfn};
 
+use super::super::ScanControl;
 use super::super::isolate::Batch;
 use super::super::lru::{End, is_file_lru};
 use super::super::page_list::BatchStat;
-use super::super::ScanControl;
 use super::feedback::SWAPPINESS_MAX;
 use super::lists::clear_refs;
 use super::refault::refs_of;

@@ -104,6 +104,11 @@ impl Default for LruGen {
     }
 }
 
+/// The types that may be evicted.
+fn evictable(can_swap: bool) -> &'static [usize] {
+    if can_swap { &[ANON, FILE] } else { &[FILE] }
+}
+
 /// Where a generation is kept (`lru_gen_from_seq()`).
 #[inline]
 fn gen_of(seq: u64) -> usize {
@@ -135,7 +140,7 @@ impl LruGen {
 
     /// Base pages of the types that may be evicted, in all generations.
     fn total(&self, can_swap: bool) -> u64 {
-        (usize::from(!can_swap)..2).flat_map(|kind| self.seqs(kind).map(move |seq| self.size(seq, kind))).sum()
+        evictable(can_swap).iter().flat_map(|&kind| self.seqs(kind).map(move |seq| self.size(seq, kind))).sum()
     }
 
     /// The generations of a type, oldest first.

@@ -37,17 +37,8 @@ enum Op {
     Evict,
 }
 
-const OPS: [Op; 9] = [
-    Op::Access,
-    Op::Promote,
-    Op::Rotate,
-    Op::Deactivate,
-    Op::Activate,
-    Op::Putback,
-    Op::Dirty,
-    Op::Age,
-    Op::Evict,
-];
+const OPS: [Op; 9] =
+    [Op::Access, Op::Promote, Op::Rotate, Op::Deactivate, Op::Activate, Op::Putback, Op::Dirty, Op::Age, Op::Evict];
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
@@ -92,7 +83,11 @@ impl Model {
             (page.refs, page.referenced) = (0, false);
         }
         let list = &mut self.lists[page.at][page.kind];
-        if last { list.push_back(name) } else { list.push_front(name) }
+        if last {
+            list.push_back(name)
+        } else {
+            list.push_front(name)
+        }
         self.pages.insert(name, page);
     }
 
