@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use observe::{Manifest, Metric, RunDir};
+use observe::{Manifest, Metric, MetricDef, RunDir};
 use report::{Column, comparison_table};
 
 use crate::args::CompareArgs;
@@ -116,13 +116,16 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 /// A column of iterations. Each counts once in each metric, with the mean of its samples: samples of one run depend on each
-/// other, so that taken together they would seem to tell more than they do.
+/// other, so that taken together they would seem to tell more than they do. What parts of a run have of the counters is
+/// left to the run's file: it is the same table once more for each part.
 pub(crate) fn column(name: String, runs: &[&RunDir]) -> Column {
     let of_run = |metric: &Metric| {
         let samples = metric.summary().mean.into_iter().collect();
         Metric { samples, ..metric.clone() }
     };
-    Column { name, metrics: runs.iter().flat_map(|run| &run.metrics).map(of_run).collect() }
+    let of_a_part = |name: &str| name.contains('/') && observe::metric_def(name).is_some_and(MetricDef::is_derived);
+    let shown = runs.iter().flat_map(|run| &run.metrics).filter(|metric| !of_a_part(&metric.name));
+    Column { name, metrics: shown.map(of_run).collect() }
 }
 
 #[cfg(test)]

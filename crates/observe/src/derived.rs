@@ -7,13 +7,41 @@
 use crate::Delta;
 
 /// A column: difference of the counters, elapsed seconds.
-pub(crate) type Derive = fn(&Delta, f64) -> Option<f64>;
+pub(crate) type Column = fn(&Delta, f64) -> Option<f64>;
 
 /// Microscopic costs of compaction in mmtests' model: page scanned, isolated, moved, failed to move.
 const COST_MIGRATE_SCANNED: f64 = 7.0;
 const COST_ISOLATED: f64 = 19.0;
 const COST_MIGRATE_SUCCESS: f64 = 1038.0;
 const COST_MIGRATE_FAIL: f64 = 14.0;
+
+/// Faults that needed no I/O.
+pub(crate) fn minor_faults(delta: &Delta, _: f64) -> Option<f64> {
+    Some(count(delta, "pgfault")? - count(delta, "pgmajfault")?)
+}
+
+pub(crate) fn zone_normal_velocity(delta: &Delta, elapsed_s: f64) -> Option<f64> {
+    zone_velocity(delta, "normal", elapsed_s)
+}
+
+pub(crate) fn zone_dma32_velocity(delta: &Delta, elapsed_s: f64) -> Option<f64> {
+    zone_velocity(delta, "dma32", elapsed_s)
+}
+
+pub(crate) fn zone_dma_velocity(delta: &Delta, elapsed_s: f64) -> Option<f64> {
+    zone_velocity(delta, "dma", elapsed_s)
+}
+
+/// Pages of a kind of zone that kswapd and direct reclaim scanned per second.
+fn zone_velocity(delta: &Delta, zone: &str, elapsed_s: f64) -> Option<f64> {
+    let scanned = |who: &str| delta.get(&format!("pgscan_{who}_{zone}")).map(|n| n as f64);
+    per_second(scanned("kswapd")? + scanned("direct")?, elapsed_s)
+}
+
+/// Splits of huge pages, of one kind until 4.5 and then those of the page itself.
+pub(crate) fn thp_splits(delta: &Delta, _: f64) -> Option<f64> {
+    count(delta, "thp_split").or_else(|| count(delta, "thp_split_page"))
+}
 
 pub(crate) fn kswapd_scanned(delta: &Delta, _: f64) -> Option<f64> {
     count(delta, "pgscan_kswapd")
@@ -108,7 +136,7 @@ pub(crate) fn compaction_cost(delta: &Delta, _: f64) -> Option<f64> {
 }
 
 /// Growth of a counter, summed over zones where it has zones.
-fn count(delta: &Delta, name: &str) -> Option<f64> {
+pub(crate) fn count(delta: &Delta, name: &str) -> Option<f64> {
     delta.sum_zones(name).map(|n| n as f64)
 }
 
@@ -163,6 +191,15 @@ mod tests {
             ("pgsteal_kswapd_normal", 5),
         ]);
         assert_eq!(kswapd_efficiency(&d, 1.0), Some(25.0)); // 10/40
+    }
+
+    #[test]
+    fn zones_are_told_apart_where_the_kernel_does() {
+        let d = delta(&[("pgscan_kswapd_dma32", 30), ("pgscan_direct_dma32", 10), ("pgscan_kswapd_normal", 5)]);
+        assert_eq!(zone_dma32_velocity(&d, 8.0), Some(5.0)); // 40/8
+        assert_eq!(zone_normal_velocity(&d, 8.0), None);
+        let faults = delta(&[("pgfault", 100), ("pgmajfault", 3), ("thp_split_page", 2)]);
+        assert_eq!((minor_faults(&faults, 1.0), thp_splits(&faults, 1.0)), (Some(97.0), Some(2.0)));
     }
 
     #[test]

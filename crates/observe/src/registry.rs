@@ -2,7 +2,7 @@
 
 use compare::Better::{self, Higher, Lower, None as Neither};
 
-use crate::derived::{self, Derive};
+use crate::derived::{self, Column};
 use crate::{Delta, Metric};
 
 /// What is known of a metric beforehand.
@@ -19,6 +19,22 @@ pub struct MetricDef {
     derive: Option<Derive>,
 }
 
+/// How a metric comes out of two readings of `/proc/vmstat`.
+#[derive(Clone, Copy, Debug)]
+enum Derive {
+    /// By a rule of its own.
+    Column(Column),
+    /// As the growth of a counter, summed over zones where it has zones.
+    Counter(&'static str),
+}
+
+impl MetricDef {
+    /// Whether it is computed from `/proc/vmstat`.
+    pub fn is_derived(&self) -> bool {
+        self.derive.is_some()
+    }
+}
+
 /// A metric that a workload records.
 const fn recorded(name: &'static str, unit: &'static str, better: Better, doc: &'static str) -> MetricDef {
     MetricDef { name, unit, better, doc, derive: None }
@@ -29,16 +45,29 @@ const fn derived(
     name: &'static str,
     unit: &'static str,
     better: Better,
-    derive: Derive,
+    column: Column,
     doc: &'static str,
 ) -> MetricDef {
-    MetricDef { name, unit, better, doc, derive: Some(derive) }
+    MetricDef { name, unit, better, doc, derive: Some(Derive::Column(column)) }
+}
+
+/// A metric that is the growth of a counter.
+const fn counted(
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+    counter: &'static str,
+    doc: &'static str,
+) -> MetricDef {
+    MetricDef { name, unit, better, doc, derive: Some(Derive::Counter(counter)) }
 }
 
 /// Every metric that mmtwin knows by name.
 #[rustfmt::skip]
 pub const METRICS: &[MetricDef] = &[
     recorded("elapsed_s", "s", Lower, "time of the whole workload or of a phase"),
+    recorded("user_s", "s", Neither, "CPU time of programs outside the kernel"),
+    recorded("system_s", "s", Neither, "CPU time of the kernel"),
     recorded("files_per_s", "files/s", Higher, "files created and written per second (fs_mark)"),
     recorded("iops", "IOPS", Higher, "I/O operations per second (fio)"),
     recorded("bandwidth_mib_per_s", "MiB/s", Higher, "bytes read or written per second (fio)"),
@@ -51,6 +80,13 @@ pub const METRICS: &[MetricDef] = &[
     recorded("app_launch_s", "s", Lower, "start of an application beside the workload"),
     recorded("write_wait_ms", "ms", Lower, "mean wait of a write"),
     recorded("extfrag_events", "events", Lower, "fallbacks to another mobility below the pageblock order"),
+    derived("minor_faults", "faults", Neither, derived::minor_faults, "page faults without I/O"),
+    counted("major_faults", "faults", Lower, "pgmajfault", "page faults with I/O"),
+    counted("swap_ins", "pages", Lower, "pswpin", "pages read from swap"),
+    counted("dma_allocs", "pages", Neither, "pgalloc_dma", "pages allocated from ZONE_DMA"),
+    counted("dma32_allocs", "pages", Neither, "pgalloc_dma32", "pages allocated from ZONE_DMA32"),
+    counted("normal_allocs", "pages", Neither, "pgalloc_normal", "pages allocated from ZONE_NORMAL"),
+    counted("movable_allocs", "pages", Neither, "pgalloc_movable", "pages allocated from ZONE_MOVABLE"),
     derived("kswapd_scanned", "pages", Neither, derived::kswapd_scanned, "pages scanned by kswapd"),
     derived("kswapd_reclaimed", "pages", Neither, derived::kswapd_reclaimed, "pages reclaimed by kswapd"),
     derived("kswapd_efficiency_pct", "%", Higher, derived::kswapd_efficiency, "pages reclaimed per page scanned by kswapd"),
@@ -60,12 +96,34 @@ pub const METRICS: &[MetricDef] = &[
     derived("direct_efficiency_pct", "%", Higher, derived::direct_efficiency, "pages reclaimed per page scanned in direct reclaim"),
     derived("direct_velocity", "pages/s", Lower, derived::direct_velocity, "pages scanned per second in direct reclaim"),
     derived("direct_scans_pct", "%", Lower, derived::percentage_direct_scans, "share of the scanning that direct reclaim did"),
+    derived("zone_normal_velocity", "pages/s", Neither, derived::zone_normal_velocity, "pages of ZONE_NORMAL scanned per second (kernels before 4.8)"),
+    derived("zone_dma32_velocity", "pages/s", Neither, derived::zone_dma32_velocity, "pages of ZONE_DMA32 scanned per second (kernels before 4.8)"),
+    derived("zone_dma_velocity", "pages/s", Neither, derived::zone_dma_velocity, "pages of ZONE_DMA scanned per second (kernels before 4.8)"),
     derived("reclaim_writes", "pages", Lower, derived::page_writes_by_reclaim, "pages written by reclaim"),
     derived("reclaim_writes_file", "pages", Lower, derived::page_writes_file, "file pages written by reclaim"),
     derived("reclaim_writes_anon", "pages", Neither, derived::page_writes_anon, "pages swapped out"),
+    counted("reclaim_immediate", "pages", Lower, "nr_vmscan_immediate_reclaim", "dirty pages that reclaim marked to be freed at the end of their writeback"),
+    counted("reclaim_rescued", "pages", Neither, "pgrescued", "pages taken back from reclaim (kernels that were never released)"),
+    counted("sector_reads", "KiB", Lower, "pgpgin", "read from disks"),
+    counted("sector_writes", "KiB", Lower, "pgpgout", "written to disks"),
+    counted("slabs_scanned", "objects", Neither, "slabs_scanned", "objects that shrinkers looked at"),
+    counted("direct_inode_steals", "pages", Lower, "pginodesteal", "pages of inodes that direct reclaim freed"),
+    counted("kswapd_inode_steals", "pages", Lower, "kswapd_inodesteal", "pages of inodes that kswapd freed"),
+    counted("kswapd_skipped_wait", "waits", Lower, "kswapd_skip_congestion_wait", "waits that kswapd left out (kernels before 3.8)"),
+    counted("thp_fault_alloc", "huge pages", Higher, "thp_fault_alloc", "faults that got a huge page"),
+    counted("thp_fault_fallback", "faults", Lower, "thp_fault_fallback", "faults that should have got a huge page and did not"),
+    counted("thp_collapse_alloc", "huge pages", Higher, "thp_collapse_alloc", "huge pages that khugepaged allocated"),
+    counted("thp_collapse_failed", "huge pages", Lower, "thp_collapse_alloc_failed", "huge pages that khugepaged could not allocate"),
+    derived("thp_splits", "huge pages", Lower, derived::thp_splits, "huge pages split into small ones"),
     derived("allocation_stalls", "stalls", Lower, derived::allocation_stalls, "allocations that entered direct reclaim"),
     derived("compaction_stalls", "stalls", Lower, derived::compaction_stalls, "allocations that entered direct compaction"),
     derived("compaction_success", "pages", Higher, derived::compaction_success, "direct compactions that gave the page"),
+    counted("compaction_failures", "stalls", Lower, "compact_fail", "direct compactions that did not give the page"),
+    counted("migrate_success", "pages", Neither, "pgmigrate_success", "pages moved"),
+    counted("migrate_failures", "pages", Lower, "pgmigrate_fail", "pages that could not be moved"),
+    counted("compaction_isolated", "pages", Neither, "compact_isolated", "pages that compaction's scanners took"),
+    counted("compaction_migrate_scanned", "pages", Lower, "compact_migrate_scanned", "pages that the migrate scanner looked at"),
+    counted("compaction_free_scanned", "pages", Lower, "compact_free_scanned", "pages that the free scanner looked at"),
     derived("compaction_efficiency_pct", "%", Higher, derived::compaction_efficiency, "share of direct compactions that gave the page"),
     derived("compaction_scan_efficiency_pct", "%", Higher, derived::compaction_scan_efficiency, "pages seen by the migration scanner per page seen by the free scanner"),
     derived("compaction_cost", "model units", Lower, derived::compaction_cost, "mmtests' cost of compaction"),
@@ -79,7 +137,11 @@ pub fn metric_def(name: &str) -> Option<&'static MetricDef> {
 
 /// All metrics that can be computed from `delta` over `elapsed_s` seconds, each with one sample.
 pub fn derived_metrics(delta: &Delta, elapsed_s: f64) -> Vec<Metric> {
-    let compute = |def: &MetricDef| Some(Metric::new(def.name, vec![def.derive?(delta, elapsed_s)?]));
+    let value = |def: &MetricDef| match def.derive? {
+        Derive::Column(column) => column(delta, elapsed_s),
+        Derive::Counter(name) => derived::count(delta, name),
+    };
+    let compute = |def: &MetricDef| Some(Metric::new(def.name, vec![value(def)?]));
     METRICS.iter().filter_map(compute).collect()
 }
 
@@ -91,7 +153,7 @@ mod tests {
     #[test]
     fn names_are_unique_snake_case_and_documented() {
         for (index, def) in METRICS.iter().enumerate() {
-            assert!(def.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", def.name);
+            assert!(def.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{}", def.name);
             assert!(!def.doc.is_empty() && !def.unit.is_empty(), "{}", def.name);
             assert!(METRICS[..index].iter().all(|other| other.name != def.name), "{}", def.name);
         }

@@ -25,11 +25,15 @@ pub const KERNELS: &[(&str, &str)] = &[
 ];
 
 /// Studies by name.
-pub const STUDIES: &[(&str, &str)] = &[("watermark-boost", include_str!("../../../studies/watermark-boost.toml"))];
+pub const STUDIES: &[(&str, &str)] = &[
+    ("watermark-boost", include_str!("../../../studies/watermark-boost.toml")),
+    ("compaction-pivot", include_str!("../../../studies/compaction-pivot.toml")),
+];
 
 /// Published figures by file name.
 const PUBLISHED: &[(&str, &str)] = &[
     ("000_watermark_boost.json", include_str!("../../../studies/published/000_watermark_boost.json")),
+    ("003_compaction_pivot.json", include_str!("../../../studies/published/003_compaction_pivot.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
 ];
 

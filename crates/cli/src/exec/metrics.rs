@@ -78,7 +78,7 @@ fn huge_share(huge: usize, base: usize) -> Option<Metric> {
     (all > 0).then(|| Metric::new("fault_huge_pct", vec![huge as f64 / all as f64 * 100.0]))
 }
 
-fn registered(sample: &str) -> &str {
+pub(super) fn registered(sample: &str) -> &str {
     SAMPLES.iter().find(|(name, _)| *name == sample).map_or(sample, |(_, metric)| metric)
 }
 

@@ -5,10 +5,12 @@ mod interrupt;
 mod job;
 mod memory;
 mod metrics;
+mod parts;
 mod pool;
 mod progress;
 mod runner;
 mod wall;
+mod zones;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,11 +19,15 @@ use report::HostUse;
 use twin::{RunError, RunOutcome};
 
 use crate::failure::Failure;
+use crate::output;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use job::{Done, Job, Setup, check_free, check_places, one_word};
 pub(crate) use metrics::{Measured, metrics};
 pub(crate) use progress::Board;
 pub(crate) use wall::Stopwatch;
+
+/// File of a run directory with the picture of the zones.
+const ZONES: &str = "zones.txt";
 
 /// What a job came to; nothing if it was interrupted or never started.
 pub(crate) type Answer = Option<Result<Done, Failure>>;
@@ -68,7 +74,7 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
     let answer = match outcome {
         Ok(Ok(outcome)) => Some(keep(job, outcome, watch.seconds())),
         Ok(Err(RunError::Interrupted)) => None,
-        Ok(Err(error @ RunError::Device(..))) => Some(Err(Failure::bad_input(error))),
+        Ok(Err(error @ (RunError::Device(..) | RunError::Start(..)))) => Some(Err(Failure::bad_input(error))),
         Ok(Err(error)) => Some(Err(Failure::failed(error))),
         Err(_) => Some(Err(Failure::failed("mmtwin itself failed, as told above"))),
     };
@@ -85,8 +91,11 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
 
 /// What is kept of a run, in its directory if it has one.
 fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
-    let metrics = metrics::metrics(&metrics::Measured::of(&outcome));
+    let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
+    metrics.extend(parts::metrics(&outcome));
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
+    let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
+    let printed = zones::printed(&outcome, output::width());
     let run = RunDir {
         manifest: Manifest {
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -108,7 +117,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
-        run.write(dir, &events).map_err(Failure::writing)?;
+        run.write_with(dir, &events, &kept.into_iter().collect()).map_err(Failure::writing)?;
     }
     Ok(Done {
         run,
@@ -116,5 +125,6 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         // Holes between the zones are no frames.
         host: Some(HostUse { frames: job.spec.machine.memory().pages_down().0, bytes: outcome.host_bytes }),
         wall_s,
+        zones: printed,
     })
 }

@@ -20,10 +20,11 @@ pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Me
             if baseline.is_empty() || variant.is_empty() {
                 continue;
             }
-            for name in &comparison.metrics {
-                let metric = study.metric(name.get_ref()).expect("checked when loaded");
+            let [of_baseline, of_variant] = [&comparison.baseline_part, &comparison.variant_part].map(Option::as_deref);
+            for metric in comparison.metrics(study) {
                 let Some((mut row, significant)) = published(study, case, comparison, metric) else { continue };
-                row.set_twin(&values(metric, &baseline), &values(metric, &variant), significant);
+                let baseline = values(metric, of_baseline, &baseline);
+                row.set_twin(&baseline, &values(metric, of_variant, &variant), significant);
                 rows.push(row);
             }
         }
@@ -46,8 +47,8 @@ fn published(study: &Study, case: &Case, comparison: &Comparison, metric: &Metri
         metric: metric.name.clone(),
         unit: metric.unit.clone(),
         better: metric.better,
-        baseline: comparison.baseline_kernel.get_ref().clone(),
-        variant: comparison.variant_kernel.get_ref().clone(),
+        baseline: side(comparison.baseline_kernel.get_ref(), comparison.baseline_part.as_deref()),
+        variant: side(comparison.variant_kernel.get_ref(), comparison.variant_part.as_deref()),
         published: Effect::of(of_baseline, of_variant),
         twin: TwinEffect::default(),
         difference_points: None,
@@ -56,13 +57,19 @@ fn published(study: &Study, case: &Case, comparison: &Comparison, metric: &Metri
     Some((row, variant.is_some_and(|figure| figure.is_significant())))
 }
 
-/// One value for each run that has samples.
-fn values(metric: &MetricMap, runs: &[&[Metric]]) -> Vec<f64> {
-    runs.iter().filter_map(|metrics| value(metric, metrics)).collect()
+/// A kernel, and the part of its run.
+fn side(kernel: &str, part: Option<&str>) -> String {
+    part.map_or_else(|| kernel.to_owned(), |part| format!("{kernel} {part}"))
 }
 
-fn value(metric: &MetricMap, metrics: &[Metric]) -> Option<f64> {
-    let samples = &metrics.iter().find(|m| m.name == *metric.metric.get_ref())?.samples;
+/// What is taken of the runs that have samples.
+fn values(metric: &MetricMap, part: Option<&str>, runs: &[&[Metric]]) -> Vec<f64> {
+    let name = metric.of_part(part);
+    metric.across.of(runs.iter().filter_map(|metrics| value(metric, &name, metrics)).collect())
+}
+
+fn value(metric: &MetricMap, name: &str, metrics: &[Metric]) -> Option<f64> {
+    let samples = &metrics.iter().find(|m| m.name == name)?.samples;
     match metric.take {
         Take::Mean => compare::mean(samples),
         Take::Min => samples.iter().copied().reduce(f64::min),
@@ -140,6 +147,23 @@ mod tests {
         // Patches 1-4: events in 4. Boost against lowzone: 2 minima in 1 case, 2 means and the share in 4.
         assert_eq!(rows.len(), (4 + 3 + 4 + 3 + 3) + 4 + (2 + 3 * 4));
         assert!(rows.iter().all(|row| row.published.baseline.or(row.published.variant).is_some()));
+    }
+
+    #[test]
+    fn parts_of_runs_are_compared_and_extremes_taken_across_runs() {
+        let study = Study::load("compaction-pivot").unwrap();
+        // Two runs of each kernel; the first tries of run 1 succeed for 20 and 40 %, or 50 and 60 %.
+        let run = |success: f64| vec![Metric::new("alloc_success_pct/run-1/phase-1", vec![success])];
+        let runs = [vec![run(20.0), run(40.0)], vec![run(50.0), run(60.0)]];
+        let rows = rows(&study, |_, kernel| runs[kernel].iter().map(Vec::as_slice).collect());
+        let find = |metric: &str| rows.iter().find(|row| row.metric == metric).unwrap();
+        let [min, mean, max] = ["Success 1 Min", "Success 1 Mean", "Success 1 Max"].map(find);
+        assert_eq!((mean.baseline.as_str(), mean.variant.as_str()), ("3.19-rc4 run-1", "pivot run-1"));
+        assert_eq!((mean.published.baseline, mean.published.variant), (Some(36.2), Some(51.0)));
+        assert_eq!((min.twin.baseline, mean.twin.baseline, max.twin.baseline), (Some(20.0), Some(30.0), Some(40.0)));
+        assert_eq!((min.twin.variant, mean.twin.variant, max.twin.variant), (Some(50.0), Some(55.0), Some(60.0)));
+        // Three ages of all 58 rows, and two later ages of each kernel against its first for the 9 rates.
+        assert_eq!(rows.len(), 3 * 58 + 4 * 9);
     }
 
     #[test]

@@ -11,13 +11,15 @@
 //! Omitted: the huge zero page; multi-size THP; memory cgroup charges.
 
 use rules::AnonStart;
-use units::{Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
+use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
+use super::file_fault::FileArea;
 use super::pgtable::GFP_PGTABLE;
 use super::swapin::Window;
-use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, huge_attempts, thp_enabled_for, thp_gfp_mask};
+use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask};
 use crate::stat::{NodeStat, VmEvent};
-use crate::{AllocRequest, Env, Frame, Kind, Mm};
+use crate::vfs::Need;
+use crate::{AllocRequest, Env, Frame, Kind, Mm, TaskFlags};
 
 /// Flags of a base page for a fault.
 pub(super) const GFP_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO);
@@ -70,6 +72,17 @@ impl Touch {
             major: false,
         }
     }
+
+    /// The frame that the caller brought, for whatever needs one.
+    pub(super) fn take_spare(&mut self) -> Option<Pfn> {
+        let spare = std::mem::replace(&mut self.spare, Pfn::NONE);
+        spare.is_some().then_some(spare)
+    }
+
+    /// What is left of it.
+    pub(super) fn put_spare(&mut self, hand: Option<Pfn>) {
+        self.spare = hand.unwrap_or(Pfn::NONE);
+    }
 }
 
 /// Why `touch` returned.
@@ -87,8 +100,13 @@ pub enum TouchStop {
     Wait(Pfn),
     /// Nothing is mapped at `vpn` (SIGSEGV).
     NoMapping,
-    /// The page at `vpn` could not be read from swap (SIGBUS).
+    /// The page at `vpn` could not be read from swap, or lies behind the end of its file, or there is no space for it
+    /// (SIGBUS).
     IoError,
+    /// A file's page lacks something: provide it and come back.
+    Need(Need),
+    /// A clean page of this file was made dirty (counts for `TaskDirty`): come back.
+    Dirtied(FileId),
 }
 
 /// What became of an attempt at a huge page.
@@ -102,6 +120,8 @@ impl Mm {
     /// Accesses a range page by page until something stops it. `hand` is the frame asked for by the last stop.
     pub fn touch(&mut self, env: &Env, touch: &mut Touch, hand: Option<Pfn>) -> TouchStop {
         debug_assert!(self.spaces[touch.space].live);
+        let env = &Env { task: TaskFlags { in_lru_fault: true, ..env.task }, ..*env };
+        self.spaces[touch.space].lru_gen_ran = u64::MAX;
         match hand {
             Some(pfn) if self.frames[pfn].order() == PAGEBLOCK_ORDER => touch.huge = pfn,
             Some(pfn) => touch.spare = pfn,
@@ -159,7 +179,15 @@ impl Mm {
                 }
                 Region::Table(leaf) => {
                     self.forget_huge(env, touch);
-                    if let Some(stop) = self.touch_table(env, touch, leaf, run_end, deadline, tally) {
+                    self.spaces.leaves.set_young(leaf);
+                    let stop = match vma.kind {
+                        VmaKind::Anon => self.touch_table(env, touch, leaf, run_end, deadline, tally),
+                        VmaKind::File { file, base } => {
+                            let area = FileArea { vma, file, base };
+                            self.touch_file(env, touch, area, leaf, (run_end, deadline), tally)
+                        }
+                    };
+                    if let Some(stop) = stop {
                         return stop;
                     }
                 }
@@ -253,7 +281,9 @@ impl Mm {
                 Err(request) => return Some(TouchStop::NeedPage(request)),
             }
         }
-        let eligible = thp_enabled_for(self.tunables.thp_enabled, vma.thp) && vma.holds_region(touch.vpn);
+        let eligible = vma.kind == VmaKind::Anon
+            && thp_enabled_for(self.tunables.thp_enabled, vma.thp)
+            && vma.holds_region(touch.vpn);
         if eligible && touch.write {
             match self.fault_huge(env, touch, vma.thp, tally) {
                 Huge::Mapped => {

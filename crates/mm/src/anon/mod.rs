@@ -10,10 +10,12 @@
 //! isolation (an order-1 PGD).
 
 mod fault;
+mod file_fault;
 mod gfp;
 mod oom;
 mod pgtable;
 mod split;
+mod start;
 mod swapin;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,6 +32,7 @@ pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
 
 use units::{Pfn, SpaceId};
 
+use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Mm};
 
@@ -57,6 +60,8 @@ pub struct Space {
     oom_score_adj: i16,
     /// Chosen by the OOM killer and not released yet.
     oom_victim: bool,
+    /// Nodes on which its page tables have not been walked since it last ran, a bit each (`lru_gen.bitmap`).
+    pub(crate) lru_gen_ran: u64,
     /// Nothing is left to be gained by killing it (`MMF_OOM_SKIP`).
     oom_skip: bool,
 }
@@ -93,6 +98,8 @@ impl Space {
 pub struct Spaces {
     table: Vec<Space>,
     dead: Vec<SpaceId>,
+    /// The spaces whose page tables the aging walks.
+    pub(crate) mm_list: MmList,
     /// Page tables of all spaces.
     pub(crate) leaves: pgtable::Leaves,
 }
@@ -137,6 +144,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// One more fault.
+    fn fault(&mut self) {
+        self.faults += 1;
+    }
+
     /// Base pages that became (or ceased to be) mapped on a node.
     #[inline]
     fn map(&mut self, mm: &mut Mm, pfn: Pfn, pages: i64) {
@@ -168,6 +180,7 @@ impl Mm {
         let space = &mut self.spaces[id];
         assert!(!space.live && space.vmas.is_empty() && space.rss == 0);
         *space = Space { live: true, ..Space::default() };
+        self.lru_gen_add_mm(id);
         id
     }
 
@@ -184,6 +197,7 @@ impl Mm {
         assert_eq!(ended.tables.nr_frames(), 0, "{space:?} ends with page tables");
         *ended = Space::default();
         self.spaces.dead.push(space);
+        self.lru_gen_del_mm(space);
     }
 
     /// Sets `oom_score_adj` of a space: -1000 (never kill) to 1000.
@@ -192,10 +206,19 @@ impl Mm {
         self.spaces[space].oom_score_adj = adj;
     }
 
-    /// Whether a page is in memory, as `mincore()` says: mapped, or in the swap cache and up to date.
+    /// Whether a page that no page table maps is one of a mapped file, cached and up to date.
+    fn file_page_cached(&self, space: SpaceId, vpn: u32) -> bool {
+        let Some(VmaKind::File { file, base }) = self.spaces[space].find(vpn).map(|vma| vma.kind) else { return false };
+        match self.pagecache_get(file, vpn - base) {
+            crate::pagecache::Slot::Page(pfn) => self.frames[pfn].has(crate::Frame::UPTODATE),
+            _ => false,
+        }
+    }
+
+    /// Whether a page is in memory, as `mincore()` says: mapped, or in the swap cache or page cache and up to date.
     pub fn mincore(&self, space: SpaceId, vpn: u32) -> bool {
         match self.slot_of(space, vpn) {
-            Slot::None => false,
+            Slot::None => self.file_page_cached(space, vpn),
             Slot::Page(_) | Slot::Zero => true,
             Slot::Swap(entry) => {
                 self.swap.cached(entry).is_some_and(|pfn| self.frames[pfn].has(crate::Frame::UPTODATE))

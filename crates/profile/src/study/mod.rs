@@ -95,12 +95,19 @@ pub struct Comparison {
     pub baseline: Vec<String>,
     /// Kernel that stands for the baseline, as `kernels` names it.
     pub baseline_kernel: Spanned<String>,
+    /// Part of the baseline's run that is compared; the whole run without one.
+    #[serde(default)]
+    pub baseline_part: Option<String>,
     /// Published names of the variant.
     #[serde(default)]
     pub variant: Vec<String>,
     /// Kernel that stands for the variant, as `kernels` names it.
     pub variant_kernel: Spanned<String>,
-    /// Names of the metrics compared.
+    /// Part of the variant's run that is compared; the whole run without one.
+    #[serde(default)]
+    pub variant_part: Option<String>,
+    /// Names of the metrics compared; all of the study's without any.
+    #[serde(default)]
     pub metrics: Vec<Spanned<String>>,
 }
 
@@ -110,10 +117,13 @@ pub struct Comparison {
 pub struct MetricMap {
     /// Name in comparisons and in the table.
     pub name: String,
-    /// Metric of the run.
+    /// Metric of the run; [`PART`] in it stands for the part that is compared.
     pub metric: Spanned<String>,
     /// What is taken of the samples of one run.
     pub take: Take,
+    /// What is taken of several runs.
+    #[serde(default)]
+    pub across: Across,
     /// Unit.
     pub unit: String,
     /// Which way is better.
@@ -136,6 +146,50 @@ pub enum Take {
     Min,
     /// Their sum.
     Total,
+}
+
+/// What stands in a metric's name for the part of the run.
+pub const PART: &str = "{part}";
+
+impl MetricMap {
+    /// The metric of the run for a part of it.
+    pub fn of_part(&self, part: Option<&str>) -> String {
+        self.metric.get_ref().replace(PART, part.unwrap_or_default())
+    }
+}
+
+/// What stands for the values of several runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Across {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+impl Across {
+    /// The values that are compared: all of them for a mean, otherwise the one that was asked for.
+    pub fn of(self, values: Vec<f64>) -> Vec<f64> {
+        match self {
+            Across::Mean => values,
+            Across::Min => values.into_iter().reduce(f64::min).into_iter().collect(),
+            Across::Max => values.into_iter().reduce(f64::max).into_iter().collect(),
+        }
+    }
+}
+
+impl Comparison {
+    /// The metrics that it compares.
+    pub fn metrics<'a>(&'a self, study: &'a Study) -> Vec<&'a MetricMap> {
+        if self.metrics.is_empty() {
+            return study.metrics.iter().collect();
+        }
+        self.metrics.iter().filter_map(|name| study.metric(name.get_ref())).collect()
+    }
 }
 
 impl Study {

@@ -5,7 +5,7 @@ use rules::Tunables;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Case, Comparison, MetricMap, Quick, Study};
+use super::{Case, Comparison, MetricMap, PART, Quick, Study};
 use crate::builtin::{KERNEL, MACHINE, PUBLICATION};
 use crate::text::{Text, typed};
 use crate::{Kernel, Machine, ProfileError, Published, Size};
@@ -98,6 +98,28 @@ impl Study {
                 let known = self.metrics.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join("; ");
                 let message = format!("no metric is named `{}`: expected one of {known}", unknown.get_ref());
                 return Err(self.error_at(unknown.span(), "comparison.metrics", message));
+            }
+            self.check_parts(comparison)?;
+        }
+        Ok(())
+    }
+}
+
+impl Study {
+    /// A comparison of parts is one of metrics that parts have, and the other way round.
+    fn check_parts(&self, comparison: &Comparison) -> Result<(), ProfileError> {
+        let parts = [&comparison.baseline_part, &comparison.variant_part];
+        for metric in comparison.metrics(self) {
+            let of_part = metric.metric.get_ref().contains(PART);
+            if parts.iter().any(|part| part.is_some() != of_part) {
+                let message = format!(
+                    "`{}` is a metric of {}, and `{}` compares {}",
+                    metric.name,
+                    if of_part { "parts" } else { "whole runs" },
+                    comparison.title,
+                    if of_part { "a whole run: expected baseline-part and variant-part" } else { "parts" },
+                );
+                return Err(self.error_at(metric.metric.span(), "metric", message));
             }
         }
         Ok(())

@@ -77,6 +77,10 @@ fn what_a_study_names_must_exist() {
     assert_eq!(kernel, "x.toml:23: comparison: no kernel is named `older`: expected one of old, new");
     let metric = refused("metrics = [\"events\"]", "metrics = [\"stalls\"]");
     assert_eq!(metric, "x.toml:26: comparison.metrics: no metric is named `stalls`: expected one of events");
+    let part = refused("metrics = [\"events\"]", "metrics = [\"events\"]\nbaseline-part = \"run-1\"");
+    assert!(part.contains("metric: `events` is a metric of whole runs, and"), "{part}");
+    let whole = refused("metric = \"extfrag_events\"", "metric = \"extfrag_events/{part}\"");
+    assert!(whole.ends_with("compares a whole run: expected baseline-part and variant-part"), "{whole}");
     let published = refused("iterations = 2", "iterations = 2\npublished = [\"007.json\"]");
     let expected =
         "x.toml:6: published: unknown publication `007.json`: not a file, and not one of 000_watermark_boost";
@@ -123,7 +127,7 @@ fn every_metric_of_a_built_in_study_is_compared() {
     for (name, _) in STUDIES {
         let study = Study::load(name).unwrap();
         for metric in &study.metrics {
-            let used = study.comparisons.iter().flat_map(|c| &c.metrics).any(|m| *m.get_ref() == metric.name);
+            let used = study.comparisons.iter().flat_map(|c| c.metrics(&study)).any(|m| m.name == metric.name);
             assert!(used, "{name}: {}", metric.name);
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Source: sizes are those of linux-3.19 (48 435 files; `git ls-tree -r -l`), a file each 5 % of them; linux-3.0 has
 //! 36 788 files in 2 300 directories.
-//! Abstracted: which file has which size is spread evenly. Directories stay when a tree is removed and are used again by
-//! the next run. What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
+//! Abstracted: which file has which size is spread evenly. Directories stay when a tree is removed, empty; each run makes
+//! its own. What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
 
 use sys::{Dir, FileName, OpenMode, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
@@ -18,9 +18,9 @@ const FILES_PER_DIR: u32 = 16;
 /// CPU time for unpacking one file: 5 s of `gzip -d` for linux-3.0.
 const UNPACK: Nanos = Nanos::micros(135);
 /// Names of the files that a build makes come after those of the sources.
-const OBJECTS: u64 = 1 << 16;
-/// Name of the large file in the first directory.
-const LARGE: u64 = 1 << 20;
+const OBJECTS: u64 = FILES_PER_DIR as u64;
+/// Name of the large file in the first directory: after two made of each source.
+const LARGE: u64 = 3 * OBJECTS;
 
 /// One tree.
 #[derive(Clone, Debug)]
