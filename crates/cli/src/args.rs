@@ -35,6 +35,12 @@ pub(crate) enum Command {
     /// Compare runs that were kept with --out
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Run the twin on the inputs of real runs and print how far it is off
+    #[command(after_help = VALIDATE_EXAMPLES)]
+    Validate(ValidateArgs),
+    /// Print a machine as it is, or as it was when a run started
+    #[command(after_help = MACHINE_EXAMPLES)]
+    Machine(MachineArgs),
     /// List what can be named elsewhere
     List(ListArgs),
     /// Print completions for a shell
@@ -64,6 +70,18 @@ const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare before/ after/                    two folders of runs
 
 Runs of one configuration are iterations and form one column; the first column is the baseline.";
+
+const VALIDATE_EXAMPLES: &str = "Examples:
+  mmtwin run untar2 -m guest-160m --on qemu --kernel-image debian:6.12 --set lru_gen.enabled=n --iterations 3 --out real
+  mmtwin validate real                             real and twin, counter by counter
+  mmtwin validate real --budgets budgets.toml      fails if a group is farther off than its budget
+
+Runs of the same inputs form a group; the twin runs as often, each run from where the real one started.";
+
+const MACHINE_EXAMPLES: &str = "Examples:
+  mmtwin machine from-run real/untar2-guest-160m/debian-6.12/iter-0 > started.toml
+  mmtwin machine from-host --disks small > host.toml
+  mmtwin run thpfioscale -m ./host.toml";
 
 const COMPLETIONS_EXAMPLES: &str = "Example:
   mmtwin completions bash > ~/.local/share/bash-completion/completions/mmtwin";
@@ -111,8 +129,7 @@ impl Common {
 
     /// How many runs may run at the same time.
     pub(crate) fn jobs(&self) -> usize {
-        let cpus = || std::thread::available_parallelism().map_or(1, NonZero::get);
-        self.jobs.map_or_else(cpus, usize::from)
+        at_once(self.jobs)
     }
 }
 
@@ -190,6 +207,73 @@ pub(crate) struct CompareArgs {
     /// Run directories, or folders of them
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<PathBuf>,
+}
+
+/// `mmtwin validate`.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Runs of real kernels (--on qemu), or folders of them
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Which counters count, instead of the built-in list
+    #[arg(long, value_name = "FILE")]
+    pub(crate) counters: Option<String>,
+    /// How far off each group may be; a group that is farther, or a budget that is too large, is a failure
+    #[arg(long, value_name = "FILE")]
+    pub(crate) budgets: Option<String>,
+    /// Tunable of the twin instead of the real run's; may be given several times
+    #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
+    pub(crate) sysctls: Vec<(String, String)>,
+    /// Runs at the same time [default: CPUs, as far as memory allows]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Keep the twin's runs as DIR/GROUP/KERNEL/iter-N; nothing is written over
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Check every structure of the model all the time (slow)
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+impl ValidateArgs {
+    /// How many runs may run at the same time.
+    pub(crate) fn jobs(&self) -> usize {
+        at_once(self.jobs)
+    }
+}
+
+/// How many runs may run at the same time if that many were asked for.
+fn at_once(jobs: Option<u16>) -> usize {
+    let cpus = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    jobs.map_or_else(cpus, usize::from)
+}
+
+/// `mmtwin machine`.
+#[derive(Debug, Args)]
+pub(crate) struct MachineArgs {
+    /// Where it is seen
+    #[command(subcommand)]
+    pub(crate) from: MachineSource,
+}
+
+/// Where a machine is seen.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MachineSource {
+    /// The guest of a run, as the workload started
+    FromRun {
+        /// The run's directory
+        #[arg(value_name = "RUN")]
+        run: PathBuf,
+    },
+    /// This host, now
+    FromHost {
+        /// Machine whose disks, swap and mount it gets: a host does not tell how fast its own are
+        #[arg(long, value_name = "MACHINE", default_value = "small")]
+        disks: String,
+    },
 }
 
 /// `mmtwin list`.

@@ -3,6 +3,7 @@
 //! `args` says what can be typed, one module a command what it does; `exec` runs the runs that `run` and `reproduce` plan.
 
 mod args;
+mod capturing;
 mod comparing;
 mod completing;
 mod exec;
@@ -12,6 +13,7 @@ mod output;
 mod real;
 mod reproduce;
 mod running;
+mod validating;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,8 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Run(args) => running::run(args),
         Command::Compare(args) => comparing::compare(args),
+        Command::Validate(args) => validating::validate(args),
+        Command::Machine(args) => capturing::machine(args),
         Command::List(args) => listing::list(args),
         Command::Completions(args) => completing::complete(args),
     }

@@ -61,12 +61,14 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
             vmscan: records(EventGroup::Vmscan),
             compaction: records(EventGroup::Compaction),
         },
-        common: &args.common,
+        seed: args.common.seed,
+        out: args.common.out.as_deref(),
+        verify: args.common.verify,
     };
     setup.check_machine()?;
     let jobs: Result<Vec<Vec<Job>>, Failure> = kernels.iter().map(|kernel| setup.jobs(&kernel.name, kernel)).collect();
     let jobs: Vec<Job> = jobs?.into_iter().flatten().collect();
-    exec::check_places(&args.common, &jobs)?;
+    exec::check_places(args.common.out.as_deref(), &jobs)?;
     Ok(jobs)
 }
 

@@ -3,6 +3,7 @@
 //! Two-sided level 0.05 and 95 % intervals throughout (`design.md`, Statistics). A figure that cannot be computed
 //! (no samples, a zero baseline, samples that are not finite) is `None`, never NaN.
 
+mod accuracy;
 mod direction;
 mod effect;
 mod permutation;
@@ -10,6 +11,7 @@ mod summary;
 mod verdict;
 mod welch;
 
+pub use accuracy::{Accuracy, Class, Nearness, accuracy};
 pub use direction::{Direction, PUBLISHED_NOISE_PCT, Published, direction};
 pub use effect::{effect_ci95_pct, effect_pct};
 pub use permutation::permutation_test;

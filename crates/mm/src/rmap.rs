@@ -4,8 +4,9 @@
 //! used since somebody last asked; unmapping an anonymous page leaves its swap slot there; migration points it at the
 //! new frame.
 //! Source: `page_referenced()`, `try_to_unmap()` (mm/rmap.c), `remove_migration_pte()` (mm/migrate.c); 4.20 and 6.12.
-//! Abstracted: an anonymous page has one mapping at most; the accessed bit is a flag of the frame.
-//! Omitted: mapped file pages (no file page is `MAPPED` yet), `VM_LOCKED`, `MADV_FREE`.
+//! Abstracted: an anonymous page has one mapping at most; the accessed bit is a flag of the frame. Pages of files:
+//! `pagecache::mapped`.
+//! Omitted: `VM_LOCKED`, `MADV_FREE`.
 
 use units::{Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
@@ -37,6 +38,10 @@ impl Mm {
     pub fn try_to_unmap(&mut self, _env: &Env, pfn: Pfn) -> bool {
         let frame = self.frames[pfn];
         if !frame.has(Frame::MAPPED) {
+            return true;
+        }
+        if frame.kind() == Kind::File {
+            self.unmap_file_page(pfn);
             return true;
         }
         if frame.kind() != Kind::Anon || frame.order() != Order(0) || !frame.has(Frame::SWAPCACHE) {
@@ -104,7 +109,7 @@ impl Mm {
     }
 
     /// Changes the page table entry of a page, which must be `from`.
-    fn replace_slot(&mut self, space: SpaceId, vpn: u32, from: Slot, to: Slot) {
+    pub(crate) fn replace_slot(&mut self, space: SpaceId, vpn: u32, from: Slot, to: Slot) {
         let Region::Table(leaf) = self.spaces[space].tables.region(vpn) else {
             panic!("{space:?} has no page table at page {vpn}");
         };

@@ -4,6 +4,7 @@
 //! name does.
 
 mod builtin;
+mod counters;
 mod error;
 mod kernel;
 mod machine;
@@ -13,9 +14,13 @@ mod study;
 mod text;
 
 pub use builtin::{KERNELS, MACHINES, STUDIES};
+pub use counters::{Budget, CounterDef, budgets, counters};
 pub use error::ProfileError;
 pub use kernel::{Era, Kernel};
-pub use machine::{CpuDef, Disk, FileSystem, Machine, MachineChange, Mount, NodeDef, SwapArea};
+pub use machine::{
+    CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState, Mount, NodeDef, ORDERS, PcpDef,
+    SwapArea, ZONE_NAMES, ZoneDef,
+};
 pub use published::{Published, PublishedRow};
 pub use size::Size;
 pub use study::{Across, Case, Comparison, MetricMap, PART, Quick, Study, Take};

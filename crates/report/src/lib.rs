@@ -7,9 +7,14 @@ mod number;
 mod study;
 mod study_table;
 mod table;
+mod validation;
 
 pub use json::{HostUse, RunReport, to_json};
 pub use number::{format_effect, format_number};
 pub use study::{CaseReport, Effect, ReproduceReport, Row, StudyReport, TwinEffect};
 pub use study_table::study_table;
 pub use table::{Column, comparison_table, list_table};
+pub use validation::{
+    ClassSummary, Compared, Counted, CounterReport, EffectReport, GroupReport, GroupRuns, ValidationReport, Waiting,
+    validation_text,
+};

@@ -23,8 +23,7 @@ impl SysLinux {
             return Err(SysError::Invalid);
         }
         let path = self.process.config.mount.join(name);
-        let parent = path.parent().expect("it is below the mount");
-        let made = DirBuilder::new().recursive(true).create(parent).and_then(|()| DirBuilder::new().create(&path));
+        let made = DirBuilder::new().recursive(true).create(&path);
         made.map_err(|error| rustix::io::Errno::from_io_error(&error).map_or(SysError::Io, sys_error))?;
         self.process.shared.new_dir(name).map(Dir).ok_or(SysError::Invalid)
     }

@@ -145,10 +145,14 @@ impl Shared {
         }
     }
 
-    /// Number of a directory that was made; none if its name is too long.
+    /// Number of a directory that was made, the same as before if it was asked for before; none if its name is too long.
     pub(crate) fn new_dir(&self, name: &str) -> Option<u32> {
         if name.len() > DIR_NAME_MAX {
             return None;
+        }
+        let known = (0..self.dirs_used.load(Ordering::Acquire).min(DIRS_MAX as u32)).find(|n| self.is_dir(*n, name));
+        if known.is_some() {
+            return known;
         }
         let number = take(&self.dirs_used, DIRS_MAX, "directories");
         let slot = &self.dirs[number as usize];
@@ -157,6 +161,13 @@ impl Shared {
         }
         slot.len.store(name.len() as u32, Ordering::Release);
         Some(number)
+    }
+
+    fn is_dir(&self, number: u32, name: &str) -> bool {
+        let slot = &self.dirs[number as usize];
+        let len = slot.len.load(Ordering::Acquire) as usize;
+        len == name.len()
+            && slot.name[..len].iter().zip(name.bytes()).all(|(b, wanted)| b.load(Ordering::Relaxed) == wanted)
     }
 
     /// Name of a directory; none if there is none of this number.
@@ -288,6 +299,7 @@ mod tests {
     fn directories_are_found_by_number() {
         let shared = Shared::map().unwrap();
         let (a, b) = (shared.new_dir("a/b").unwrap(), shared.new_dir("c").unwrap());
+        assert_eq!(shared.new_dir("a/b"), Some(a), "the same directory again");
         assert_eq!((shared.dir(a).as_deref(), shared.dir(b).as_deref()), (Some("a/b"), Some("c")));
         assert_eq!(shared.dir(b + 1), None);
         assert_eq!(shared.new_dir(&"x".repeat(DIR_NAME_MAX + 1)), None);

@@ -78,6 +78,7 @@ macro_rules! programs {
 programs!(
     memory_is_resident_once_touched,
     bad_mappings_and_ranges_are_invalid,
+    a_mapped_file_is_the_file,
     reads_end_where_the_file_ends,
     truncation_cuts_and_extends,
     a_removed_file_lives_until_its_last_close,

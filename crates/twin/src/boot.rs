@@ -7,7 +7,7 @@
 //! of the node, as memblock allocates from the top.
 
 use mm::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
-use profile::{Machine, Size};
+use profile::{Machine, Size, ZoneDef};
 use units::{Bytes, NodeId, PAGEBLOCK_PAGES, Pages, Pfn};
 
 const DMA_END: u32 = 4096;
@@ -30,7 +30,13 @@ pub(crate) fn memory_layout(machine: &Machine) -> MemoryLayout {
         .map(|(number, def)| {
             let Size(memory) = *def.memory.get_ref();
             let pages = memory.pages_down().0 / u64::from(PAGEBLOCK_PAGES) * u64::from(PAGEBLOCK_PAGES);
-            let zones = if number == 0 { first_node(pages, hole) } else { vec![normal(next, pages, pages)] };
+            let zones = if machine.zones_of(number).next().is_some() {
+                machine.zones_of(number).map(described).collect()
+            } else if number == 0 {
+                first_node(pages, hole)
+            } else {
+                vec![normal(next, pages, pages)]
+            };
             let last = zones.last().expect("a node has a zone");
             next = Pfn(last.start.0 + last.spanned.0 as u32);
             NodeSpec { zones, distance: distances(machine, number) }
@@ -49,6 +55,29 @@ pub(crate) fn cpu_nodes(machine: &Machine) -> Vec<NodeId> {
     let cpus = *machine.cpus.count.get_ref() as usize;
     let nodes = machine.nodes.len();
     (0..cpus).map(|cpu| NodeId((cpu * nodes / cpus) as u8)).collect()
+}
+
+/// A zone that the machine describes. What is missing of ZONE_DMA is what lies below 1 MiB; another zone's hole is
+/// taken to be its end.
+fn described(zone: &ZoneDef) -> ZoneSpan {
+    let kind = match zone.name.as_str() {
+        "DMA" => ZoneKind::Dma,
+        "DMA32" => ZoneKind::Dma32,
+        "Movable" => ZoneKind::Movable,
+        _ => ZoneKind::Normal,
+    };
+    let missing = Pages(zone.spanned - zone.present);
+    let below_1_mib = kind == ZoneKind::Dma && zone.start_pfn + zone.spanned > u64::from(BIOS_HOLE.0.0) + missing.0;
+    let hole = (missing.0 > 0 && below_1_mib).then_some((BIOS_HOLE.0, missing));
+    let spanned = if hole.is_some() { zone.spanned } else { zone.present };
+    ZoneSpan {
+        kind,
+        start: Pfn(zone.start_pfn as u32),
+        spanned: Pages(spanned),
+        present: Pages(zone.present),
+        managed: Pages(zone.managed),
+        hole,
+    }
 }
 
 /// DMA, DMA32 with the PCI hole at its end, Normal with the rest.

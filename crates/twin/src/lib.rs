@@ -9,6 +9,7 @@ mod log;
 mod reason;
 mod run;
 mod snapshot;
+mod start;
 #[cfg(test)]
 mod swarm;
 mod sys;

@@ -20,6 +20,7 @@ use crate::devices::{Device, Devices};
 use crate::log::{CpuTime, RunLog};
 use crate::reason::SleepReason;
 use crate::snapshot;
+use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
 use crate::world::{Event, Queues, STAT_INTERVAL, World};
@@ -96,6 +97,9 @@ pub enum RunError {
     /// The machine has an impossible device.
     #[error("disk {0}: {1}")]
     Device(String, SpecError),
+    /// The machine cannot have been in the state that it is described in.
+    #[error("machine {0}: {1}")]
+    Start(String, mm::zone::StartError),
     /// The workload could not go on.
     #[error("the workload failed in phase `{phase}` after {at:.3} s: {error}")]
     Workload {
@@ -253,6 +257,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let params = SchedParams::linux_4_20(topology.nr_cpus());
     let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
+    start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     mm.trace.filter = spec.trace;
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {

@@ -2,9 +2,9 @@
 //!
 //! Source: the untar part of mmtests' `largecopy` (facts of the benchmarks, section F), as the reference runs of real guests
 //! have it: three processes, one after another.
-//! Abstracted: the directories, a three-hundredth of the names, stay.
+//! Abstracted: the directories, a three-hundredth of the names, stay; each process asks for them by name (`mkdir -p`).
 
-use sys::{Dir, FileName, OpenMode, Sys};
+use sys::{FileName, OpenMode, Sys};
 use units::Bytes;
 
 use crate::steps::run_process;
@@ -42,13 +42,13 @@ impl Untar2 {
         sys.phase("make");
         let maker = self.clone();
         run_process(&sys, "mkfiles", move |sys: S| async move { maker.make(&sys).await }).await;
-        // Directories are numbered as they are made, in every process alike.
-        let names = move |dir| (0..self.files).map(move |number| FileName { dir: Dir(dir as u32), number });
         sys.phase("stat");
-        let dirs = self.dirs;
+        let looker = self.clone();
         run_process(&sys, "stfiles", move |sys: S| async move {
-            for name in (0..dirs).flat_map(names) {
-                sys.stat(name).await?;
+            for number in 0..looker.dirs {
+                for name in looker.names(&sys, number).await? {
+                    sys.stat(name).await?;
+                }
             }
             Ok(())
         })
@@ -57,8 +57,10 @@ impl Untar2 {
         sys.sync().await?;
         sys.phase("remove");
         run_process(&sys, "rmfiles", move |sys: S| async move {
-            for name in (0..dirs).flat_map(names) {
-                sys.unlink(name).await?;
+            for number in 0..self.dirs {
+                for name in self.names(&sys, number).await? {
+                    sys.unlink(name).await?;
+                }
             }
             Ok(())
         })
@@ -66,12 +68,16 @@ impl Untar2 {
         Ok(())
     }
 
+    /// The files of a directory, which is made if it is not there.
+    async fn names<S: Sys>(&self, sys: &S, number: u64) -> sys::Result<impl Iterator<Item = FileName> + use<S>> {
+        let dir = sys.mkdir(&format!("t/d{number}")).await?;
+        Ok((0..self.files).map(move |number| FileName { dir, number }))
+    }
+
     async fn make<S: Sys>(&self, sys: &S) -> sys::Result<()> {
         for number in 0..self.dirs {
-            let dir = sys.mkdir(&format!("t/d{number}")).await?;
-            assert_eq!(u64::from(dir.0), number, "directories are numbered as they are made");
-            for number in 0..self.files {
-                let fd = sys.open(FileName { dir, number }, OpenMode::Create).await?;
+            for name in self.names(sys, number).await? {
+                let fd = sys.open(name, OpenMode::Create).await?;
                 if self.file_size.0 > 0 {
                     sys.write(fd, Bytes(0), self.file_size).await?;
                 }

@@ -14,7 +14,6 @@ use units::Nanos;
 use workloads::Workload;
 
 use super::events;
-use crate::args::Common;
 use crate::failure::Failure;
 
 /// Virtual time between two rows of a kept run's `series.csv`.
@@ -64,8 +63,12 @@ pub(crate) struct Setup<'a> {
     pub(crate) iterations: u32,
     /// Tracepoints to record.
     pub(crate) trace: TraceFilter,
-    /// What was typed.
-    pub(crate) common: &'a Common,
+    /// Seed.
+    pub(crate) seed: u64,
+    /// Where runs are kept.
+    pub(crate) out: Option<&'a Path>,
+    /// Check every structure all the time.
+    pub(crate) verify: bool,
 }
 
 impl Setup<'_> {
@@ -83,32 +86,34 @@ impl Setup<'_> {
 
     /// The runs of `kernel`, which is called `name`.
     pub(crate) fn jobs(&self, name: &str, kernel: &Kernel) -> Result<Vec<Job>, Failure> {
+        (0..self.iterations).map(|iteration| self.job(name, kernel, iteration)).collect()
+    }
+
+    /// One run of `kernel`, which is called `name`.
+    pub(crate) fn job(&self, name: &str, kernel: &Kernel, iteration: u32) -> Result<Job, Failure> {
         let (workload, params) = Workload::new(self.workload, self.params)?;
         let params = params.iter().map(|(key, value)| (key.to_string(), value.into())).collect();
         let program = Program { name: self.workload.to_string(), params };
-        let tunables = kernel.tunables_with(self.sysctls)?;
-        let dir = |iteration: u32| {
-            let kept = self.common.out.as_ref()?;
-            Some(kept.join(one_word(self.case)).join(one_word(name)).join(format!("iter-{iteration}")))
-        };
-        let job = |iteration| Job {
+        let sysctls = [self.machine.sysctls(), self.sysctls.to_vec()].concat();
+        let tunables = kernel.tunables_with(&sysctls)?;
+        let place = |out: &Path| out.join(one_word(self.case)).join(one_word(name)).join(format!("iter-{iteration}"));
+        Ok(Job {
             case: self.case.to_string(),
             kernel: name.to_string(),
-            workload: workload.clone(),
-            program: program.clone(),
+            workload,
+            program,
             spec: RunSpec {
                 machine: self.machine.clone(),
                 kernel: kernel.clone(),
-                tunables: tunables.clone(),
-                seed: self.common.seed,
+                tunables,
+                seed: self.seed,
                 iteration,
-                verify: self.common.verify,
+                verify: self.verify,
                 trace: self.trace,
-                series: self.common.out.as_ref().map(|_| SERIES_STEP),
+                series: self.out.map(|_| SERIES_STEP),
             },
-            dir: dir(iteration),
-        };
-        Ok((0..self.iterations).map(job).collect())
+            dir: self.out.map(place),
+        })
     }
 }
 
@@ -142,12 +147,12 @@ impl Job {
 
 /// Checks, before anything runs, that every run that is to be kept has a place of its own in a folder that can be
 /// written.
-pub(crate) fn check_places<'a>(common: &Common, jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
-    check_free(common, jobs.into_iter().filter_map(|job| job.dir.as_deref()))
+pub(crate) fn check_places<'a>(out: Option<&Path>, jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+    check_free(out, jobs.into_iter().filter_map(|job| job.dir.as_deref()))
 }
 
 /// The same of places.
-pub(crate) fn check_free<'a>(common: &Common, dirs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+pub(crate) fn check_free<'a>(out: Option<&Path>, dirs: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut places: BTreeSet<&Path> = BTreeSet::new();
     for dir in dirs {
         if !places.insert(dir) {
@@ -158,7 +163,7 @@ pub(crate) fn check_free<'a>(common: &Common, dirs: impl IntoIterator<Item = &'a
             return Err(Failure::bad_input(message));
         }
     }
-    let Some(out) = &common.out else { return Ok(()) };
+    let Some(out) = out else { return Ok(()) };
     let writable = fs::create_dir_all(out).and_then(|()| tempfile::tempfile_in(out));
     writable.map(drop).map_err(|error| Failure::bad_input(format!("--out {}: {error}", out.display())))
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
     let planned = plan::plan(args, machine.as_ref(), &names)?;
-    check_free(&args.common, planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    check_free(args.common.out.as_deref(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(planned.len()), Stopwatch::start());
     let mut answers = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let names = if args.studies.is_empty() { &all } else { &args.studies };
     let plans: Result<Vec<Plan>, Failure> = names.iter().map(|name| Plan::new(args, name)).collect();
     let plans = plans?;
-    exec::check_places(&args.common, plans.iter().flat_map(|plan| &plan.jobs))?;
+    exec::check_places(args.common.out.as_deref(), plans.iter().flat_map(|plan| &plan.jobs))?;
     let interrupt = Interrupt::install()?;
     let board = Board::new(plans.iter().map(|plan| plan.jobs.len()).sum());
     let mut studies = Vec::new();

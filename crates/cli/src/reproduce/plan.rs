@@ -64,7 +64,9 @@ impl<'a> Plan<'a> {
             sysctls: &sysctls,
             iterations: self.iterations,
             trace: TraceFilter::default(),
-            common: &self.args.common,
+            seed: self.args.common.seed,
+            out: self.args.common.out.as_deref(),
+            verify: self.args.common.verify,
         };
         let mut jobs = Vec::new();
         for (name, kernel) in &self.study.kernels {

@@ -31,7 +31,8 @@ fn usage() {
     refused(&["list", "disks"], &["invalid value 'disks' for '<WHAT>'", "workloads, kernels, machines, studies"]);
     refused(&["completions", "tcsh"], &["invalid value 'tcsh' for '<SHELL>'"]);
     refused(&["reproduce", "--fast"], &["unexpected argument '--fast'"]);
-    refused(&["validate"], &["unrecognized subcommand 'validate'"]);
+    refused(&["validate"], &["required arguments were not provided", "<DIR>..."]);
+    refused(&["machine"], &["expected a command"]);
 }
 
 #[test]

@@ -11,12 +11,14 @@
 //! Omitted: the huge zero page; multi-size THP; memory cgroup charges.
 
 use rules::AnonStart;
-use units::{Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
+use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
+use super::file_fault::FileArea;
 use super::pgtable::GFP_PGTABLE;
 use super::swapin::Window;
-use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, huge_attempts, thp_enabled_for, thp_gfp_mask};
+use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask};
 use crate::stat::{NodeStat, VmEvent};
+use crate::vfs::Need;
 use crate::{AllocRequest, Env, Frame, Kind, Mm, TaskFlags};
 
 /// Flags of a base page for a fault.
@@ -70,6 +72,17 @@ impl Touch {
             major: false,
         }
     }
+
+    /// The frame that the caller brought, for whatever needs one.
+    pub(super) fn take_spare(&mut self) -> Option<Pfn> {
+        let spare = std::mem::replace(&mut self.spare, Pfn::NONE);
+        spare.is_some().then_some(spare)
+    }
+
+    /// What is left of it.
+    pub(super) fn put_spare(&mut self, hand: Option<Pfn>) {
+        self.spare = hand.unwrap_or(Pfn::NONE);
+    }
 }
 
 /// Why `touch` returned.
@@ -87,8 +100,13 @@ pub enum TouchStop {
     Wait(Pfn),
     /// Nothing is mapped at `vpn` (SIGSEGV).
     NoMapping,
-    /// The page at `vpn` could not be read from swap (SIGBUS).
+    /// The page at `vpn` could not be read from swap, or lies behind the end of its file, or there is no space for it
+    /// (SIGBUS).
     IoError,
+    /// A file's page lacks something: provide it and come back.
+    Need(Need),
+    /// A clean page of this file was made dirty (counts for `TaskDirty`): come back.
+    Dirtied(FileId),
 }
 
 /// What became of an attempt at a huge page.
@@ -162,7 +180,14 @@ impl Mm {
                 Region::Table(leaf) => {
                     self.forget_huge(env, touch);
                     self.spaces.leaves.set_young(leaf);
-                    if let Some(stop) = self.touch_table(env, touch, leaf, run_end, deadline, tally) {
+                    let stop = match vma.kind {
+                        VmaKind::Anon => self.touch_table(env, touch, leaf, run_end, deadline, tally),
+                        VmaKind::File { file, base } => {
+                            let area = FileArea { vma, file, base };
+                            self.touch_file(env, touch, area, leaf, (run_end, deadline), tally)
+                        }
+                    };
+                    if let Some(stop) = stop {
                         return stop;
                     }
                 }
@@ -256,7 +281,9 @@ impl Mm {
                 Err(request) => return Some(TouchStop::NeedPage(request)),
             }
         }
-        let eligible = thp_enabled_for(self.tunables.thp_enabled, vma.thp) && vma.holds_region(touch.vpn);
+        let eligible = vma.kind == VmaKind::Anon
+            && thp_enabled_for(self.tunables.thp_enabled, vma.thp)
+            && vma.holds_region(touch.vpn);
         if eligible && touch.write {
             match self.fault_huge(env, touch, vma.thp, tally) {
                 Huge::Mapped => {

@@ -10,10 +10,12 @@
 //! isolation (an order-1 PGD).
 
 mod fault;
+mod file_fault;
 mod gfp;
 mod oom;
 mod pgtable;
 mod split;
+mod start;
 mod swapin;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -142,6 +144,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// One more fault.
+    fn fault(&mut self) {
+        self.faults += 1;
+    }
+
     /// Base pages that became (or ceased to be) mapped on a node.
     #[inline]
     fn map(&mut self, mm: &mut Mm, pfn: Pfn, pages: i64) {
@@ -199,10 +206,19 @@ impl Mm {
         self.spaces[space].oom_score_adj = adj;
     }
 
-    /// Whether a page is in memory, as `mincore()` says: mapped, or in the swap cache and up to date.
+    /// Whether a page that no page table maps is one of a mapped file, cached and up to date.
+    fn file_page_cached(&self, space: SpaceId, vpn: u32) -> bool {
+        let Some(VmaKind::File { file, base }) = self.spaces[space].find(vpn).map(|vma| vma.kind) else { return false };
+        match self.pagecache_get(file, vpn - base) {
+            crate::pagecache::Slot::Page(pfn) => self.frames[pfn].has(crate::Frame::UPTODATE),
+            _ => false,
+        }
+    }
+
+    /// Whether a page is in memory, as `mincore()` says: mapped, or in the swap cache or page cache and up to date.
     pub fn mincore(&self, space: SpaceId, vpn: u32) -> bool {
         match self.slot_of(space, vpn) {
-            Slot::None => false,
+            Slot::None => self.file_page_cached(space, vpn),
             Slot::Page(_) | Slot::Zero => true,
             Slot::Swap(entry) => {
                 self.swap.cached(entry).is_some_and(|pfn| self.frames[pfn].has(crate::Frame::UPTODATE))

@@ -3,7 +3,7 @@
 use units::{NodeId, Pfn, SpaceId};
 
 use super::pgtable::Level;
-use super::{REGION_PAGES, REGION_SHIFT, Region, Slot};
+use super::{REGION_PAGES, REGION_SHIFT, Region, Slot, VmaKind};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::{Frame, Kind, Mm, Violation};
 
@@ -112,6 +112,7 @@ impl Mm {
             report(None, format!("{id:?} maps page {vpn} outside its areas"));
         }
         match slot {
+            Slot::Page(pfn) if self.frames[pfn].kind() == Kind::File => self.check_file_mapping(id, vpn, pfn, report),
             Slot::Page(pfn) => {
                 self.check_mapping(id, vpn, pfn, report);
                 all.rss += 1;
@@ -136,6 +137,16 @@ impl Mm {
                 Some(pfn),
                 format!("{id:?} maps it at {vpn}; it belongs to {} at {}", frame.owner, self.vpn_of(pfn)),
             );
+        }
+    }
+
+    fn check_file_mapping(&self, id: SpaceId, vpn: u32, pfn: Pfn, report: &mut impl FnMut(Option<Pfn>, String)) {
+        let frame = &self.frames[pfn];
+        let own = self.spaces[id].find(vpn).map(|vma| vma.kind);
+        let right =
+            matches!(own, Some(VmaKind::File { file, base }) if file.0 == frame.owner && vpn - base == frame.index);
+        if !right || !frame.has(Frame::MAPPED | Frame::UPTODATE) {
+            report(Some(pfn), format!("{id:?} maps it at {vpn}; it is page {} of file {}", frame.index, frame.owner));
         }
     }
 

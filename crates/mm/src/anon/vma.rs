@@ -6,10 +6,13 @@
 //! `hugepage_madvise()` (mm/khugepaged.c); 4.20.
 //! Abstracted: lowest gap where the kernel takes the highest; an alignment is the caller's wish (programs
 //! over-allocate and trim).
-//! Omitted: file mappings (a [`VmaKind`] of their own, later), protections, the automatic 2 MiB alignment of large
+//! Omitted: private file mappings, protections, the automatic 2 MiB alignment of large
 //! mappings since 6.7 (ask for it by `align`).
 
-use units::SpaceId;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use units::{FileId, SpaceId};
 
 use super::{REGION_PAGES, Space};
 use crate::{Env, Mm};
@@ -19,6 +22,13 @@ use crate::{Env, Mm};
 pub enum VmaKind {
     /// Private anonymous memory.
     Anon,
+    /// A file, shared.
+    File {
+        /// The file.
+        file: FileId,
+        /// Virtual page of the file's page 0.
+        base: u32,
+    },
 }
 
 /// What `madvise()` said of huge pages.
@@ -78,16 +88,16 @@ impl Space {
     }
 
     /// The area around a mapped page.
-    pub(crate) fn area(&self, vpn: u32) -> std::ops::Range<u32> {
+    pub(crate) fn area(&self, vpn: u32) -> Range<u32> {
         let vma = self.find(vpn).expect("a mapped page lies in an area");
         vma.start..vma.end
     }
 
-    /// Pages of areas in the 2 MiB region that begins at a page.
-    pub(crate) fn pages_in_region(&self, base: u32) -> u32 {
-        let end = base + REGION_PAGES;
-        let areas = self.vmas[self.vmas.partition_point(|v| v.end <= base)..].iter();
-        areas.take_while(|v| v.start < end).map(|v| v.end.min(end) - v.start.max(base)).sum()
+    /// The areas, or parts of them, in the 2 MiB region that begins at a page; those of anonymous memory only if `anon`.
+    pub(crate) fn areas_in_region(&self, base: u32, anon: bool) -> SmallVec<[Range<u32>; 4]> {
+        let end = base.saturating_add(REGION_PAGES);
+        let areas = self.vmas[self.vmas.partition_point(|v| v.end <= base)..].iter().take_while(|v| v.start < end);
+        areas.filter(|v| anon || v.kind != VmaKind::Anon).map(|v| v.start.max(base)..v.end.min(end)).collect()
     }
 
     /// Start of the lowest gap of `pages` pages at a multiple of `align`; the lowest 2 MiB stay free.
@@ -135,11 +145,22 @@ impl Space {
 impl Mm {
     /// Maps private anonymous memory: `pages` pages at a multiple of `align` pages; returns the first page.
     pub fn mmap_anon(&mut self, space: SpaceId, pages: u32, align: u32) -> u32 {
+        self.mmap(space, pages, align, |_| VmaKind::Anon)
+    }
+
+    /// Maps the first `pages` pages of a file, shared, which stays open meanwhile; returns the first page.
+    pub fn mmap_file(&mut self, space: SpaceId, file: FileId, pages: u32) -> u32 {
+        let start = self.mmap(space, pages, 1, |base| VmaKind::File { file, base });
+        self.file_map(file, space, start);
+        start
+    }
+
+    fn mmap(&mut self, space: SpaceId, pages: u32, align: u32, kind: impl FnOnce(u32) -> VmaKind) -> u32 {
         assert!(pages > 0 && align > 0, "a mapping of {pages} pages aligned to {align}");
         let owner = &mut self.spaces[space];
         assert!(owner.live);
         let start = owner.lowest_gap(pages, align);
-        let vma = Vma { start, end: start + pages, kind: VmaKind::Anon, thp: ThpAdvice::None };
+        let vma = Vma { start, end: start + pages, kind: kind(start), thp: ThpAdvice::None };
         let at = owner.vmas.partition_point(|v| v.start < start);
         owner.vmas.insert(at, vma);
         owner.merge();
@@ -168,6 +189,7 @@ impl Mm {
         let floor = gone.start.checked_sub(1).map_or(0, |before| u64::from(owner.vmas[before].end));
         let ceiling = owner.vmas.get(gone.start).map_or(u64::MAX, |after| u64::from(after.start));
         self.free_tables(env, space, first..last, [floor, ceiling]);
+        self.file_unmap_unused(space);
     }
 
     /// `madvise()` on whatever is mapped in a range.

@@ -52,6 +52,10 @@ impl Mm {
         }
         self.spaces.leaves.set(leaf, vpn, Slot::None);
         match slot {
+            Slot::Page(pfn) if self.frames[pfn].kind() == Kind::File => {
+                self.charge(self.costs.zap_page);
+                self.file_page_unmapped(env, pfn);
+            }
             Slot::Page(pfn) => {
                 tally.map(self, pfn, -1);
                 self.charge(self.costs.zap_page);

@@ -112,6 +112,9 @@ impl Mm {
     pub fn pagecache_replace(&mut self, old: Pfn, new: Pfn) {
         let from = self.frames[old];
         debug_assert!(from.kind() == Kind::File && !from.has_any(Frame::LRU | Frame::WRITEBACK));
+        if from.has(Frame::MAPPED) {
+            self.move_file_mappings(old, new);
+        }
         let to = &mut self.frames[new];
         debug_assert!(to.kind() == Kind::Held && !to.has_any(Frame::LRU));
         to.set_kind(Kind::File, Order(0));

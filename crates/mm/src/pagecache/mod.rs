@@ -11,6 +11,9 @@ mod dirty;
 mod insert;
 mod io;
 mod leaf;
+mod mapped;
+#[cfg(test)]
+mod mapped_tests;
 #[cfg(test)]
 mod model;
 mod read;
@@ -39,6 +42,7 @@ use units::{FileId, Pfn};
 use crate::Mm;
 
 pub(crate) use io::BIO_PAGES;
+pub(crate) use mapped::FaultStop;
 pub(crate) use root::NO_RECORD;
 pub(crate) use tree::Trees;
 
@@ -60,6 +64,8 @@ pub struct PageCache {
     pub(crate) trees: Trees,
     /// Pages truncated while I/O on them was in flight, by file and index; freed as it ends.
     orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
+    /// Which spaces map which files.
+    maps: Vec<mapped::FileMap>,
 }
 
 impl Mm {

@@ -6,7 +6,7 @@
 //! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
-//! Omitted: mapped files, direct I/O, reads of parts of pages (a read of part of a page is one of all).
+//! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
 use units::{FileId, Gfp, Pfn};
 
@@ -135,6 +135,17 @@ impl Mm {
             }
             return Ok(());
         }
+        self.read_alone(env, file, index, hand)
+    }
+
+    /// Starts reading one page that is not cached.
+    pub(super) fn read_alone(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        hand: &mut Option<Pfn>,
+    ) -> Result<(), Need> {
         let gfp = self.mapping_gfp(file);
         self.reserve_nodes(env, file, index, gfp)?;
         let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
@@ -145,7 +156,7 @@ impl Mm {
     }
 
     /// The mark of a window was met: starts the next one, if there is one.
-    fn read_mark(&mut self, file: FileId, pfn: Pfn, request: u32, ra: &mut Readahead) -> bool {
+    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, request: u32, ra: &mut Readahead) -> bool {
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
@@ -163,7 +174,7 @@ impl Mm {
     }
 
     /// Begins to allocate the pages of a window, as far as the file goes.
-    fn start_batch(&self, file: FileId, ra: &mut Readahead, window: Window) {
+    pub(super) fn start_batch(&self, file: FileId, ra: &mut Readahead, window: Window) {
         debug_assert!(ra.batch.is_none());
         let end = window.start.saturating_add(window.size).min(self.inode_size_pages(file));
         if window.start < end {
@@ -173,7 +184,13 @@ impl Mm {
     }
 
     /// Allocates the pages of the present batch that are not cached, and submits their reads.
-    fn run_batch(&mut self, env: &Env, file: FileId, ra: &mut Readahead, hand: &mut Option<Pfn>) -> Result<(), Need> {
+    pub(super) fn run_batch(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        ra: &mut Readahead,
+        hand: &mut Option<Pfn>,
+    ) -> Result<(), Need> {
         let Some(mut batch) = ra.batch else { return Ok(()) };
         let gfp = self.mapping_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
         while batch.next < batch.end {

@@ -9,7 +9,7 @@
 //! `page_cache_sync_ra()`, `page_cache_async_ra()` (6.12).
 //! Since/until: one function for misses and marks until 6.10, two since (`ReadaheadWindow`).
 //! Abstracted: positions are whole pages.
-//! Omitted: a congested device defers readahead (until 5.17); mapped files (`MADV_*`, fault-around).
+//! Omitted: a congested device defers readahead (until 5.17); `MADV_*`.
 
 use rules::ReadaheadWindow;
 
@@ -160,6 +160,18 @@ impl Readahead {
         let history = if history >= index { history * 2 } else { history };
         (self.start, self.size, self.async_size) = (index, (history + request).min(max), 1);
         Some(self.submit(rule, index, max))
+    }
+
+    /// Pages of a whole window.
+    pub(super) fn window_pages(&self) -> u32 {
+        self.ra_pages
+    }
+
+    /// What to read when page `index` of a mapped file is missing: a window around it (`do_sync_mmap_readahead()`).
+    pub(super) fn around(&mut self, index: u32) -> Window {
+        (self.start, self.size, self.async_size) =
+            (index.saturating_sub(self.ra_pages / 2), self.ra_pages, self.ra_pages / 4);
+        Window { start: self.start, size: self.size, mark: Some(self.start + self.size - self.async_size) }
     }
 
     /// What to read when the marked page `index` is read.

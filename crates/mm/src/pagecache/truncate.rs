@@ -34,8 +34,11 @@ impl Mm {
     }
 
     fn truncate_page(&mut self, env: &Env, pfn: Pfn) {
+        if self.frames[pfn].has(Frame::MAPPED) {
+            self.unmap_file_page(pfn);
+        }
         let frame = self.frames[pfn];
-        debug_assert!(frame.kind() == Kind::File && !frame.has_any(Frame::ISOLATED | Frame::MAPPED));
+        debug_assert!(frame.kind() == Kind::File && !frame.has(Frame::ISOLATED));
         self.account_cleaned(pfn);
         if frame.has(Frame::LRU) {
             self.lru_del(pfn);

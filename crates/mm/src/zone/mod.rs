@@ -14,6 +14,7 @@ mod pageblock;
 mod pcp;
 mod reserve;
 mod slowpath;
+mod start;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use flags::gfp_zone;
 pub use pageblock::PageBlocks;
 pub use pcp::Pcps;
 pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
+pub use start::{StartError, ZoneStart};
 
 use units::{NodeId, Order, Pfn, ZoneId};
 

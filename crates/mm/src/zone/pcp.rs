@@ -525,6 +525,20 @@ impl PcpLimits {
 }
 
 impl Pcp {
+    /// Holds a free page from the start.
+    pub(super) fn start_with(&mut self, pfn: Pfn, migratetype: MigrateType) {
+        // Reserved types have no lists of their own (`min_order` falls back to Movable in `free_unref_page()`).
+        let migratetype =
+            if (migratetype as usize) < MigrateType::PCP_COUNT { migratetype } else { MigrateType::Movable };
+        self.lists[list_index(Order(0), migratetype)].push_back(pfn);
+        self.count += 1;
+    }
+
+    /// May hold so many pages from the start.
+    pub(super) fn start_high(&mut self, high: u32) {
+        self.high = high;
+    }
+
     /// Lets high go down by an eighth, but not so far that many pages would go back at once; says how many must
     /// (`decay_pcp_high()`).
     pub(crate) fn decay_high(&mut self) -> u32 {

@@ -39,6 +39,12 @@ impl Machine {
         let mut name = self.name.get_ref().clone();
         let mut told = Vec::new();
         let mut edits = Edits::new();
+        if let (Some(memory), Some(zone)) = (change.memory, self.zones.first()) {
+            let what = format!("{memory} of memory");
+            let message = format!("zone {} is described as it was: its size is fixed", zone.get_ref().name);
+            let machine = self.name.get_ref().clone();
+            return Err(ProfileError::Changed { machine, what, key: "zone".into(), message });
+        }
         if let Some(memory) = change.memory {
             name.push_str(&format!("-{memory}"));
             told.push(format!("{memory} of memory"));

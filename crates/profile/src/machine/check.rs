@@ -30,7 +30,8 @@ impl Machine {
         self.check_pci_hole(text)?;
         self.check_disks(text)?;
         self.check_swaps(text)?;
-        self.check_mount(text)
+        self.check_mount(text)?;
+        self.check_zones(text)
     }
 
     fn check_cpus(&self, text: &Text) -> Result<(), ProfileError> {

@@ -2,8 +2,10 @@
 
 mod change;
 mod check;
+mod zone;
 
 use blockdev::{DeviceSpec, QueueSpec};
+use indexmap::IndexMap;
 use serde::Deserialize;
 use toml::Spanned;
 use units::Bytes;
@@ -13,6 +15,7 @@ use crate::text::Text;
 use crate::{ProfileError, Size};
 
 pub use change::MachineChange;
+pub use zone::{MIGRATE_TYPES, MachineState, ORDERS, PcpDef, ZONE_NAMES, ZoneDef};
 
 /// A machine as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,6 +43,13 @@ pub struct Machine {
     /// The file system that workloads use.
     #[serde(default)]
     pub mount: Option<Spanned<Mount>>,
+    /// Zones as they were when something was started on the machine. Without any, they follow from the nodes' sizes, and
+    /// all their memory is free.
+    #[serde(rename = "zone", default)]
+    pub zones: Vec<Spanned<ZoneDef>>,
+    /// Tunables in force on it, by name; what is asked for comes after them.
+    #[serde(default)]
+    sysctls: IndexMap<String, toml::Value>,
     /// The file as it was read.
     #[serde(skip)]
     pub text: String,
@@ -123,6 +133,14 @@ impl Machine {
     /// No such machine, or its file is malformed or describes an impossible machine.
     pub fn load(name: &str) -> Result<Machine, ProfileError> {
         Machine::read(&Text::find(&MACHINE, name)?)
+    }
+
+    /// The machine that `content` describes; `file` only names it in errors.
+    ///
+    /// # Errors
+    /// It is malformed or describes an impossible machine.
+    pub fn from_text(file: &str, content: &str) -> Result<Machine, ProfileError> {
+        Machine::read(&Text { file: file.to_string(), content: content.to_string() })
     }
 
     pub(crate) fn read(text: &Text) -> Result<Machine, ProfileError> {

@@ -77,6 +77,27 @@ pub(crate) async fn bad_mappings_and_ranges_are_invalid<S: Sys>(sys: S) -> Resul
     Ok(())
 }
 
+pub(crate) async fn a_mapped_file_is_the_file<S: Sys>(sys: S) -> Result<()> {
+    let name = FileName { dir: sys.mkdir("d").await?, number: 0 };
+    let fd = sys.open(name, OpenMode::Create).await?;
+    sys.sample("no page", number(sys.mmap_file(fd, Bytes(0)).await, |_| 0.0));
+    sys.write(fd, Bytes(0), pages(8)).await?;
+    let mapping = sys.mmap_file(fd, pages(8)).await?;
+    // Cached is resident, mapped or not.
+    resident(&sys, mapping, 7);
+    sys.sample("read", done(sys.touch(mapping, Bytes(0), pages(8), Access::Read).await));
+    sys.sample("store", done(sys.poke(mapping, pages(3), Access::Write).await));
+    sys.close(fd).await?;
+    sys.sample("after close", done(sys.poke(mapping, pages(5), Access::Write).await));
+    sys.sample("size", size(sys.stat(name).await));
+    sys.sample("outside", done(sys.poke(mapping, pages(8), Access::Read).await));
+    sys.sample("unmapped", done(sys.munmap(mapping).await));
+    sys.sample("gone", done(sys.poke(mapping, Bytes(0), Access::Read).await));
+    let fd = sys.open(name, OpenMode::Existing).await?;
+    sys.sample("read", size(sys.read(fd, Bytes(0), pages(9)).await));
+    Ok(())
+}
+
 pub(crate) async fn reads_end_where_the_file_ends<S: Sys>(sys: S) -> Result<()> {
     let name = FileName { dir: sys.mkdir("d").await?, number: 0 };
     let fd = sys.open(name, OpenMode::Create).await?;
@@ -136,6 +157,8 @@ pub(crate) async fn a_removed_file_lives_until_its_last_close<S: Sys>(sys: S) ->
 
 pub(crate) async fn missing_files_have_no_entry<S: Sys>(sys: S) -> Result<()> {
     let dir = sys.mkdir("a/b").await?;
+    let again = sys.mkdir("a/b").await? == dir;
+    sys.sample("the same directory again", f64::from(u8::from(again)));
     let name = FileName { dir, number: 1_000_000 };
     sys.sample("result", number(sys.open(name, OpenMode::Existing).await, |_| 0.0));
     sys.sample("result", size(sys.stat(name).await));

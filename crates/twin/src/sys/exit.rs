@@ -144,6 +144,11 @@ impl SysTwin {
             self.zap(start, end).await;
         }
         self.task.mm(|mm, env| mm.space_exit(env, space));
+        let mappings =
+            self.task.ctx.with(|world, _| std::mem::take(&mut world.processes.of_mut(self.process).mappings));
+        for handle in mappings.into_iter().flatten().filter_map(|mapped| mapped.file) {
+            self.close_handle(handle);
+        }
     }
 
     /// Closes every open file.

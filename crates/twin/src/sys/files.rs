@@ -28,12 +28,12 @@ impl SysTwin {
     }
 
     /// Holds an open file for a call.
-    fn fget(&self, fd: Fd) -> Result<FileId> {
+    pub(super) fn fget(&self, fd: Fd) -> Result<FileId> {
         self.descriptors(|files| files.hold(fd))
     }
 
     /// The call is over.
-    fn fput(&self, fd: Fd) {
+    pub(super) fn fput(&self, fd: Fd) {
         if let Some(handle) = self.descriptors(|files| files.put(fd)) {
             self.close_handle(handle);
         }

@@ -1,9 +1,9 @@
-//! Anonymous memory.
+//! Memory: anonymous, and files that are mapped.
 
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
-use sys::{Access, Advice, Mapping, Result, SysError};
-use units::{Bytes, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
+use sys::{Access, Advice, Fd, Mapping, Result, SysError};
+use units::{Bytes, Gfp, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
 
 use super::SysTwin;
 use super::process::Mapped;
@@ -32,24 +32,46 @@ impl SysTwin {
         let space = self.space();
         let align = (align.0 / PAGE_SIZE).max(1) as u32;
         let vpn = self.task.mm(|mm, _| mm.mmap_anon(space, pages as u32, align));
-        Ok(self.task.ctx.with(|world, _| {
+        Ok(self.install(Mapped { vpn, pages: pages as u32, file: None }, length))
+    }
+
+    /// Maps the first pages of a file, which stays open until they are unmapped.
+    pub(super) async fn map_file(&self, fd: Fd, length: Bytes) -> Result<Mapping> {
+        let pages = length.pages_up().0;
+        if pages == 0 || pages > u64::from(u32::MAX) / 2 {
+            return Err(SysError::Invalid);
+        }
+        let file = self.fget(fd)?;
+        let opened = self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_open(env, file))).await;
+        self.fput(fd);
+        let handle = opened?;
+        let space = self.space();
+        let vpn = self.task.mm(|mm, _| mm.mmap_file(space, file, pages as u32));
+        Ok(self.install(Mapped { vpn, pages: pages as u32, file: Some(handle) }, length))
+    }
+
+    fn install(&self, mapped: Mapped, length: Bytes) -> Mapping {
+        self.task.ctx.with(|world, _| {
             let mappings = &mut world.processes.of_mut(self.process).mappings;
-            mappings.push(Some(Mapped { vpn, pages: pages as u32 }));
+            mappings.push(Some(mapped));
             Mapping { id: mappings.len() as u32 - 1, length }
-        }))
+        })
     }
 
     pub(super) async fn unmap(&self, mapping: Mapping) -> Result<()> {
-        let Mapped { vpn, pages } = self.mapped(mapping)?;
+        let Mapped { vpn, pages, file } = self.mapped(mapping)?;
         self.task.ctx.with(|world, _| world.processes.of_mut(self.process).mappings[mapping.id as usize] = None);
         self.zap(vpn, vpn + pages).await;
         let space = self.space();
         self.task.mm(|mm, env| mm.munmap(env, space, vpn, pages));
+        if let Some(handle) = file {
+            self.close_handle(handle);
+        }
         Ok(())
     }
 
     pub(super) async fn advise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
-        let Mapped { vpn, pages } = self.mapped(mapping)?;
+        let Mapped { vpn, pages, .. } = self.mapped(mapping)?;
         let advice = match advice {
             Advice::HugePage => MmAdvice::Huge,
             Advice::NoHugePage => MmAdvice::NoHuge,
@@ -110,8 +132,14 @@ impl SysTwin {
                 TouchStop::Done => return Ok(()),
                 TouchStop::Quantum => self.task.ctx.preempt_point().await,
                 TouchStop::NeedPage(request) => {
-                    *hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
+                    *hand = self.task.alloc_pages_slowpath(request).await;
+                    // A page for readahead need not be there.
+                    if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
+                        return Err(SysError::NoMemory);
+                    }
                 }
+                TouchStop::Need(need) => self.satisfy(need).await?,
+                TouchStop::Dirtied(file) => self.task.balance_dirty_pages(file).await,
                 TouchStop::NeedHuge(request) => *hand = self.task.alloc_pages_slowpath(request).await,
                 TouchStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
                 TouchStop::NoMapping => return Err(SysError::Invalid),

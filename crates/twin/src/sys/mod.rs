@@ -118,9 +118,8 @@ impl Sys for SysTwin {
         self.syscall(self.map_anonymous(length, align)).await
     }
 
-    async fn mmap_file(&self, _fd: Fd, _length: Bytes) -> Result<Mapping> {
-        // `mm` has no mappings of files (its anon module lists them under Omitted).
-        Err(SysError::NotSupported)
+    async fn mmap_file(&self, fd: Fd, length: Bytes) -> Result<Mapping> {
+        self.syscall(self.map_file(fd, length)).await
     }
 
     async fn munmap(&self, mapping: Mapping) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mm::Mm;
-use mm::vfs::DirId;
+use mm::vfs::{DirId, Handle};
 use sim::{Ctl, TaskId, WaitQueueId};
 use sys::{Dir, Result, SysError};
 use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
@@ -11,13 +11,15 @@ use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
 use super::descriptors::Descriptors;
 use crate::world::World;
 
-/// An anonymous mapping.
+/// A mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapped {
     /// First virtual page.
     pub(crate) vpn: u32,
     /// Pages.
     pub(crate) pages: u32,
+    /// The file that it maps, open until it is unmapped.
+    pub(crate) file: Option<Handle>,
 }
 
 impl Mapped {

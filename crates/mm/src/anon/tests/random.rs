@@ -60,7 +60,7 @@ fn touch(m: &mut Machine, vpn: u32, pages: u32, write: bool) {
             TouchStop::NeedPage(request) => hand = Some(m.reserve(request).expect("the machine is large enough")),
             TouchStop::NeedHuge(_) | TouchStop::Quantum => {}
             TouchStop::Done | TouchStop::NoMapping => return,
-            TouchStop::IoError => panic!("no read fails"),
+            stop => panic!("{stop:?} of anonymous memory that is read without errors"),
         }
     }
     panic!("an access does not end");

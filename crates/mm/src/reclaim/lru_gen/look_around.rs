@@ -4,6 +4,7 @@
 //! too, inside its area and its page table: pages that were accessed belong to the youngest generation. If one entry for
 //! each cache line was, the table goes into the filter, so that the next walk looks at it.
 //! Source: `lru_gen_look_around()` (mm/vmscan.c); 6.12.
+//! Abstracted: all page tables that map a page of a file share one accessed bit, so that each of them is looked at.
 //! Since/until: who has no walk of its own moves the pages to the list of the youngest generation as an activation does.
 
 use std::ops::Range;
@@ -13,7 +14,7 @@ use units::{Order, Pfn, SpaceId};
 use super::walk::suitable_to_scan;
 use super::{MIN_LRU_BATCH, gen_of, lists::clear_refs};
 use crate::anon::{REGION_PAGES, Region, Slot};
-use crate::{Frame, Mm};
+use crate::{Frame, Kind, Mm};
 
 /// Entries around the one for `vpn`, of an area.
 fn window(vpn: u32, area: Range<u32>) -> Range<u32> {
@@ -35,10 +36,17 @@ impl Mm {
     /// Looks around a base page whose accessed bit has just been taken.
     pub(in crate::reclaim) fn lru_gen_look_around(&mut self, pfn: Pfn, has_walk: bool) {
         let frame = &self.frames[pfn];
-        if frame.order() != Order(0) {
-            return;
+        if frame.kind() == Kind::File {
+            for (space, vpn) in self.mappings_of(pfn) {
+                self.look_around_entry(pfn, (space, vpn), has_walk);
+            }
+        } else if frame.order() == Order(0) {
+            self.look_around_entry(pfn, (SpaceId(frame.owner), self.vpn_of(pfn)), has_walk);
         }
-        let (space, vpn, lru) = (SpaceId(frame.owner), self.vpn_of(pfn), self.lruvec_of(pfn));
+    }
+
+    fn look_around_entry(&mut self, pfn: Pfn, (space, vpn): (SpaceId, u32), has_walk: bool) {
+        let lru = self.lruvec_of(pfn);
         let area = self.spaces[space].area(vpn);
         let window = window(vpn, area);
         let Region::Table(leaf) = self.spaces[space].tables.region(vpn) else {

@@ -8,12 +8,12 @@
 //! `suitable_to_scan()` (mm/vmscan.c); 6.12.
 //! Since/until: in 6.1 a walk in full passes over tables whose accessed bit is not set, too.
 //! Abstracted: locks are never contended; a walk gives way after each GiB; an access sets the bits whatever the TLB holds.
-//! Omitted: mapped files.
+//! All page tables that map a page of a file share one accessed bit.
 
 use rules::LruPolicy;
 use units::{Pfn, SpaceId};
 
-use crate::anon::{REGION_PAGES, REGION_SHIFT, Region, Slot};
+use crate::anon::{REGION_SHIFT, Region, Slot};
 use crate::{Frame, LruvecId, Mm};
 
 /// log2 of the regions that are walked before others get the CPU: one page of PMD entries, 1 GiB.
@@ -41,15 +41,13 @@ pub(super) fn suitable_to_scan(entries: u32, young: u32) -> bool {
 impl Mm {
     /// Walks the GiB that begins at region `from` and says where to go on; `None` at the end of the space.
     pub(super) fn lru_gen_walk_gib(&mut self, walk: &Walk, space: SpaceId, from: u32) -> Option<u32> {
-        if !walk.can_swap {
-            return None; // nothing but anonymous memory is mapped
-        }
         let end = (from | ((1 << REGIONS_SHIFT) - 1)) + 1;
         let regions = self.spaces[space].tables.regions().len() as u32;
         for at in from..end.min(regions) {
             let vpn = at << REGION_SHIFT;
             match self.spaces[space].tables.region(vpn) {
                 Region::None => {}
+                Region::Huge { .. } if !walk.can_swap => {}
                 Region::Huge { pfn, .. } => {
                     self.charge(self.costs.walk_table);
                     if self.lru_gen_on(walk.lru, pfn) && self.frames[pfn].take(Frame::YOUNG) {
@@ -73,8 +71,9 @@ impl Mm {
         if !walk.force_scan && !self.lru_gen(walk.lru).filters.test(walk.seq, entry) {
             return;
         }
-        let (entries, mut young) = (self.spaces[space].pages_in_region(vpn), 0);
-        for at in vpn..vpn + REGION_PAGES {
+        let areas = self.spaces[space].areas_in_region(vpn, walk.can_swap);
+        let (entries, mut young) = (areas.iter().map(|area| area.len() as u32).sum(), 0);
+        for at in areas.into_iter().flatten() {
             if let Slot::Page(pfn) = self.spaces.leaves.get(leaf, at)
                 && self.lru_gen_on(walk.lru, pfn)
                 && self.frames[pfn].take(Frame::YOUNG)

@@ -6,5 +6,6 @@ mod lists;
 mod paths;
 mod random;
 mod runs;
+mod start;
 mod vmstat_worker;
 mod watermarks;

@@ -1,0 +1,99 @@
+//! `mmtwin machine`: a machine as it is, or as it was when a run started, as a file.
+
+use std::fs;
+use std::path::Path;
+
+use observe::{Manifest, PagetypeNode, Snapshot, ZoneSection, parse_settings};
+use profile::{MIGRATE_TYPES, Machine, MachineState, PcpDef, ZoneDef};
+use rules::{TUNABLES, Tunables};
+
+use crate::args::{MachineArgs, MachineSource};
+use crate::failure::Failure;
+use crate::output;
+use crate::validating::RealRun;
+
+/// Where the kernel shows sysctls.
+const PROC_SYS: &str = "/proc/sys";
+
+pub(crate) fn machine(args: &MachineArgs) -> Result<(), Failure> {
+    let machine = match &args.from {
+        MachineSource::FromRun { run } => RealRun::read(run)?.machine,
+        MachineSource::FromHost { disks } => from_host(disks)?,
+    };
+    output::print(&machine.text)
+}
+
+/// This host, with the disks, the swap and the mount of another machine.
+fn from_host(disks: &str) -> Result<Machine, Failure> {
+    let snapshot = Snapshot::read(Path::new("/proc")).map_err(Failure::bad_input)?;
+    let sysctls = TUNABLES.iter().filter_map(|tunable| {
+        let path = Path::new(PROC_SYS).join(tunable.name.replace('.', "/"));
+        Some((tunable.name.to_string(), fs::read_to_string(path).ok()?.trim().to_string()))
+    });
+    let description = format!("This host as it was, with the disks of {disks}.");
+    let state = Captured { name: "host".to_string(), description, snapshot: &snapshot, sysctls: sysctls.collect() };
+    Ok(Machine::load(disks)?.started_from(&state.machine()?)?)
+}
+
+/// What was seen of a machine.
+pub(crate) struct Captured<'a> {
+    /// Name to give it.
+    pub(crate) name: String,
+    /// Where it was seen.
+    pub(crate) description: String,
+    /// The kernel's files.
+    pub(crate) snapshot: &'a Snapshot,
+    /// Settings in force; what the model does not know is left out.
+    pub(crate) sysctls: Vec<(String, String)>,
+}
+
+impl Captured<'_> {
+    /// The state of the machine.
+    pub(crate) fn machine(self) -> Result<MachineState, Failure> {
+        let lacks = |file: &str| Failure::bad_input(format!("{}: expected a readable {file}", self.description));
+        let zoneinfo = self.snapshot.zoneinfo.as_ref().ok_or_else(|| lacks("zoneinfo"))?;
+        let pagetypes = self.snapshot.pagetypeinfo.as_ref().ok_or_else(|| lacks("pagetypeinfo (root may read it)"))?;
+        let populated = zoneinfo.zones.iter().filter(|zone| zone.populated.is_some() && zone.managed > 0);
+        let mut zones: Vec<ZoneDef> = populated.map(|zone| zone_of(zone, &pagetypes.nodes)).collect();
+        zones.sort_by_key(|zone| zone.start_pfn);
+        let cpus = zones.iter().map(|zone| zone.pcp.len()).max().unwrap_or(1) as u32;
+        let known = |(name, value): &(String, String)| Tunables::default().set(name, value).is_ok();
+        let sysctls = self.sysctls.into_iter().filter(known).collect();
+        Ok(MachineState { name: self.name, description: self.description, cpus, zones, sysctls })
+    }
+}
+
+fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
+    let populated = zone.populated.as_ref().expect("asked before");
+    let stat = |name: &str| populated.stats.get(name).unwrap_or(0);
+    let pcp = populated.pagesets.iter().map(|set| PcpDef { count: set.count, high: set.high });
+    let mut def = ZoneDef {
+        node: zone.node,
+        name: zone.zone.clone(),
+        start_pfn: populated.start_pfn,
+        spanned: zone.spanned,
+        present: zone.present,
+        managed: zone.managed,
+        anon: [stat("nr_zone_inactive_anon"), stat("nr_zone_active_anon")],
+        pcp: pcp.collect(),
+        ..ZoneDef::default()
+    };
+    for node in nodes {
+        let known = |name: &String| MIGRATE_TYPES.contains(&name.as_str());
+        let here = |node: u32, name: &str| node == zone.node && name == zone.zone;
+        for free in node.free.iter().filter(|free| here(free.node, &free.zone) && known(&free.migratetype)) {
+            def.free.insert(free.migratetype.clone(), free.blocks.clone());
+        }
+        for blocks in node.zones.iter().filter(|blocks| here(blocks.node, &blocks.zone)) {
+            let named = node.migratetypes.iter().zip(&blocks.pageblocks);
+            def.pageblocks = named.filter(|(name, _)| known(name)).map(|(name, n)| (name.clone(), *n)).collect();
+        }
+    }
+    def
+}
+
+/// The settings in force in a guest: what it showed, and what was written.
+pub(crate) fn settings(shown: Option<String>, manifest: &Manifest) -> Vec<(String, String)> {
+    let written = manifest.sysctls.iter().map(|(name, value)| (name.clone(), value.clone()));
+    shown.map(|text| parse_settings(&text)).unwrap_or_default().into_iter().chain(written).collect()
+}

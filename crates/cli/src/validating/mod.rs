@@ -1,0 +1,209 @@
+//! `mmtwin validate`: the twin on the inputs of real runs, and how far it is off.
+
+mod budget;
+mod own;
+mod reference;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use observe::{Counters, Delta, REFERENCE};
+use profile::{CounterDef, KERNELS, Kernel, Machine};
+use report::{Compared, GroupRuns, ValidationReport, Waiting, validation_text};
+
+use crate::args::ValidateArgs;
+use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
+use crate::failure::Failure;
+use crate::output;
+
+/// The file that makes a directory a run of our own.
+const MANIFEST: &str = "manifest.json";
+/// Fragmentation events, which `/proc/vmstat` does not count.
+const EXTFRAG: &str = "extfrag_events";
+
+/// A real run, and what is needed to make it again on the twin.
+pub(crate) struct RealRun {
+    /// Its group: repetitions of the same inputs.
+    pub(crate) group: String,
+    /// Name of the kernel's profile.
+    pub(crate) kernel: String,
+    /// The machine as the workload started.
+    pub(crate) machine: Machine,
+    /// What ran.
+    pub(crate) workload: String,
+    /// Its parameters.
+    pub(crate) params: Vec<(String, String)>,
+    /// What groups are told apart by.
+    pub(crate) traits: IndexMap<String, String>,
+    /// Seed.
+    pub(crate) seed: u64,
+    /// Number of the repetition.
+    pub(crate) iteration: u32,
+    /// Seconds that it took on its own clock.
+    pub(crate) elapsed_s: Option<f64>,
+    /// What was counted.
+    counted: Counted,
+    /// Whether the multi-gen LRU was on.
+    pub(crate) mglru: bool,
+}
+
+/// What was counted in a run.
+struct Counted {
+    before: Option<Counters>,
+    after: Option<Counters>,
+    extfrag: Option<u64>,
+}
+
+impl Counted {
+    /// Growth of each of `counters` that there is.
+    fn growth(&self, counters: &[CounterDef]) -> report::Counted {
+        let delta = match (&self.before, &self.after) {
+            (Some(before), Some(after)) => Delta::between(before, after),
+            _ => Delta::default(),
+        };
+        let value = |counter: &CounterDef| {
+            let value = match counter.name.as_str() {
+                EXTFRAG => self.extfrag.map(|events| events as f64),
+                name => delta.sum_zones(name).map(|growth| growth as f64),
+            };
+            Some((counter.name.clone(), value?))
+        };
+        counters.iter().filter_map(value).collect()
+    }
+}
+
+impl RealRun {
+    /// Reads a run of ours or a reference run.
+    pub(crate) fn read(path: &Path) -> Result<RealRun, Failure> {
+        if path.join(MANIFEST).exists() { own::read(path) } else { reference::read(path) }
+    }
+
+    /// What the twin lacks to make it again.
+    fn waits_for(&self) -> Option<String> {
+        if self.mglru {
+            return Some("multi-gen LRU is not modelled".to_string());
+        }
+        let known = KERNELS.iter().any(|(name, _)| *name == self.kernel);
+        (!known).then(|| format!("there is no kernel {}", self.kernel))
+    }
+}
+
+/// What groups are told apart by.
+fn traits(
+    kernel: &str,
+    workload: &str,
+    mglru: bool,
+    written: impl Iterator<Item = (String, String)>,
+) -> IndexMap<String, String> {
+    let lru = if mglru { "multi-gen" } else { "classic" };
+    let fixed = [("kernel", kernel), ("workload", workload), ("LRU", lru)];
+    fixed.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).chain(written).collect()
+}
+
+pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
+    let counters = profile::counters(args.counters.as_deref())?;
+    let mut groups: IndexMap<String, Vec<RealRun>> = IndexMap::new();
+    for path in &args.dirs {
+        let found = runs_below(path)?;
+        if found.is_empty() {
+            let message =
+                format!("{}: expected a run of a real kernel or a folder of them, found none", path.display());
+            return Err(Failure::bad_input(message));
+        }
+        for path in found {
+            let run = RealRun::read(&path)?;
+            groups.entry(run.group.clone()).or_default().push(run);
+        }
+    }
+    let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
+    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| job(args, run)).collect::<Result<Vec<_>, _>>()?;
+    exec::check_places(args.out.as_deref(), &jobs)?;
+    let interrupt = Interrupt::install()?;
+    let board = Board::new(jobs.len());
+    let answers = exec::execute(&jobs, args.jobs(), &board, &interrupt);
+    drop(board);
+    let report = report_of(&counters, groups, &answers, waiting);
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&validation_text(&report, output::width()))?;
+    }
+    exec::verdict(&answers, &interrupt)?;
+    args.budgets.as_deref().map_or(Ok(()), |file| budget::check(file, &report))
+}
+
+fn job(args: &ValidateArgs, run: &RealRun) -> Result<Job, Failure> {
+    let kernel = Kernel::load(&run.kernel)?;
+    let setup = Setup {
+        case: &run.group,
+        machine: &run.machine,
+        workload: &run.workload,
+        params: &run.params,
+        sysctls: &args.sysctls,
+        iterations: 1,
+        trace: twin::TraceFilter::default(),
+        seed: run.seed,
+        out: args.out.as_deref(),
+        verify: args.verify,
+    };
+    setup.check_machine()?;
+    setup.job(&kernel.name, &kernel, run.iteration)
+}
+
+fn report_of(
+    counters: &[CounterDef],
+    groups: Vec<(String, Vec<RealRun>)>,
+    answers: &[Answer],
+    waiting: Vec<(String, Vec<RealRun>)>,
+) -> ValidationReport {
+    let wait = |group: String, runs: &[RealRun], why: String| Waiting { group, n_real: runs.len(), why };
+    let waits = |(group, runs): (String, Vec<RealRun>)| wait(group, &runs, runs[0].waits_for().unwrap_or_default());
+    let mut waiting: Vec<Waiting> = waiting.into_iter().map(waits).collect();
+    let mut answers = answers.iter();
+    let mut compared = Vec::new();
+    for (group, runs) in groups {
+        let twin: Vec<&Done> = answers.by_ref().take(runs.len()).flatten().flatten().collect();
+        if twin.len() < runs.len() {
+            waiting.push(wait(group, &runs, "the twin did not come to the end of every run".to_string()));
+            continue;
+        }
+        compared.push(GroupRuns {
+            group,
+            traits: runs[0].traits.clone(),
+            real: runs.iter().map(|run| run.counted.growth(counters)).collect(),
+            twin: twin.iter().map(|done| counted(done).growth(counters)).collect(),
+            elapsed_s: (
+                runs.iter().filter_map(|run| run.elapsed_s).collect(),
+                twin.iter().map(|done| done.run.manifest.virtual_s).collect(),
+            ),
+        });
+    }
+    let counter =
+        |counter: &CounterDef| Compared { name: counter.name.clone(), floor: counter.floor, effect: counter.effect };
+    let counters: Vec<Compared> = counters.iter().map(counter).collect();
+    ValidationReport::of(env!("CARGO_PKG_VERSION"), &counters, &compared, waiting)
+}
+
+/// What the twin counted.
+fn counted(done: &Done) -> Counted {
+    let extfrag = done.run.metrics.iter().find(|metric| metric.name == EXTFRAG);
+    Counted {
+        before: done.run.before.vmstat.clone(),
+        after: done.run.after.vmstat.clone(),
+        extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
+    }
+}
+
+/// The runs at and below `path`, in the order of their names.
+fn runs_below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if [MANIFEST, REFERENCE].iter().any(|file| path.join(file).exists()) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failure = |error| Failure::bad_input(format!("{}: {error}", path.display()));
+    let entries = fs::read_dir(path).map_err(failure)?.collect::<Result<Vec<_>, _>>().map_err(failure)?;
+    let mut below: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    below.sort();
+    let found: Result<Vec<Vec<PathBuf>>, Failure> = below.iter().map(|path| runs_below(path)).collect();
+    Ok(found?.concat())
+}

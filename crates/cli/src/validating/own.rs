@@ -1,0 +1,77 @@
+//! Runs of real kernels that `mmtwin run --on qemu` made.
+
+use std::fs;
+use std::path::Path;
+
+use observe::{Manifest, RunDir, World};
+use profile::Machine;
+
+use super::{Counted, RealRun};
+use crate::capturing::{Captured, settings};
+use crate::failure::Failure;
+
+pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
+    let run = RunDir::read(path).map_err(Failure::bad_input)?;
+    let manifest = &run.manifest;
+    let refused = |what: &str| Failure::bad_input(format!("{}: {what}", path.display()));
+    if manifest.world != World::Qemu {
+        return Err(refused("expected the run of a guest (--on qemu)"));
+    }
+    let kernel = version_of(&manifest.kernel.name).ok_or_else(|| refused("kernel: expected a version such as 6.12"))?;
+    let captured = Captured {
+        name: format!("{}-started", manifest.machine.name),
+        description: format!("The guest of {} as the workload started.", path.display()),
+        snapshot: &run.before,
+        sysctls: settings(fs::read_to_string(path.join("guest/sysctl")).ok(), manifest),
+    };
+    let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;
+    let machine = machine.started_from(&captured.machine()?)?;
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+    let mglru = manifest.sysctls.get("lru_gen.enabled").is_none_or(|value| value != "n" && value != "0");
+    let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
+    let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let extfrag = run.metrics.iter().find(|metric| metric.name == "extfrag_events");
+    Ok(RealRun {
+        group: group_of(&kernel, manifest, mglru, &written),
+        workload: manifest.workload.name.clone(),
+        params: manifest.workload.params.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+        traits: super::traits(&kernel, &manifest.workload.name, mglru, written.into_iter()),
+        kernel,
+        seed: manifest.seed,
+        iteration: manifest.iteration,
+        elapsed_s: Some(manifest.virtual_s),
+        counted: Counted {
+            extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
+            before: run.before.vmstat,
+            after: run.after.vmstat,
+        },
+        machine,
+        mglru,
+    })
+}
+
+/// Major and minor number of a kernel's name: `debian-6.12.117+deb12` is 6.12.
+fn version_of(name: &str) -> Option<String> {
+    let digits = &name[name.find(|c: char| c.is_ascii_digit())?..];
+    let mut numbers = digits.split(|c: char| !c.is_ascii_digit());
+    Some(format!("{}.{}", numbers.next()?, numbers.next().filter(|minor| !minor.is_empty())?))
+}
+
+fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
+    let lru = if mglru { "mglru" } else { "classic" };
+    let written: Vec<String> = written.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    format!("{kernel}-{}-{lru}{}", manifest.workload.name, written.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_known_by_its_version() {
+        assert_eq!(version_of("debian-6.12.117+deb12").as_deref(), Some("6.12"));
+        assert_eq!(version_of("6.1").as_deref(), Some("6.1"));
+        assert_eq!(version_of("mine"), None);
+        assert_eq!(version_of("v6"), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Reference runs, whose workloads are named by the commands that they ran.
+
+use std::fs;
+use std::path::Path;
+
+use observe::{ReferenceRun, Snapshot, TraceHist, chosen_word, extfrag_events, parse_settings};
+use profile::Machine;
+
+use super::{Counted, RealRun};
+use crate::capturing::Captured;
+use crate::failure::Failure;
+
+/// The program whose commands a job consists of.
+const PROGRAM: &str = "twl";
+/// Histogram of fragmentation events.
+const EXTFRAG: &str = "hist/kmem.mm_page_alloc_extfrag";
+
+/// Parameters of our workloads by the options of the commands that stand for them: workload, command, option, parameter,
+/// unit.
+const OPTIONS: &[(&str, &str, &str, &str, &str)] = &[
+    ("wbstrm", "swrite", "mb", "write-mb", ""),
+    ("wbstrm", "strm", "anon_mb", "anon-mb", ""),
+    ("wbstrm", "strm", "file_mb", "file-mb", ""),
+    ("wbstrm", "strm", "passes", "passes", ""),
+    ("untar2", "mkfiles", "nd", "dirs", ""),
+    ("untar2", "mkfiles", "nf", "files", ""),
+    ("untar2", "mkfiles", "size", "file-size", ""),
+    ("thpfio3", "fw", "nt", "threads", ""),
+    ("thpfio3", "fw", "nf", "files", ""),
+    ("thpfio3", "fw", "kb", "file-size", "KiB"),
+    ("thpfio3", "fw", "open", "open", ""),
+    ("thpfio3", "fr", "ops", "reads", ""),
+    ("thpfio3", "thpfault", "mb", "thp-mb", ""),
+    ("thpfio3", "thpfault", "threads", "thp-threads", ""),
+];
+
+pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
+    let run = ReferenceRun::read(path).map_err(Failure::bad_input)?;
+    let refused = |what: String| Failure::bad_input(format!("{}: {what}", path.join(observe::REFERENCE).display()));
+    if !run.ok {
+        return Err(refused("ok: false: expected a run that came to its end".to_string()));
+    }
+    let before = Snapshot::read(&path.join("before")).map_err(Failure::bad_input)?;
+    let after = Snapshot::read(&path.join("after")).map_err(Failure::bad_input)?;
+    let captured = Captured {
+        name: run.id.clone(),
+        description: format!("The guest of {} as the workload started.", path.display()),
+        snapshot: &before,
+        sysctls: settings(path, &run)?,
+    };
+    let base = Machine::load(&format!("guest-{}m", run.mem_mb)).map_err(|error| refused(format!("mem_mb: {error}")))?;
+    let machine = base.started_from(&captured.machine()?)?;
+    let text = fs::read_to_string(path.join(EXTFRAG)).ok();
+    let histogram = text.map(|text| TraceHist::parse(EXTFRAG, &text)).transpose().map_err(Failure::bad_input)?;
+    let extfrag = histogram.and_then(|histogram| extfrag_events(&histogram));
+    let mglru = run.sysfs.get("/sys/kernel/mm/lru_gen/enabled").map_or_else(|| lru_gen_default(path), |v| v != "n");
+    Ok(RealRun {
+        group: run.group().to_string(),
+        kernel: run.kernel.clone(),
+        workload: run.workload.clone(),
+        params: params(&run).map_err(refused)?,
+        traits: super::traits(&run.kernel, &run.workload, mglru, written(&run)),
+        seed: run.seed,
+        iteration: run.rep,
+        elapsed_s: run.elapsed_s(),
+        counted: Counted { before: before.vmstat, after: after.vmstat, extfrag: extfrag.map(|e| e.iter().sum()) },
+        machine,
+        mglru,
+    })
+}
+
+/// What the guest had when nothing was written.
+fn lru_gen_default(path: &Path) -> bool {
+    fs::read_to_string(path.join("lru_gen")).is_ok_and(|text| text.trim() != "0x0000")
+}
+
+fn written(run: &ReferenceRun) -> impl Iterator<Item = (String, String)> + '_ {
+    run.sysctls.iter().map(|(name, value)| (name.clone(), value.to_string().trim_matches('"').to_string()))
+}
+
+fn settings(path: &Path, run: &ReferenceRun) -> Result<Vec<(String, String)>, Failure> {
+    let read = |name: &str| {
+        let path = path.join(name);
+        fs::read_to_string(&path).map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))
+    };
+    let mut settings: Vec<(String, String)> = parse_settings(&read("sysctl.txt")?).into_iter().collect();
+    let thp = read("thp")?;
+    for (name, line) in ["thp.enabled", "thp.defrag"].into_iter().zip(thp.lines()) {
+        settings.extend(chosen_word(line).map(|word| (name.to_string(), word.to_string())));
+    }
+    settings.extend(written(run));
+    Ok(settings)
+}
+
+/// The parameters that the job's commands amount to. A command whose options no workload has is refused.
+fn params(run: &ReferenceRun) -> Result<Vec<(String, String)>, String> {
+    let known: Vec<_> = OPTIONS.iter().filter(|(workload, ..)| *workload == run.workload).collect();
+    if known.is_empty() {
+        return Err(format!("workload: `{}`: expected wbstrm, untar2 or thpfio3", run.workload));
+    }
+    let mut params: Vec<(String, String)> = Vec::new();
+    for line in run.job.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(at) = words.iter().rposition(|word| *word == PROGRAM) else { continue };
+        let command = words.get(at + 1).copied().unwrap_or("");
+        for option in words[at + 1..].iter().filter_map(|word| word.split_once('=')) {
+            let (key, value) = option;
+            let Some((.., param, unit)) = known.iter().find(|(_, c, k, ..)| (*c, *k) == (command, key)) else {
+                continue;
+            };
+            let param = (param.to_string(), format!("{value}{unit}"));
+            match params.iter().find(|(name, _)| *name == param.0) {
+                Some(same) if *same != param => return Err(format!("job: {}={} and {}", same.0, same.1, param.1)),
+                Some(_) => {}
+                None => params.push(param),
+            }
+        }
+    }
+    Ok(params)
+}

@@ -1,0 +1,115 @@
+//! How far a model is off: one counter in repetitions of a real run and in runs of the model.
+
+use serde::Serialize;
+
+use crate::{mean, sd};
+
+/// Below this coefficient of variation, in percent, a counter of the real kernel is sharp.
+const SHARP_CV_PCT: f64 = 5.0;
+/// Above this one it is chaotic, and only distributions can be compared.
+const CHAOTIC_CV_PCT: f64 = 25.0;
+/// How sharp a counter of the real kernel is over repetitions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+pub enum Class {
+    /// Coefficient of variation below 5 %.
+    S,
+    /// Up to 25 %.
+    M,
+    /// Above that.
+    C,
+}
+
+/// What is to be said of the model's mean.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nearness {
+    /// Within the real kernel's own spread: the ranges of the samples overlap.
+    WithinSpread,
+    /// At most 10 % off.
+    Within10,
+    /// At most 25 % off.
+    Within25,
+    /// Farther.
+    Off,
+}
+
+/// A counter in both worlds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Accuracy {
+    /// How sharp it is.
+    pub class: Class,
+    /// Mean of the real runs.
+    pub real_mean: f64,
+    /// Their standard deviation; 0 of a single run.
+    pub real_sd: f64,
+    /// Mean of the model's runs.
+    pub twin_mean: f64,
+    /// Their standard deviation; 0 of a single run.
+    pub twin_sd: f64,
+    /// Difference of the means in percent of the real one, or of the floor if that is larger.
+    pub error_pct: f64,
+    /// What is to be said of it.
+    pub verdict: Nearness,
+}
+
+/// Compares one counter. What is below `floor` (above 0) in both worlds is as good as nothing: differences are taken in
+/// proportion to the real mean or the floor, whichever is larger. None without samples on both sides.
+pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
+    let (real_mean, twin_mean) = (mean(real)?, mean(twin)?);
+    let (real_sd, twin_sd) = (sd(real).unwrap_or(0.0), sd(twin).unwrap_or(0.0));
+    let scale = real_mean.abs().max(floor);
+    let cv_pct = real_sd / scale * 100.0;
+    let class = match cv_pct {
+        cv if cv < SHARP_CV_PCT => Class::S,
+        cv if cv <= CHAOTIC_CV_PCT => Class::M,
+        _ => Class::C,
+    };
+    let difference = twin_mean - real_mean;
+    let error_pct = difference / scale * 100.0;
+    let verdict = match error_pct.abs() {
+        _ if overlap(real, twin) => Nearness::WithinSpread,
+        error if error <= 10.0 => Nearness::Within10,
+        error if error <= 25.0 => Nearness::Within25,
+        _ => Nearness::Off,
+    };
+    Some(Accuracy { class, real_mean, real_sd, twin_mean, twin_sd, error_pct, verdict })
+}
+
+/// Whether the ranges of two sets of samples have a point in common.
+fn overlap(a: &[f64], b: &[f64]) -> bool {
+    let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = |samples: &[f64]| samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    least(a) <= most(b) && least(b) <= most(a)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_begin_where_they_say() {
+        // Of two samples m - d and m + d, the standard deviation is d * sqrt(2).
+        let class = |cv_pct: f64| {
+            let d = cv_pct / 2.0_f64.sqrt();
+            accuracy(&[100.0 - d, 100.0 + d], &[100.0], 1.0).unwrap().class
+        };
+        assert_eq!([4.99, 5.01, 24.99, 25.01].map(class), [Class::S, Class::M, Class::M, Class::C]);
+    }
+
+    #[test]
+    fn verdicts_go_by_the_spread_first_and_then_by_the_error() {
+        let verdict = |twin: f64| accuracy(&[99.0, 101.0], &[twin], 1.0).unwrap().verdict;
+        assert_eq!(
+            [101.0, 101.1, 110.0].map(verdict),
+            [Nearness::WithinSpread, Nearness::Within10, Nearness::Within10]
+        );
+        assert_eq!([110.1, 75.0, 74.9].map(verdict), [Nearness::Within25, Nearness::Within25, Nearness::Off]);
+    }
+
+    #[test]
+    fn errors_are_in_proportion_to_the_floor_where_there_is_next_to_nothing() {
+        let error = |real, twin| accuracy(&[real], &[twin], 1000.0).unwrap().error_pct;
+        assert_eq!((error(0.0, 50.0), error(2000.0, 1000.0)), (5.0, -50.0));
+        assert_eq!(accuracy(&[], &[1.0], 1.0), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! Accesses to pages of mapped files, a range at a time.
+//!
+//! Rule: a read fault maps what is ready around it, any other fault its own page; a store to a clean page is a fault
+//! that makes it dirty, after which the task answers for dirty pages.
+//! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12.
+
+use units::{FileId, Pfn};
+
+use super::{REGION_PAGES, Slot, Tally, Touch, TouchStop, Vma};
+use crate::pagecache::FaultStop;
+use crate::vfs::Need;
+use crate::{Env, Frame, Mm};
+
+/// What is touched: the area, its file, and the virtual page of the file's page 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileArea {
+    pub(super) vma: Vma,
+    pub(super) file: FileId,
+    pub(super) base: u32,
+}
+
+impl Mm {
+    /// Accesses pages of a mapped file in a region that has a page table.
+    pub(super) fn touch_file(
+        &mut self,
+        env: &Env,
+        touch: &mut Touch,
+        area: FileArea,
+        leaf: u32,
+        (run_end, deadline): (u32, u64),
+        tally: &mut Tally,
+    ) -> Option<TouchStop> {
+        let mut hand = touch.take_spare();
+        let mut stop = None;
+        while stop.is_none() && touch.vpn < run_end {
+            stop = self.touch_file_page(env, touch, area, leaf, &mut hand, tally);
+            if stop.is_none() && self.cpu_ns() > deadline {
+                stop = Some(TouchStop::Quantum);
+            }
+        }
+        touch.put_spare(hand);
+        stop
+    }
+
+    /// Accesses the page at `touch.vpn`, and goes on to the next if that succeeds.
+    fn touch_file_page(
+        &mut self,
+        env: &Env,
+        touch: &mut Touch,
+        area: FileArea,
+        leaf: u32,
+        hand: &mut Option<Pfn>,
+        tally: &mut Tally,
+    ) -> Option<TouchStop> {
+        let mut faulted = false;
+        let pfn = loop {
+            match self.spaces.leaves.get(leaf, touch.vpn) {
+                Slot::Page(pfn) => break pfn,
+                Slot::None => {
+                    if let Err(stop) = self.file_fault(env, touch, area, leaf, hand) {
+                        return Some(stop);
+                    }
+                    faulted = true;
+                }
+                other => panic!("{other:?} at page {} of a mapped file", touch.vpn),
+            }
+        };
+        self.frames[pfn].set(Frame::YOUNG);
+        let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
+        if faulted || store {
+            self.charge(self.costs.fault);
+            tally.fault();
+        }
+        if store {
+            if !self.has_room_for(area.file, touch.vpn - area.base) {
+                return Some(TouchStop::IoError);
+            }
+            self.set_page_dirty(env, pfn);
+        }
+        touch.vpn += 1;
+        store.then_some(TouchStop::Dirtied(area.file))
+    }
+
+    /// Maps the page at `touch.vpn`.
+    fn file_fault(
+        &mut self,
+        env: &Env,
+        touch: &Touch,
+        area: FileArea,
+        leaf: u32,
+        hand: &mut Option<Pfn>,
+    ) -> Result<(), TouchStop> {
+        let (place, vpn) = ((touch.space, area.file, area.base), touch.vpn);
+        let region = vpn & !(REGION_PAGES - 1);
+        let within = area.vma.start.max(region)..area.vma.end.min(region.saturating_add(REGION_PAGES));
+        if !touch.write && self.fault_around(place, leaf, vpn, within) {
+            return Ok(());
+        }
+        let pfn = self.fault_file_page(env, place, vpn - area.base, hand).map_err(|stop| match stop {
+            FaultStop::Need(Need::Page(request)) => TouchStop::NeedPage(request),
+            FaultStop::Need(need) => TouchStop::Need(need),
+            FaultStop::Wait(pfn) => TouchStop::Wait(pfn),
+            FaultStop::BeyondEnd => TouchStop::IoError,
+        })?;
+        self.map_file_page(leaf, vpn, pfn);
+        Ok(())
+    }
+}

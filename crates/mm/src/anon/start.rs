@@ -1,0 +1,39 @@
+//! Anonymous memory that was there before anything ran.
+//!
+//! Abstracted: pages of tmpfs and of all processes are pages of one process that never ends, cannot be killed, and does
+//! not look at them again.
+
+use units::SpaceId;
+
+use super::{Advice, Touch, TouchStop};
+use crate::{Env, Frame, Mm};
+
+impl Mm {
+    /// Maps that many pages of the inactive and of the active list; false if there is no memory for them.
+    pub fn start_anon(&mut self, env: &Env, inactive: u32, active: u32) -> bool {
+        let pages = inactive + active;
+        if pages == 0 {
+            return true;
+        }
+        let space = self.space_create();
+        self.set_oom_score_adj(space, -1000);
+        let vpn = self.mmap_anon(space, pages, 1);
+        self.madvise(env, space, vpn, pages, Advice::NoHuge);
+        let mut touch = Touch::new(space, vpn, pages, true, u64::MAX >> 1);
+        if self.touch(env, &mut touch, None) != TouchStop::Done {
+            return false;
+        }
+        for page in vpn..vpn + pages {
+            self.start_page(space, page, page < vpn + active);
+        }
+        true
+    }
+
+    fn start_page(&mut self, space: SpaceId, vpn: u32, active: bool) {
+        let super::Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        self.frames[pfn].clear(Frame::YOUNG);
+        if active {
+            self.activate_page(pfn);
+        }
+    }
+}

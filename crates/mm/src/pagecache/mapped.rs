@@ -1,0 +1,226 @@
+//! Page cache that page tables map: shared mappings of files.
+//!
+//! Rule: a fault on a page that is not cached reads a window around it, unless the file is missed much more often
+//! than it is hit; a fault on a cached page starts the next window at a mark. A read fault first maps what is ready of the
+//! 16 pages around it. A store to a clean page makes it dirty, and faults again after the page was written. A mapping's
+//! accessed bit counts as an access when the page is unmapped.
+//! Source: `filemap_fault()`, `do_sync_mmap_readahead()`, `do_async_mmap_readahead()`, `filemap_map_pages()`
+//! (mm/filemap.c), `do_fault_around()`, `do_shared_fault()`, `zap_present_folio_ptes()` (mm/memory.c); 6.12.
+//! Abstracted: mappings of a file share one readahead state of their own, not that of the file descriptor; all page
+//! tables that map a page share one accessed bit.
+//! Omitted: private mappings, `MADV_*` of files, mtime of a store, `nr_mapped` of tmpfs.
+
+use units::{FileId, Pfn, SpaceId};
+
+use super::readahead::Window;
+use super::{Readahead, Slot as CacheSlot};
+use crate::anon::{Slot, VmaKind};
+use crate::stat::{NodeStat, VmEvent};
+use crate::vfs::Need;
+use crate::{Env, Frame, Kind, Mm};
+
+/// Pages that a read fault maps at once (`fault_around_bytes`: 64 KiB).
+pub(crate) const FAULT_AROUND_PAGES: u32 = 16;
+/// Misses in a row, hits taken off, at which reading around ends (`MMAP_LOTSAMISS`).
+const LOTS_OF_MISSES: u32 = 100;
+/// Misses are counted up to here.
+const MISSES_MAX: u32 = 10 * LOTS_OF_MISSES;
+
+/// A file that a space maps (`i_mmap`).
+#[derive(Clone, Debug)]
+pub(crate) struct FileMap {
+    file: FileId,
+    space: SpaceId,
+    /// Virtual page of the file's page 0.
+    base: u32,
+    ra: Readahead,
+    /// Pages missed, less pages hit (`mmap_miss`).
+    misses: u32,
+}
+
+/// Why a page of a mapped file is not there yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FaultStop {
+    /// Something is missing; provide it and come again.
+    Need(Need),
+    /// The page is being read.
+    Wait(Pfn),
+    /// The page lies behind the end of the file.
+    BeyondEnd,
+}
+
+impl Mm {
+    /// Enters a mapping of a file, whose page 0 would be at `base`.
+    pub(crate) fn file_map(&mut self, file: FileId, space: SpaceId, base: u32) {
+        let map = FileMap { file, space, base, ra: Readahead::default(), misses: 0 };
+        self.pagecache.maps.push(map);
+    }
+
+    /// Forgets the mappings of a space that no area of it has any more.
+    pub(crate) fn file_unmap_unused(&mut self, space: SpaceId) {
+        let vmas = &self.spaces[space].vmas;
+        let used = |map: &FileMap| vmas.iter().any(|vma| vma.kind == VmaKind::File { file: map.file, base: map.base });
+        self.pagecache.maps.retain(|map| map.space != space || used(map));
+    }
+
+    fn map_at(&self, space: SpaceId, file: FileId, base: u32) -> usize {
+        let wanted = |map: &FileMap| (map.space, map.file, map.base) == (space, file, base);
+        self.pagecache.maps.iter().position(wanted).expect("an area of a file is entered")
+    }
+
+    /// The cached, read page `index` of a mapped file (`filemap_fault()`). `hand` is as for [`Mm::read_page`].
+    pub(crate) fn fault_file_page(
+        &mut self,
+        env: &Env,
+        (space, file, base): (SpaceId, FileId, u32),
+        index: u32,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, FaultStop> {
+        if index >= self.inode_size_pages(file) {
+            return Err(FaultStop::BeyondEnd);
+        }
+        let at = self.map_at(space, file, base);
+        let mut map = self.pagecache.maps[at].clone();
+        let page = self.fault_with(env, &mut map, index, hand);
+        self.pagecache.maps[at] = map;
+        page
+    }
+
+    fn fault_with(
+        &mut self,
+        env: &Env,
+        map: &mut FileMap,
+        index: u32,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, FaultStop> {
+        loop {
+            self.run_batch(env, map.file, &mut map.ra, hand).map_err(FaultStop::Need)?;
+            self.charge(self.costs.cache_lookup);
+            let CacheSlot::Page(pfn) = self.pagecache_get(map.file, index) else {
+                self.fault_miss(env, map, index, hand).map_err(FaultStop::Need)?;
+                continue;
+            };
+            if map.ra.tried != Some(index) {
+                map.ra.tried = Some(index);
+                map.misses = map.misses.saturating_sub(1);
+                let pages = map.ra.window_pages();
+                if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(map.file, pfn, pages, &mut map.ra) {
+                    continue;
+                }
+            }
+            if !self.frames[pfn].has(Frame::UPTODATE) {
+                if !self.frames[pfn].has(Frame::LOCKED) {
+                    // An earlier read failed: try again.
+                    self.frames[pfn].set(Frame::LOCKED);
+                    self.submit_read(env, map.file, index, index + 1);
+                }
+                if self.frames[pfn].has(Frame::LOCKED) {
+                    self.frames[pfn].set(Frame::WAITERS);
+                    return Err(FaultStop::Wait(pfn));
+                }
+            }
+            map.ra.tried = None;
+            return Ok(pfn);
+        }
+    }
+
+    /// A mapped page is missing: a window around it first, and the page alone if that did not bring it.
+    fn fault_miss(&mut self, env: &Env, map: &mut FileMap, index: u32, hand: &mut Option<Pfn>) -> Result<(), Need> {
+        if map.ra.tried == Some(index) {
+            return self.read_alone(env, map.file, index, hand);
+        }
+        map.ra.tried = Some(index);
+        self.stat.count(VmEvent::Pgmajfault, 1);
+        map.misses = (map.misses + 1).min(MISSES_MAX);
+        if map.misses <= LOTS_OF_MISSES {
+            let window: Window = map.ra.around(index);
+            self.start_batch(map.file, &mut map.ra, window);
+        }
+        Ok(())
+    }
+
+    /// Maps page `index` of a file at `vpn` and its neighbours that are ready, as far as `within` goes; says whether the
+    /// page was one of them (`do_fault_around()`).
+    pub(crate) fn fault_around(
+        &mut self,
+        (space, file, base): (SpaceId, FileId, u32),
+        leaf: u32,
+        vpn: u32,
+        within: std::ops::Range<u32>,
+    ) -> bool {
+        let from = (vpn & !(FAULT_AROUND_PAGES - 1)).max(within.start);
+        let to = (from + FAULT_AROUND_PAGES).min(within.end).min(base + self.inode_size_pages(file));
+        let (mut hits, mut found) = (0, false);
+        for at in from..to {
+            let CacheSlot::Page(pfn) = self.pagecache_get(file, at - base) else { continue };
+            let frame = &self.frames[pfn];
+            if !frame.has(Frame::UPTODATE) || frame.has_any(Frame::LOCKED | Frame::READAHEAD) {
+                continue;
+            }
+            hits += u32::from(!frame.has(Frame::WORKINGSET));
+            if self.spaces.leaves.get(leaf, at) == Slot::None {
+                self.map_file_page(leaf, at, pfn);
+                found |= at == vpn;
+            }
+        }
+        let map = self.map_at(space, file, base);
+        let map = &mut self.pagecache.maps[map];
+        map.misses = map.misses.saturating_sub(hits);
+        found
+    }
+
+    /// Enters a cached page in a page table.
+    pub(crate) fn map_file_page(&mut self, leaf: u32, vpn: u32, pfn: Pfn) {
+        self.spaces.leaves.set(leaf, vpn, Slot::Page(pfn));
+        let frame = &mut self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::File);
+        if !frame.has(Frame::MAPPED) {
+            frame.set(Frame::MAPPED);
+            self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, 1);
+        }
+        self.frames[pfn].set(Frame::YOUNG);
+        self.charge(self.costs.unmap_page);
+    }
+
+    /// A page table does not map this page any more.
+    pub(crate) fn file_page_unmapped(&mut self, env: &Env, pfn: Pfn) {
+        if self.frames[pfn].take(Frame::YOUNG) {
+            self.mark_page_accessed(env, pfn);
+        }
+        if self.mappings_of(pfn).is_empty() {
+            self.no_mapping_left(pfn);
+        }
+    }
+
+    fn no_mapping_left(&mut self, pfn: Pfn) {
+        self.frames[pfn].clear(Frame::MAPPED);
+        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -1);
+    }
+
+    /// Where page tables map a page of a file: space and virtual page.
+    pub(crate) fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
+        let (file, index) = (self.frames[pfn].owner, self.frames[pfn].index);
+        let maps = self.pagecache.maps.iter().filter(|map| map.file.0 == file);
+        let places = maps.filter_map(|map| Some((map.space, map.base.checked_add(index)?)));
+        places.filter(|(space, vpn)| self.slot_of(*space, *vpn) == Slot::Page(pfn)).collect()
+    }
+
+    /// Takes a page of a file out of all page tables (`try_to_unmap()`).
+    pub(crate) fn unmap_file_page(&mut self, pfn: Pfn) {
+        for (space, vpn) in self.mappings_of(pfn) {
+            self.replace_slot(space, vpn, Slot::Page(pfn), Slot::None);
+            self.charge(self.costs.unmap_page);
+        }
+        self.frames[pfn].clear(Frame::YOUNG);
+        self.no_mapping_left(pfn);
+    }
+
+    /// Migration: page tables that map `old` map `new` instead; `old` still has its place in its file.
+    pub(crate) fn move_file_mappings(&mut self, old: Pfn, new: Pfn) {
+        for (space, vpn) in self.mappings_of(old) {
+            self.replace_slot(space, vpn, Slot::Page(old), Slot::Page(new));
+        }
+        self.stat.node_add(self.node_of(old), NodeStat::FileMapped, -1);
+        self.stat.node_add(self.node_of(new), NodeStat::FileMapped, 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Mapped files on a small machine.
+
+use rules::Rules;
+use units::{FileId, Order, Pfn, SpaceId};
+
+use super::rig::Rig;
+use crate::anon::{Touch, TouchStop};
+use crate::stat::{NodeStat, VmEvent};
+use crate::{Frame, Kind};
+
+struct Mapped {
+    rig: Rig,
+    space: SpaceId,
+    file: FileId,
+    base: u32,
+}
+
+impl Mapped {
+    /// A file of so many pages that is on disk, mapped.
+    fn new(pages: u32) -> Mapped {
+        let mut rig = Rig::with_rules(1, 8192, Rules::newest());
+        let file = rig.on_disk(pages);
+        let space = rig.mm.space_create();
+        let base = rig.mm.mmap_file(space, file, pages);
+        Mapped { rig, space, file, base }
+    }
+
+    /// Accesses pages; says how often one was made dirty.
+    fn touch(&mut self, index: u32, pages: u32, write: bool) -> u32 {
+        let mut touch = Touch::new(self.space, self.base + index, pages, write, u64::MAX >> 1);
+        let mut dirtied = 0;
+        loop {
+            match self.rig.mm.touch(&self.rig.env, &mut touch, None) {
+                TouchStop::Done => break,
+                TouchStop::Dirtied(file) => {
+                    assert_eq!(file, self.file);
+                    dirtied += 1;
+                }
+                TouchStop::Wait(pfn) => {
+                    self.rig.collect();
+                    while self.rig.mm.frames[pfn].has(Frame::LOCKED) {
+                        assert!(self.rig.complete_one());
+                    }
+                }
+                stop => panic!("{stop:?}"),
+            }
+        }
+        self.rig.collect();
+        self.check();
+        dirtied
+    }
+
+    fn event(&self, event: VmEvent) -> u64 {
+        self.rig.mm.stat.event(event)
+    }
+
+    fn check(&self) {
+        self.rig.check();
+        let mut violations = Vec::new();
+        self.rig.mm.validate_anon(&mut violations);
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+}
+
+#[test]
+fn a_miss_reads_32_pages_around_it_and_maps_what_is_ready_of_16() {
+    let mut m = Mapped::new(256);
+    assert_eq!(m.touch(100, 1, false), 0);
+    assert_eq!((m.event(VmEvent::Pgfault), m.event(VmEvent::Pgmajfault)), (1, 1));
+    // 84 to before 116, the mark at 108. Once they are read, the fault maps 96 to 111 but for the marked page.
+    assert_eq!(m.rig.mm.nr_cached(m.file), 32);
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 15);
+    m.touch(97, 1, false);
+    assert_eq!(m.event(VmEvent::Pgfault), 1);
+    // Meeting the mark reads the next window: 32 pages from 116 on.
+    m.touch(108, 1, false);
+    assert_eq!((m.event(VmEvent::Pgmajfault), m.rig.mm.nr_cached(m.file)), (1, 64));
+}
+
+#[test]
+fn a_store_dirties_a_page_once_until_it_is_written() {
+    let mut m = Mapped::new(64);
+    assert_eq!(m.touch(0, 4, true), 4);
+    assert_eq!(m.touch(0, 4, true), 0, "they are dirty");
+    assert_eq!(m.event(VmEvent::Pgfault), 4);
+    m.rig.write_back(m.file);
+    m.rig.complete_all();
+    assert_eq!(m.touch(0, 4, false), 0);
+    assert_eq!(m.event(VmEvent::Pgfault), 4, "they are mapped still");
+    assert_eq!(m.touch(0, 1, true), 1);
+    assert_eq!((m.event(VmEvent::Pgfault), m.rig.mm.stat.node_sum(NodeStat::Dirtied)), (5, 5));
+}
+
+#[test]
+fn beyond_the_end_of_the_file_there_is_nothing() {
+    let mut m = Mapped::new(8);
+    m.rig.mm.truncate_pages(&m.rig.env, m.file, 4);
+    m.rig.mm.set_inode_size_pages(m.file, 4);
+    let mut touch = Touch::new(m.space, m.base + 4, 1, false, u64::MAX >> 1);
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::IoError);
+}
+
+#[test]
+fn what_reclaim_truncation_or_the_end_of_a_process_unmaps_is_mapped_no_more() {
+    let mut m = Mapped::new(64);
+    m.touch(0, 8, true);
+    let page = |m: &Mapped, index| m.rig.page(m.file, index);
+    let first: Pfn = page(&m, 0);
+    assert!(m.rig.mm.try_to_unmap(&m.rig.env, first));
+    assert!(!m.rig.mm.is_mapped(first) && m.rig.mm.frames[first].has(Frame::DIRTY));
+    assert!(m.rig.mm.mincore(m.space, m.base), "it is cached");
+    m.check();
+    m.rig.mm.truncate_pages(&m.rig.env, m.file, 6);
+    m.check();
+    // An accessed bit counts as an access.
+    assert!(!m.rig.mm.frames[page(&m, 1)].has(Frame::REFERENCED));
+    let env = m.rig.env;
+    m.rig.mm.space_exit(&env, m.space);
+    assert!(m.rig.mm.frames[page(&m, 1)].has(Frame::REFERENCED));
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 0);
+    m.check();
+}
+
+#[test]
+fn a_page_that_moves_stays_mapped() {
+    let mut m = Mapped::new(64);
+    m.touch(0, 1, false);
+    m.rig.complete_all();
+    let old = m.rig.page(m.file, 0);
+    let request = crate::AllocRequest { gfp: units::Gfp::HIGHUSER_MOVABLE, order: Order(0), node: m.rig.env.node };
+    let new = m.rig.mm.alloc_pages(&m.rig.env, request).expect("memory is plentiful");
+    m.rig.mm.lru_del(old);
+    m.rig.mm.pagecache_replace(old, new);
+    m.rig.mm.lru_add(&m.rig.env, new);
+    m.rig.mm.free_pages(&m.rig.env, old, Order(0));
+    assert_eq!(m.rig.mm.frames[new].kind(), Kind::File);
+    let faults = m.event(VmEvent::Pgfault);
+    m.touch(0, 1, false);
+    assert_eq!(m.event(VmEvent::Pgfault), faults, "the page table points to the new frame");
+}

@@ -1,0 +1,226 @@
+//! A zone as it was at some moment, in place of one where all memory is free.
+//!
+//! Rule: a free block lies in a pageblock of its own type, and beside no free buddy, so that none merges.
+//! Source: `/proc/pagetypeinfo` and `/proc/zoneinfo`, which tell numbers and no places.
+//! Abstracted: pageblocks of the rarer types stand lowest and whole free ones highest, as a kernel that hands out its lowest
+//! blocks first leaves them after boot; what is free of a pageblock is cut from as few pieces as possible. All
+//! else that is in use is kernel memory that stays.
+
+use std::collections::VecDeque;
+
+use thiserror::Error;
+use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
+
+use crate::{Kind, MigrateType, Mm};
+
+use super::buddy::Place;
+
+/// What was in a zone.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ZoneStart {
+    /// Pageblocks by type; Movable are all that the others leave, whatever stands here.
+    pub pageblocks: [u64; MigrateType::COUNT],
+    /// Free blocks by type and order.
+    pub free: [[u64; Order::MAX.0 as usize + 1]; MigrateType::COUNT],
+    /// Each CPU's lists: pages on them, and how many may be.
+    pub pcp: Vec<(u32, u32)>,
+    /// Pages in use that the caller will allocate next: the first CPU's lists hold them too.
+    pub spare: u32,
+}
+
+/// A state that a zone cannot be in.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("zone {zone}: {what}")]
+pub struct StartError {
+    /// Name of the zone.
+    pub zone: &'static str,
+    /// What does not fit.
+    pub what: String,
+}
+
+/// Frames in use, in aligned pieces by order. A piece that was cut keeps a frame in use, so what is cut off has no
+/// free buddy.
+#[derive(Clone, Debug, Default)]
+struct Pieces([VecDeque<Pfn>; PAGEBLOCK_ORDER.0 as usize + 1]);
+
+impl Pieces {
+    /// Adds frames `from` to before `to`, all of one pageblock, in the largest aligned pieces.
+    fn add(&mut self, mut from: u32, to: u32) {
+        while from < to {
+            let aligned = from.trailing_zeros().min(u32::from(PAGEBLOCK_ORDER.0));
+            let order = aligned.min((to - from).ilog2());
+            self.0[order as usize].push_back(Pfn(from));
+            from += 1 << order;
+        }
+    }
+
+    /// Cuts the upper part off the smallest piece that is larger.
+    fn cut(&mut self, order: Order) -> Option<Pfn> {
+        let mut larger = (order.index() + 1..self.0.len()).find(|larger| !self.0[*larger].is_empty())?;
+        let piece = self.0[larger].pop_front()?;
+        while larger > order.index() + 1 {
+            larger -= 1;
+            self.0[larger].push_front(piece.offset(1 << larger));
+        }
+        self.0[order.index()].push_front(piece);
+        Some(piece.offset(order.pages()))
+    }
+
+    /// All frames.
+    fn frames(&self) -> impl Iterator<Item = Pfn> + '_ {
+        let of_order = |(order, pieces): (usize, &VecDeque<Pfn>)| {
+            pieces.iter().flat_map(|piece| (0..1 << order).map(|n| piece.offset(n))).collect::<Vec<_>>()
+        };
+        self.0.iter().enumerate().flat_map(of_order)
+    }
+}
+
+impl Mm {
+    /// Puts a zone whose memory is all free into the state `start`.
+    ///
+    /// # Errors
+    /// The zone has no room for it.
+    pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
+        let mut blocks = self.take_all(zone);
+        let mut pieces: [Pieces; MigrateType::COUNT] = Default::default();
+        let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
+        for migratetype in rare.chain([MigrateType::Movable]) {
+            let index = migratetype as usize;
+            let wanted =
+                if migratetype == MigrateType::Movable { blocks.len() } else { start.pageblocks[index] as usize };
+            if wanted > blocks.len() {
+                let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
+                return Err(self.start_error(zone, what));
+            }
+            let rest = blocks.split_off(wanted);
+            let own = std::mem::replace(&mut blocks, rest);
+            pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
+        }
+        // Movable pages first: the caller's are anonymous memory.
+        pieces.swap(0, MigrateType::Movable as usize);
+        self.start_pcps(zone, start, &pieces)
+    }
+
+    fn start_error(&self, zone: ZoneId, what: String) -> StartError {
+        StartError { zone: self.zones[zone.index()].kind.name(), what }
+    }
+
+    /// Takes every free block into use; gives back the pageblocks that have any, lowest first.
+    fn take_all(&mut self, zone: ZoneId) -> Vec<Pfn> {
+        let mut blocks = Vec::new();
+        let state = &mut self.zones[zone.index()];
+        let lists = state.free_area.iter().flat_map(|area| &area.lists);
+        let free: Vec<Pfn> = lists.flat_map(|list| list.iter(&self.frames)).collect();
+        let mut taken = 0;
+        for pfn in free {
+            let order = state.take_block(&mut self.frames, pfn);
+            taken += i64::from(order.pages());
+            for frame in (0..order.pages()).map(|n| pfn.offset(n)) {
+                self.frames[frame].set_kind(Kind::Kernel, Order(0));
+            }
+            blocks.extend((0..order.pages()).step_by(PAGEBLOCK_PAGES as usize).map(|n| pfn.offset(n)));
+        }
+        self.account_free(zone, -taken);
+        let mut blocks: Vec<Pfn> = blocks.into_iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
+    /// Gives pageblocks their type and frees what is free of it; gives back what stays in use.
+    fn start_type(
+        &mut self,
+        zone: ZoneId,
+        migratetype: MigrateType,
+        mut blocks: Vec<Pfn>,
+        free: &[u64; Order::MAX.0 as usize + 1],
+    ) -> Result<Pieces, StartError> {
+        for block in &blocks {
+            self.blocks.set_migratetype(*block, migratetype);
+        }
+        let mut chosen: Vec<(Pfn, Order)> = Vec::new();
+        for order in [Order::MAX, PAGEBLOCK_ORDER] {
+            for _ in 0..free[order.index()] {
+                let at = self.whole_block(&mut blocks, order, &chosen);
+                chosen.push((at.ok_or_else(|| self.no_room(zone, migratetype, order))?, order));
+            }
+        }
+        let mut pieces = Pieces::default();
+        for block in &blocks {
+            self.add_used(&mut pieces, *block);
+        }
+        for order in (0..PAGEBLOCK_ORDER.0).rev().map(Order) {
+            for _ in 0..free[order.index()] {
+                chosen.push((pieces.cut(order).ok_or_else(|| self.no_room(zone, migratetype, order))?, order));
+            }
+        }
+        chosen.sort_unstable();
+        for (pfn, order) in chosen {
+            self.start_free(zone, pfn, order, migratetype);
+        }
+        Ok(pieces)
+    }
+
+    fn no_room(&self, zone: ZoneId, migratetype: MigrateType, order: Order) -> StartError {
+        let what = format!("no room in its {} pageblocks for the free blocks of order {}", migratetype.name(), order.0);
+        self.start_error(zone, what)
+    }
+
+    /// Takes the highest pageblocks that make a block of this order, beside no free one, out of the list.
+    fn whole_block(&self, blocks: &mut Vec<Pfn>, order: Order, chosen: &[(Pfn, Order)]) -> Option<Pfn> {
+        let count = (order.pages() / PAGEBLOCK_PAGES) as usize;
+        let fits = |at: &usize| {
+            let run = &blocks[*at..*at + count];
+            let together = run.windows(2).all(|pair| pair[1] == pair[0].offset(PAGEBLOCK_PAGES));
+            let mut frames = (0..order.pages()).map(|n| run[0].offset(n));
+            let buddy = Pfn(run[0].0 ^ order.pages());
+            let free_buddy = self.frames.get(buddy).is_some_and(|frame| frame.is_buddy(order));
+            run[0].align_down(order) == run[0]
+                && together
+                && frames.all(|pfn| self.frames[pfn].kind() == Kind::Kernel)
+                && (order == Order::MAX || !(free_buddy || chosen.contains(&(buddy, order))))
+        };
+        let at = (0..(blocks.len() + 1).saturating_sub(count)).rev().find(fits)?;
+        blocks.drain(at..at + count).next()
+    }
+
+    /// Adds the frames of a pageblock that are in use.
+    fn add_used(&self, pieces: &mut Pieces, block: Pfn) {
+        let end = block.0 + PAGEBLOCK_PAGES;
+        let used = |pfn: &u32| self.frames.get(Pfn(*pfn)).is_some_and(|frame| frame.kind() == Kind::Kernel);
+        let mut at = block.0;
+        while let Some(from) = (at..end).find(used) {
+            let to = (from..end).find(|pfn| !used(pfn)).unwrap_or(end);
+            pieces.add(from, to);
+            at = to;
+        }
+    }
+
+    fn start_free(&mut self, zone: ZoneId, pfn: Pfn, order: Order, migratetype: MigrateType) {
+        for frame in (0..order.pages()).map(|n| pfn.offset(n)) {
+            self.frames[frame].set_kind(Kind::Tail, Order(0));
+        }
+        let state = &mut self.zones[zone.index()];
+        state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Tail);
+        self.account_free(zone, i64::from(order.pages()));
+    }
+
+    /// Puts pages that are in use on the CPUs' lists.
+    fn start_pcps(&mut self, zone: ZoneId, start: &ZoneStart, pieces: &[Pieces]) -> Result<(), StartError> {
+        let mut used = pieces.iter().flat_map(Pieces::frames);
+        for cpu in 0..self.pcps.nr_cpus() {
+            let (count, high) = start.pcp.get(cpu).copied().unwrap_or_default();
+            let spare = if cpu == 0 { start.spare } else { 0 };
+            for _ in 0..count + spare {
+                let Some(pfn) = used.next() else {
+                    return Err(self.start_error(zone, "too few pages in use for the lists of its CPUs".to_string()));
+                };
+                let migratetype = self.blocks.migratetype(pfn);
+                self.frames[pfn].set_free(Kind::Pcp, Order(0), migratetype);
+                self.pcps.of(CpuId(cpu as u16), zone).start_with(pfn, migratetype);
+            }
+            self.pcps.of(CpuId(cpu as u16), zone).start_high(high);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Zones that begin in a given state.
+
+use proptest::prelude::*;
+use rules::Rules;
+use units::{CpuId, NodeId, ZoneId};
+
+use crate::stat::NodeStat;
+use crate::zone::ZoneStart;
+use crate::zone::testing::{block_types, draw, env, one_zone, violations};
+use crate::{MigrateType, Mm};
+
+const ZONE: ZoneId = ZoneId(0);
+
+fn started(blocks: u32, start: &ZoneStart) -> Mm {
+    let mut mm = one_zone(blocks, Rules::newest());
+    mm.start_zone(ZONE, start).unwrap_or_else(|error| panic!("{error}"));
+    mm
+}
+
+#[test]
+fn free_blocks_of_a_type_lie_in_its_pageblocks_and_stay_apart() {
+    let mut start = ZoneStart::default();
+    start.pageblocks[MigrateType::Unmovable as usize] = 1;
+    // Two blocks of 8 pages and one of 16, cut from the pageblock of 512; two free pageblocks and a pair of them.
+    start.free[MigrateType::Unmovable as usize][3] = 2;
+    start.free[MigrateType::Unmovable as usize][4] = 1;
+    start.free[MigrateType::Movable as usize][9] = 2;
+    start.free[MigrateType::Movable as usize][10] = 1;
+    let mm = started(8, &start);
+    assert_eq!(block_types(&mm), "UMMMMMMM");
+    let counts = mm.free_counts(ZONE);
+    for migratetype in MigrateType::ALL {
+        let of_type: Vec<u64> = counts.iter().map(|order| order[migratetype as usize]).collect();
+        assert_eq!(of_type, start.free[migratetype as usize], "{}", migratetype.name());
+    }
+    // The block of 16 is the upper half of the lowest 32 pages; the lower half gives the upper half of 16, that of 8 its own.
+    assert_eq!(draw(&mm, 0, 32).matches('.').count(), 8 + 16);
+    assert_eq!(violations(&mm), []);
+}
+
+#[test]
+fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
+    let mut start = ZoneStart { pcp: vec![(5, 40), (7, 40)], spare: 3, ..ZoneStart::default() };
+    start.free[MigrateType::Movable as usize][10] = 1;
+    let mut mm = started(8, &start);
+    assert_eq!(mm.pcps.count_and_high(CpuId(0), ZONE), (5 + 3, 40));
+    assert_eq!(mm.pcps.count_and_high(CpuId(1), ZONE), (7, 40));
+    assert!(mm.start_anon(&env(0), 2, 1));
+    // Their page tables come from the free block.
+    let listed = |item| mm.stat.node(NodeId(0), item);
+    assert_eq!((listed(NodeStat::InactiveAnon), listed(NodeStat::ActiveAnon)), (2, 1));
+    assert_eq!(violations(&mm), []);
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let refused = |start: &ZoneStart| one_zone(8, Rules::newest()).start_zone(ZONE, start).unwrap_err().to_string();
+    let mut start = ZoneStart::default();
+    start.free[MigrateType::Reclaimable as usize][0] = 1;
+    assert_eq!(refused(&start), "zone Normal: no room in its Reclaimable pageblocks for the free blocks of order 0");
+    let mut start = ZoneStart::default();
+    start.pageblocks[MigrateType::Unmovable as usize] = 9;
+    assert_eq!(refused(&start), "zone Normal: no room for 9 pageblocks of type Unmovable");
+    let start = ZoneStart { pcp: vec![(8 * 512 + 1, 0)], ..ZoneStart::default() };
+    assert_eq!(refused(&start), "zone Normal: too few pages in use for the lists of its CPUs");
+}
+
+proptest! {
+    #[test]
+    fn any_state_that_fits_is_taken_exactly(
+        rare in 0_u64..4,
+        low in proptest::collection::vec(0_u64..6, 6),
+        rare_low in proptest::collection::vec(0_u64..4, 6),
+        whole in 0_u64..3,
+        pcp in 0_u32..64,
+    ) {
+        let mut start = ZoneStart { pageblocks: [rare, 0, 0, 0, 0], pcp: vec![(pcp, 100)], ..ZoneStart::default() };
+        let movable = &mut start.free[MigrateType::Movable as usize];
+        movable[..6].copy_from_slice(&low);
+        movable[9] = whole;
+        if rare > 0 {
+            start.free[MigrateType::Unmovable as usize][..6].copy_from_slice(&rare_low);
+        }
+        let mm = started(12, &start);
+        let counts = mm.free_counts(ZONE);
+        for migratetype in MigrateType::ALL {
+            let of_type: Vec<u64> = counts.iter().map(|order| order[migratetype as usize]).collect();
+            prop_assert_eq!(of_type, start.free[migratetype as usize]);
+        }
+        prop_assert_eq!(mm.pcp_pages(ZONE), u64::from(pcp));
+        prop_assert_eq!(violations(&mm), []);
+    }
+}

@@ -1,0 +1,184 @@
+//! Zones as they were at some moment, so that a run can start from there.
+//!
+//! Source: `/proc/zoneinfo` and `/proc/pagetypeinfo` of that moment.
+//! Omitted: which frames are free and which are not; pages of the page cache, of which a machine that has just booted
+//! into memory has next to none.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use units::PAGE_SIZE;
+
+use super::Machine;
+use crate::ProfileError;
+use crate::text::{Text, typed};
+
+/// Names of zones, lowest first, as in `/proc/zoneinfo`.
+pub const ZONE_NAMES: [&str; 4] = ["DMA", "DMA32", "Normal", "Movable"];
+/// Mobilities, as in `/proc/pagetypeinfo`.
+pub const MIGRATE_TYPES: [&str; 5] = ["Unmovable", "Movable", "Reclaimable", "HighAtomic", "Isolate"];
+/// Orders of free blocks, 0 to 10.
+pub const ORDERS: usize = 11;
+/// Pages of a pageblock on x86-64.
+const PAGEBLOCK_PAGES: u64 = units::PAGEBLOCK_PAGES as u64;
+/// Frames are numbered below this.
+const PFN_END: u64 = 1 << 31;
+
+/// A zone and what was in it. Counts are of pages of 4 KiB unless they are of blocks.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZoneDef {
+    /// NUMA node.
+    pub node: u32,
+    /// One of [`ZONE_NAMES`].
+    pub name: String,
+    /// First frame.
+    pub start_pfn: u64,
+    /// Pages from the first to the last, holes included.
+    pub spanned: u64,
+    /// Pages that exist.
+    pub present: u64,
+    /// Pages given to the page allocator.
+    pub managed: u64,
+    /// Pages of the inactive and of the active list of anonymous memory, tmpfs included.
+    #[serde(default)]
+    pub anon: [u64; 2],
+    /// Pages on each CPU's list of free pages, and how many it may hold.
+    #[serde(default)]
+    pub pcp: Vec<PcpDef>,
+    /// Pageblocks of each mobility; what is missing to the whole zone is Movable.
+    #[serde(default)]
+    pub pageblocks: IndexMap<String, u64>,
+    /// Free blocks of each mobility by order, from 0.
+    #[serde(default)]
+    pub free: IndexMap<String, Vec<u64>>,
+}
+
+/// A CPU's list of free pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PcpDef {
+    /// Pages on it.
+    pub count: u64,
+    /// Pages at which some go back.
+    pub high: u64,
+}
+
+impl ZoneDef {
+    /// Pages on the buddy lists.
+    pub fn free_pages(&self) -> u64 {
+        let pages = |blocks: &Vec<u64>| blocks.iter().enumerate().map(|(order, n)| n << order).sum::<u64>();
+        self.free.values().map(pages).sum()
+    }
+
+    /// What is wrong with it: the key, and what was expected.
+    fn fault(&self, nodes: usize) -> Option<(&'static str, String)> {
+        if self.node as usize >= nodes {
+            return Some(("node", format!("{}: expected a node from 0 to {}", self.node, nodes - 1)));
+        }
+        if !ZONE_NAMES.contains(&self.name.as_str()) {
+            return Some(("name", format!("`{}`: expected one of {}", self.name, ZONE_NAMES.join(", "))));
+        }
+        if self.start_pfn >= PFN_END || self.spanned > PFN_END - self.start_pfn || self.spanned == 0 {
+            return Some(("spanned", format!("expected frames below {PFN_END}, and one at least")));
+        }
+        if !(self.managed <= self.present && self.present <= self.spanned) {
+            return Some(("managed", "expected managed <= present <= spanned".to_string()));
+        }
+        let known = |name: &String| MIGRATE_TYPES.contains(&name.as_str());
+        if let Some(name) = self.pageblocks.keys().chain(self.free.keys()).find(|name| !known(name)) {
+            return Some(("free", format!("`{name}`: expected one of {}", MIGRATE_TYPES.join(", "))));
+        }
+        if self.free.values().any(|blocks| blocks.len() > ORDERS || blocks.iter().any(|n| *n >= PFN_END)) {
+            return Some(("free", format!("expected {ORDERS} counts of blocks at most, one for each order")));
+        }
+        let pcp: u64 = self.pcp.iter().map(|pcp| pcp.count.min(PFN_END)).sum();
+        let anon: u64 = self.anon.iter().map(|pages| (*pages).min(PFN_END)).sum();
+        let used = self.free_pages() + pcp + anon;
+        if used > self.managed {
+            return Some((
+                "free",
+                format!("{used} pages free, on CPUs and anonymous: expected {} at most", self.managed),
+            ));
+        }
+        None
+    }
+}
+
+impl Machine {
+    /// Tunables in force on this machine, as for `--set`.
+    pub fn sysctls(&self) -> Vec<(String, String)> {
+        self.sysctls.iter().map(|(name, value)| (name.clone(), typed(value))).collect()
+    }
+
+    pub(super) fn check_zones(&self, text: &Text) -> Result<(), ProfileError> {
+        let mut next = 0;
+        for zone in &self.zones {
+            let refused = |(key, message): (&str, String)| text.invalid(zone.span(), &format!("zone.{key}"), message);
+            let def = zone.get_ref();
+            if let Some(fault) = def.fault(self.nodes.len()) {
+                return Err(refused(fault));
+            }
+            if def.start_pfn < next {
+                let message = format!(
+                    "{}: expected {next} or more: zones stand in the order of their frames and share no pageblock",
+                    def.start_pfn
+                );
+                return Err(refused(("start-pfn", message)));
+            }
+            next = (def.start_pfn + def.spanned).next_multiple_of(PAGEBLOCK_PAGES);
+        }
+        if !self.zones.is_empty()
+            && let Some(node) = (0..self.nodes.len()).find(|node| self.zones_of(*node).next().is_none())
+        {
+            let message = format!("node {node} has no zone: expected one for every node, or none at all");
+            return Err(text.invalid(self.zones[0].span(), "zone.node", message));
+        }
+        Ok(())
+    }
+
+    /// The zones of a node; none if the machine does not say.
+    pub fn zones_of(&self, node: usize) -> impl Iterator<Item = &ZoneDef> {
+        self.zones.iter().map(Spanned::get_ref).filter(move |zone| zone.node as usize == node)
+    }
+
+    /// This machine with the CPUs, zones and tunables of `state`.
+    ///
+    /// # Errors
+    /// Such a machine cannot be.
+    pub fn started_from(&self, state: &MachineState) -> Result<Machine, ProfileError> {
+        let mut table: toml::Table = toml::from_str(&self.text).expect("it was read before");
+        let nodes = state.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(0);
+        let memory = |node: u32| {
+            let pages: u64 = state.zones.iter().filter(|zone| zone.node == node).map(|zone| zone.spanned).sum();
+            let bytes = pages.next_multiple_of(PAGEBLOCK_PAGES) * PAGE_SIZE;
+            toml::Value::Table([("memory".to_string(), toml::Value::from(bytes.cast_signed()))].into_iter().collect())
+        };
+        table.insert("name".into(), state.name.clone().into());
+        table.insert("description".into(), state.description.clone().into());
+        if let Some(cpus) = table.get_mut("cpus").and_then(toml::Value::as_table_mut) {
+            cpus.insert("count".into(), i64::from(state.cpus).into());
+        }
+        table.insert("node".into(), toml::Value::Array((0..nodes).map(memory).collect()));
+        table.insert("zone".into(), toml::Value::try_from(&state.zones).expect("numbers and names"));
+        let sysctls = state.sysctls.iter().map(|(name, value)| (name.clone(), toml::Value::from(value.clone())));
+        table.insert("sysctls".into(), toml::Value::Table(sysctls.collect()));
+        let content = toml::to_string(&table).expect("it was read as TOML");
+        Machine::read(&Text { file: state.name.clone(), content })
+    }
+}
+
+/// A machine at some moment.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MachineState {
+    /// Name of the machine in that state.
+    pub name: String,
+    /// Where it was seen.
+    pub description: String,
+    /// CPUs.
+    pub cpus: u32,
+    /// Zones, in the order of their frames.
+    pub zones: Vec<ZoneDef>,
+    /// Tunables in force, as for `--set`.
+    pub sysctls: Vec<(String, String)>,
+}

@@ -1,0 +1,325 @@
+//! What `validate` answers: for each group of repetitions and each counter, how far the twin is off.
+
+use compare::{Accuracy, Class, Nearness, accuracy, mean, percentile};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::number::format_number;
+use crate::table::list_table;
+
+/// A counter that is compared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Compared {
+    /// Its name.
+    pub name: String,
+    /// What is below it is as good as nothing; above 0.
+    pub floor: f64,
+    /// Whether the effects of settings on it are told.
+    pub effect: bool,
+}
+
+/// What one run counted, by name.
+pub type Counted = IndexMap<String, f64>;
+
+/// The runs of one group: repetitions of the same inputs.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct GroupRuns {
+    /// Name of the group.
+    pub group: String,
+    /// What groups can be told apart by, and its value.
+    pub traits: IndexMap<String, String>,
+    /// The real runs.
+    pub real: Vec<Counted>,
+    /// The twin's.
+    pub twin: Vec<Counted>,
+    /// Seconds that the real workload took on its own clock, and the twin's.
+    pub elapsed_s: (Vec<f64>, Vec<f64>),
+}
+
+/// A counter of a group.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CounterReport {
+    /// Its name.
+    pub name: String,
+    /// Both worlds.
+    #[serde(flatten)]
+    pub accuracy: Accuracy,
+}
+
+/// A group.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct GroupReport {
+    /// Its name.
+    pub group: String,
+    /// Real runs.
+    pub n_real: usize,
+    /// The twin's runs.
+    pub n_twin: usize,
+    /// Seconds of the workload on the clock of its own world, mean: real and twin.
+    pub elapsed_s: [Option<f64>; 2],
+    /// The counters that count and that are not next to nothing in both worlds.
+    pub counters: Vec<CounterReport>,
+    /// Median of the absolute errors of counters of class S and M, in percent.
+    pub median_error_pct: Option<f64>,
+    /// 90th percentile of them.
+    pub p90_error_pct: Option<f64>,
+}
+
+/// Errors of one class over all groups.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct ClassSummary {
+    /// Counters.
+    pub n: usize,
+    /// Median of the absolute errors, in percent.
+    pub median_error_pct: Option<f64>,
+    /// 90th percentile of them.
+    pub p90_error_pct: Option<f64>,
+}
+
+/// What changing one setting did to a counter.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct EffectReport {
+    /// The setting, from what to what.
+    pub change: String,
+    /// The groups' common part.
+    pub group: String,
+    /// The counter.
+    pub counter: String,
+    /// Mean after by mean before, real; means below the floor count as the floor.
+    pub real_ratio: f64,
+    /// The same of the twin.
+    pub twin_ratio: f64,
+    /// `agrees` or `disagrees`.
+    pub direction: &'static str,
+}
+
+/// A group that is not compared.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Waiting {
+    /// Its name.
+    pub group: String,
+    /// Its runs.
+    pub n_real: usize,
+    /// What the twin lacks.
+    pub why: String,
+}
+
+/// The whole answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ValidationReport {
+    /// mmtwin's version.
+    pub version: String,
+    /// Groups that were compared.
+    pub groups: Vec<GroupReport>,
+    /// Groups that were not.
+    pub waiting: Vec<Waiting>,
+    /// Errors by class.
+    pub summary: IndexMap<Class, ClassSummary>,
+    /// Effects of settings.
+    pub effects: Vec<EffectReport>,
+}
+
+impl ValidationReport {
+    /// Compares all groups.
+    pub fn of(version: &str, counters: &[Compared], groups: &[GroupRuns], waiting: Vec<Waiting>) -> ValidationReport {
+        let reports: Vec<GroupReport> = groups.iter().map(|group| group_report(counters, group)).collect();
+        let of_class = |class: Class| {
+            let all = reports.iter().flat_map(|group| &group.counters);
+            summarised(all.filter(|counter| counter.accuracy.class == class))
+        };
+        let summary = [Class::S, Class::M, Class::C].map(|class| (class, of_class(class)));
+        ValidationReport {
+            version: version.to_string(),
+            summary: summary.into_iter().collect(),
+            effects: effects(counters, groups),
+            groups: reports,
+            waiting,
+        }
+    }
+}
+
+fn column(runs: &[Counted], name: &str) -> Vec<f64> {
+    runs.iter().filter_map(|run| run.get(name).copied()).collect()
+}
+
+fn group_report(counters: &[Compared], group: &GroupRuns) -> GroupReport {
+    let counter = |counter: &Compared| {
+        let (real, twin) = (column(&group.real, &counter.name), column(&group.twin, &counter.name));
+        let accuracy = accuracy(&real, &twin, counter.floor)?;
+        let counts = accuracy.real_mean.abs().max(accuracy.twin_mean.abs()) >= counter.floor;
+        counts.then(|| CounterReport { name: counter.name.clone(), accuracy })
+    };
+    let counters: Vec<CounterReport> = counters.iter().filter_map(counter).collect();
+    let matter = summarised(counters.iter().filter(|counter| counter.accuracy.class != Class::C));
+    GroupReport {
+        group: group.group.clone(),
+        n_real: group.real.len(),
+        n_twin: group.twin.len(),
+        elapsed_s: [mean(&group.elapsed_s.0), mean(&group.elapsed_s.1)],
+        median_error_pct: matter.median_error_pct,
+        p90_error_pct: matter.p90_error_pct,
+        counters,
+    }
+}
+
+fn summarised<'a>(counters: impl Iterator<Item = &'a CounterReport>) -> ClassSummary {
+    let errors: Vec<f64> = counters.map(|counter| counter.accuracy.error_pct.abs()).collect();
+    ClassSummary {
+        n: errors.len(),
+        median_error_pct: percentile(&errors, 50.0),
+        p90_error_pct: percentile(&errors, 90.0),
+    }
+}
+
+/// The effects of settings: of two groups that differ in one trait, the later against the earlier.
+fn effects(counters: &[Compared], groups: &[GroupRuns]) -> Vec<EffectReport> {
+    let mut effects = Vec::new();
+    for (at, from) in groups.iter().enumerate() {
+        for to in &groups[at + 1..] {
+            let names = from.traits.keys().chain(to.traits.keys().filter(|name| !from.traits.contains_key(*name)));
+            let differ: Vec<&String> = names.filter(|name| from.traits.get(*name) != to.traits.get(*name)).collect();
+            let [changed] = differ.as_slice() else { continue };
+            let value = |group: &GroupRuns| group.traits.get(*changed).map_or("default", String::as_str).to_string();
+            let change = format!("{changed} {} -> {}", value(from), value(to));
+            let all = counters.iter().filter(|counter| counter.effect);
+            effects.extend(all.filter_map(|counter| effect(counter, &change, from, to)));
+        }
+    }
+    effects
+}
+
+/// The effect on one counter; none if the real one is smaller than chance (a tenth) or there is next to nothing of it.
+fn effect(counter: &Compared, change: &str, from: &GroupRuns, to: &GroupRuns) -> Option<EffectReport> {
+    let ratio = |before: &[Counted], after: &[Counted]| {
+        let (before, after) = (mean(&column(before, &counter.name))?, mean(&column(after, &counter.name))?);
+        Some(after.max(counter.floor) / before.max(counter.floor))
+    };
+    let (real_ratio, twin_ratio) = (ratio(&from.real, &to.real)?, ratio(&from.twin, &to.twin)?);
+    let worth_telling = !(1.0 / 1.1..=1.1).contains(&real_ratio);
+    let agrees = (real_ratio > 1.0) == (twin_ratio > 1.0) && twin_ratio != 1.0;
+    worth_telling.then(|| EffectReport {
+        change: change.to_string(),
+        group: from.group.clone(),
+        counter: counter.name.clone(),
+        real_ratio,
+        twin_ratio,
+        direction: if agrees { "agrees" } else { "disagrees" },
+    })
+}
+
+/// The answer as text, `width` terminal columns wide at most.
+pub fn validation_text(report: &ValidationReport, width: u16) -> String {
+    let mut out = String::new();
+    for group in &report.groups {
+        out.push_str(&group_text(group, width));
+        out.push('\n');
+    }
+    if !report.effects.is_empty() {
+        out.push_str("Effects, after : before\n");
+        out.push_str(&effects_text(&report.effects, width));
+        out.push('\n');
+    }
+    for waiting in &report.waiting {
+        out.push_str(&format!("waits: {} ({} runs): {}\n", waiting.group, waiting.n_real, waiting.why));
+    }
+    for (class, summary) in report.summary.iter().filter(|(_, summary)| summary.n > 0) {
+        let (median, p90) = (format_number(summary.median_error_pct), format_number(summary.p90_error_pct));
+        out.push_str(&format!(
+            "class {class:?}: {} counters, median error {median} %, 90th percentile {p90} %\n",
+            summary.n
+        ));
+    }
+    out
+}
+
+fn group_text(group: &GroupReport, width: u16) -> String {
+    let [real, twin] = group.elapsed_s.map(format_number);
+    let head = format!(
+        "{}: {} real runs of {real} s, {} of the twin of {twin} s; median error {} %, 90th percentile {} %\n",
+        group.group,
+        group.n_real,
+        group.n_twin,
+        format_number(group.median_error_pct),
+        format_number(group.p90_error_pct)
+    );
+    let pair = |mean: f64, sd: f64| format!("{} ±{}", format_number(Some(mean)), format_number(Some(sd)));
+    let row = |counter: &CounterReport| {
+        let a = &counter.accuracy;
+        vec![
+            counter.name.clone(),
+            format!("{:?}", a.class),
+            pair(a.real_mean, a.real_sd),
+            pair(a.twin_mean, a.twin_sd),
+            format!("{:+.1}%", a.error_pct),
+            verdict(a.verdict).to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = group.counters.iter().map(row).collect();
+    head + &list_table(&["counter", "class", "real", "twin", "error", "verdict"], &rows, width)
+}
+
+fn effects_text(effects: &[EffectReport], width: u16) -> String {
+    let row = |effect: &EffectReport| {
+        vec![
+            effect.change.clone(),
+            effect.counter.clone(),
+            format!("x {:.2}", effect.real_ratio),
+            format!("x {:.2}", effect.twin_ratio),
+            effect.direction.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = effects.iter().map(row).collect();
+    list_table(&["change", "counter", "real", "twin", "direction"], &rows, width)
+}
+
+fn verdict(verdict: Nearness) -> &'static str {
+    match verdict {
+        Nearness::WithinSpread => "within the kernel's spread",
+        Nearness::Within10 => "within 10 %",
+        Nearness::Within25 => "within 25 %",
+        Nearness::Off => "off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(value: f64) -> Counted {
+        [("a".to_string(), value)].into_iter().collect()
+    }
+
+    fn group(name: &str, setting: &str, real: f64, twin: f64) -> GroupRuns {
+        GroupRuns {
+            group: name.to_string(),
+            traits: [("vm.x".to_string(), setting.to_string())].into_iter().collect(),
+            real: vec![counted(real), counted(real)],
+            twin: vec![counted(twin)],
+            elapsed_s: (vec![1.0, 3.0], vec![]),
+        }
+    }
+
+    #[test]
+    fn errors_are_summed_up_by_class_and_effects_told_as_ratios() {
+        let counters = [Compared { name: "a".into(), floor: 10.0, effect: true }];
+        let groups = [group("one", "1", 100.0, 110.0), group("two", "2", 50.0, 22.0)];
+        let report = ValidationReport::of("0", &counters, &groups, Vec::new());
+        let errors: Vec<f64> = report.groups.iter().map(|g| g.counters[0].accuracy.error_pct.round()).collect();
+        assert_eq!(errors, [10.0, -56.0]);
+        assert_eq!(report.summary[&Class::S].n, 2);
+        assert_eq!(report.groups[0].elapsed_s, [Some(2.0), None]);
+        let effect = &report.effects[0];
+        assert_eq!((effect.real_ratio, effect.twin_ratio, effect.direction), (0.5, 0.2, "agrees"));
+        assert_eq!(effect.change, "vm.x 1 -> 2");
+    }
+
+    #[test]
+    fn what_is_next_to_nothing_in_both_worlds_is_left_out_and_in_one_of_them_not() {
+        let counters = [Compared { name: "a".into(), floor: 10.0, effect: false }];
+        let listed = |real, twin| {
+            let groups = [group("one", "1", real, twin)];
+            ValidationReport::of("0", &counters, &groups, Vec::new()).groups[0].counters.len()
+        };
+        assert_eq!([listed(9.0, 9.0), listed(10.0, 0.0), listed(0.0, 10.0)], [0, 1, 1]);
+    }
+}

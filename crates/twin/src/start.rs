@@ -1,0 +1,41 @@
+//! From a machine's description of its zones to the state that a run starts from.
+
+use mm::zone::{StartError, ZoneStart};
+use mm::{Env, MigrateType, Mm, TaskFlags};
+use profile::{MIGRATE_TYPES, Machine, ZoneDef};
+use units::{CpuId, Nanos, NodeId, ZoneId};
+
+/// Puts every zone that `machine` describes into its state.
+///
+/// # Errors
+/// A zone cannot be in that state.
+pub(crate) fn start(mm: &mut Mm, machine: &Machine) -> Result<(), StartError> {
+    let zones: Vec<&ZoneDef> = (0..machine.nodes.len()).flat_map(|node| machine.zones_of(node)).collect();
+    for (number, zone) in zones.iter().enumerate() {
+        mm.start_zone(ZoneId(number as u8), &state_of(zone))?;
+    }
+    let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
+    let pages = |list: usize| zones.iter().map(|zone| zone.anon[list]).sum::<u64>() as u32;
+    if !mm.start_anon(&env, pages(0), pages(1)) {
+        return Err(StartError { zone: "", what: "no memory for what was anonymous".to_string() });
+    }
+    // What the machine did before is not the run's.
+    mm.take_cpu_ns();
+    Ok(())
+}
+
+fn state_of(zone: &ZoneDef) -> ZoneStart {
+    let mut start = ZoneStart {
+        pcp: zone.pcp.iter().map(|pcp| (pcp.count as u32, pcp.high as u32)).collect(),
+        spare: zone.anon.iter().sum::<u64>() as u32,
+        ..ZoneStart::default()
+    };
+    for migratetype in MigrateType::ALL {
+        let name = MIGRATE_TYPES[migratetype as usize];
+        start.pageblocks[migratetype as usize] = zone.pageblocks.get(name).copied().unwrap_or(0);
+        for (order, blocks) in zone.free.get(name).into_iter().flatten().enumerate() {
+            start.free[migratetype as usize][order] = *blocks;
+        }
+    }
+    start
+}
