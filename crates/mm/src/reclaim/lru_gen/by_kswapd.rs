@@ -126,7 +126,8 @@ impl ShrinkLruvec {
         }
         let mark = if env.task.kswapd { Wmark::High } else { Wmark::Low };
         let mut zones = mm.zones_up_to(self.lru.node, sc.reclaim_idx);
-        if sc.priority > DEF_PRIORITY - 2 || zones.any(|zone| mm.wmark(zone, mark) > mm.zones[zone.index()].free_pages) {
+        if sc.priority > DEF_PRIORITY - 2 || zones.any(|zone| mm.wmark(zone, mark) > mm.zones[zone.index()].free_pages)
+        {
             return false;
         }
         sc.nr_reclaimed += MIN_LRU_BATCH;

@@ -148,6 +148,14 @@ impl LruGen {
         evictable(can_swap).iter().flat_map(|&kind| self.seqs(kind).map(move |seq| self.size(seq, kind))).sum()
     }
 
+    /// Number, begin, anonymous and file pages of each generation, oldest first.
+    pub fn generations(&self) -> impl Iterator<Item = (u64, Nanos, [u64; 2])> {
+        self.seqs(ANON).map(|seq| {
+            let of = |kind: usize| if self.seqs(kind).contains(&seq) { self.size(seq, kind) } else { 0 };
+            (seq, self.births[gen_of(seq)], [of(ANON), of(FILE)])
+        })
+    }
+
     /// The generations of a type, oldest first.
     fn seqs(&self, kind: usize) -> std::ops::RangeInclusive<u64> {
         self.min_seq[kind]..=self.max_seq

@@ -8,6 +8,7 @@ use super::super::{BalancePgdat, ScanControl, Step};
 use super::evict::Evicted;
 use super::*;
 use crate::anon::testing::Machine as AnonMachine;
+use crate::anon::{Slot, Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
 use crate::{Frame, Kind, ZoneKind};
@@ -389,5 +390,40 @@ fn kswapd_of_6_1_reclaims_what_it_should_and_is_gentle_with_a_boost() {
     m.kswapd(Order(0));
     assert!(m.mm.stat.event(VmEvent::PgstealKswapd) > stolen, "clean pages can go without being written");
     assert_eq!(m.mm.nodes[0].kswapd.failures, 0);
+    m.check();
+}
+
+#[test]
+fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
+    let mut m = machine();
+    let (env, space) = (m.env, m.mm.space_create());
+    let base = m.mm.mmap_file(space, m.file, 512);
+    m.mm.set_inode_size_pages(m.file, 512);
+    m.add(&"f".repeat(512), Kind::File, 0);
+    let mut touch = Touch::new(space, base, 512, false, u64::MAX >> 1);
+    assert_eq!(m.mm.touch(&env, &mut touch, None), TouchStop::Done);
+    let page = |m: &Machine, at: u32| match m.mm.slot_of(space, base + at) {
+        Slot::Page(pfn) => pfn,
+        other => panic!("page {at} is {other:?}"),
+    };
+    let youngest = |m: &Machine, at: u32| m.mm.frames[page(m, at)].lru_gen() == Some(gen_of(m.mm.lru_gen(LRU).max_seq));
+    assert!(!youngest(&m, 0), "they were read before they were mapped");
+    for at in 0..512 {
+        let pfn = page(&m, at);
+        m.mm.frames[pfn].clear(Frame::YOUNG);
+    }
+    for at in [0, 31, 64] {
+        let pfn = page(&m, at);
+        m.mm.frames[pfn].set(Frame::YOUNG);
+    }
+    let pfn = page(&m, 31);
+    assert_eq!(m.mm.page_referenced(pfn), 1);
+    m.mm.lru_gen_look_around(pfn, true);
+    assert_eq!([0, 64].map(|at| youngest(&m, at)), [true, false], "64 entries from the start of the table");
+    let before = m.mm.lru_gen(LRU).max_seq;
+    let mut aging = Aging::new(&m.mm, LRU, false);
+    while aging.step(&mut m.mm, &env) == Aged::More {}
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, before + 1);
+    assert_eq!(m.mm.frames[page(&m, 64)].lru_gen(), Some(gen_of(before)));
     m.check();
 }
