@@ -136,10 +136,10 @@ impl ShrinkNode {
                     self.phase = Phase::Ended;
                 }
                 Phase::OldGenerations(shrink) => {
-                    if shrink.step(mm, env, sc) {
-                        return Step::More;
+                    if !shrink.step(mm, env, sc) {
+                        self.phase = Phase::AgeAnon;
                     }
-                    self.phase = Phase::AgeAnon;
+                    return Step::More;
                 }
                 Phase::Begin => self.begin(mm, env, sc),
                 Phase::Lists => {
