@@ -145,7 +145,7 @@ impl Mm {
     /// them ([`LruPolicy::MultiGen`]) and they are switched on.
     fn setup_lruvecs(&mut self) {
         if self.rules.lru_scope == LruScope::Node {
-            if self.rules.lru_policy == LruPolicy::MultiGen && self.tunables.lru_gen_enabled.core() {
+            if self.rules.lru_policy != LruPolicy::TwoLists && self.tunables.lru_gen_enabled.core() {
                 self.nodes.iter_mut().for_each(|node| node.lruvecs[0].lru_gen = Some(Box::default()));
             }
             return;
