@@ -64,7 +64,7 @@ impl Mm {
     pub fn new(layout: &MemoryLayout, rules: Rules, tunables: Tunables, costs: Costs) -> Mm {
         let nr_zones = layout.nodes.iter().map(|n| n.zones.len()).sum();
         let mut mm = Mm {
-            frames: Frames::new(layout.end_pfn()),
+            frames: Frames::new(layout.end_pfn(), layout.present().0),
             blocks: PageBlocks::new(layout),
             zones: Zone::all(layout),
             pcps: Pcps::new(layout),

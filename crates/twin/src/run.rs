@@ -352,6 +352,8 @@ fn start_daemons(
     if let Some((fs, device)) = mounted {
         let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
         sim.spawn(options, task::fs_reclaim);
+        let options = SpawnOptions::new("fs-log", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_log(ctx, fs, device));
         let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
         sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
     }
