@@ -9,9 +9,7 @@
 
 use units::{FileId, Gfp};
 
-use super::inode::LOG_VECTOR;
-use super::{FileRec, FsKind, Need};
-use crate::slab::CacheId;
+use super::{FileRec, Need};
 use crate::{Env, Mm};
 
 impl Mm {
@@ -44,9 +42,9 @@ impl Mm {
     }
 
     fn log_inode_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if self.vfs.spec_of(file).kind == FsKind::Xfs && !self.vfs.rec(file).ili.is_some() {
-            let wanted = [(CacheId::XFS_ILI, Gfp::NOFS), (LOG_VECTOR, Gfp::NOFS)];
-            let [ili, log_vector] = self.vfs_alloc_all(env, wanted)?;
+        if !self.vfs.rec(file).ili.is_some() {
+            let [.., item, vector, _] = self.inode_caches(self.vfs.spec_of(file), true);
+            let [.., ili, log_vector, _] = self.alloc_inode(env, [None, None, item, vector, None], Gfp::NOFS)?;
             let rec = self.vfs.rec_mut(file);
             (rec.ili, rec.log_vector) = (ili, log_vector);
         }
