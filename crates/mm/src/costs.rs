@@ -55,6 +55,12 @@ costs! {
     scan_page = 100;
     /// Reverse-mapping walk of one mapped page. Guess.
     rmap_page = 250;
+    /// Looking at one page table entry in a walk. Guess: eight share a cache line, read in order.
+    walk_pte = 3;
+    /// Finding one page table in a walk. Guess: a line of the level above, read in order, and one of the table.
+    walk_table = 50;
+    /// Moving a page whose accessed bit was found to the youngest generation. Guess: a miss for its struct page.
+    promote_page = 60;
     /// Unmapping one page, TLB flush included as batched. Guess.
     unmap_page = 400;
     /// Unmapping one page at munmap or exit, without freeing it. Guess: exit of 1 GiB takes some 50 ms, free included.

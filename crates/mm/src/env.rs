@@ -65,6 +65,8 @@ pub struct TaskFlags {
     pub kswapd: bool,
     /// Chosen by the OOM killer; may use the reserves.
     pub oom_victim: bool,
+    /// Handles a page fault (`current->in_lru_fault`): what it adds to the LRU is hot.
+    pub in_lru_fault: bool,
 }
 
 /// Where and when a mechanism is called.

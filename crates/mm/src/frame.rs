@@ -53,6 +53,11 @@ const KIND_MASK: u32 = 0xf;
 const ORDER_SHIFT: u32 = 4;
 const TYPE_SHIFT: u32 = 8;
 const TYPE_MASK: u32 = 0x7;
+/// The generation of a page on a multi-gen list stands where free blocks have their migratetype.
+const GEN_SHIFT: u32 = TYPE_SHIFT;
+const GEN_MASK: u32 = TYPE_MASK;
+const REFS_SHIFT: u32 = 29;
+const REFS_MASK: u32 = 0x3;
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
@@ -148,6 +153,34 @@ impl Frame {
         MigrateType::from_index((self.word >> TYPE_SHIFT & TYPE_MASK) as usize)
     }
 
+    /// Generation of a page that is on a multi-gen list (`folio_lru_gen()`); only for [`Frame::is_lru_kind`].
+    #[inline]
+    pub(crate) fn lru_gen(&self) -> Option<usize> {
+        debug_assert!(self.is_lru_kind());
+        (self.word >> GEN_SHIFT & GEN_MASK).checked_sub(1).map(|at| at as usize)
+    }
+
+    /// Sets the generation of a page, or that it is on no multi-gen list.
+    #[inline]
+    pub(crate) fn set_lru_gen(&mut self, at: Option<usize>) {
+        debug_assert!(self.is_lru_kind() && at.is_none_or(|at| at < GEN_MASK as usize));
+        let stored = at.map_or(0, |at| at as u32 + 1);
+        self.word = self.word & !(GEN_MASK << GEN_SHIFT) | stored << GEN_SHIFT;
+    }
+
+    /// Accesses through file descriptors beyond the second, 3 at most (`LRU_REFS_MASK`).
+    #[inline]
+    pub(crate) fn lru_refs(&self) -> u32 {
+        self.word >> REFS_SHIFT & REFS_MASK
+    }
+
+    /// Sets the count of accesses, 0 to 3.
+    #[inline]
+    pub(crate) fn set_lru_refs(&mut self, refs: u32) {
+        debug_assert!(refs <= REFS_MASK);
+        self.word = self.word & !(REFS_MASK << REFS_SHIFT) | refs << REFS_SHIFT;
+    }
+
     /// Sets the migratetype of the free list that it is on.
     #[inline]
     pub fn set_migratetype(&mut self, migratetype: MigrateType) {
@@ -205,10 +238,11 @@ impl Frame {
         was
     }
 
-    /// Flags that migration carries to the new frame: everything but kind, order and list membership.
+    /// Flags that migration carries to the new frame: everything but kind, order, list membership and generation, with
+    /// its count of accesses.
     #[inline]
     pub fn copy_flags_from(&mut self, other: &Frame) {
-        let carried = !(KIND_MASK | 0xf << ORDER_SHIFT | TYPE_MASK << TYPE_SHIFT)
+        let carried = !(KIND_MASK | 0xf << ORDER_SHIFT | TYPE_MASK << TYPE_SHIFT | REFS_MASK << REFS_SHIFT)
             & !(Frame::LRU | Frame::ISOLATED | Frame::LOCKED | Frame::WAITERS);
         self.word = self.word & !carried | other.word & carried;
     }
@@ -281,6 +315,26 @@ mod tests {
     #[test]
     fn a_frame_takes_twenty_bytes() {
         assert_eq!(size_of::<Frame>(), 20);
+    }
+
+    #[test]
+    fn a_generation_and_its_references_disturb_no_flag_and_do_not_migrate() {
+        let mut frame = Frame::RESERVED;
+        frame.set_kind(Kind::File, Order(0));
+        frame.set(Frame::ACTIVE | Frame::PINNED);
+        assert_eq!((frame.lru_gen(), frame.lru_refs()), (None, 0));
+        frame.set_lru_gen(Some(3));
+        frame.set_lru_refs(3);
+        assert_eq!((frame.lru_gen(), frame.lru_refs(), frame.kind()), (Some(3), 3, Kind::File));
+        assert!(frame.has(Frame::ACTIVE | Frame::PINNED));
+        let mut copy = Frame::RESERVED;
+        copy.set_kind(Kind::File, Order(0));
+        copy.copy_flags_from(&frame);
+        assert!(copy.has(Frame::ACTIVE | Frame::PINNED));
+        assert_eq!((copy.lru_gen(), copy.lru_refs()), (None, 0));
+        frame.set_lru_gen(None);
+        frame.set_lru_refs(0);
+        assert!((frame.lru_gen(), frame.lru_refs()) == (None, 0) && frame.has(Frame::ACTIVE | Frame::PINNED));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub enum ZoneKind {
 impl ZoneKind {
     /// Kinds.
     pub const COUNT: usize = 4;
+    /// All, lowest first.
+    pub const ALL: [ZoneKind; ZoneKind::COUNT] = [ZoneKind::Dma, ZoneKind::Dma32, ZoneKind::Normal, ZoneKind::Movable];
 
     /// Name as in `/proc/zoneinfo`.
     pub fn name(self) -> &'static str {

@@ -1,6 +1,6 @@
 //! All memory of a machine, and the calls that need more than one part of it.
 
-use rules::{LruScope, Rules, Tunables};
+use rules::{LruPolicy, LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::Spaces;
@@ -141,9 +141,13 @@ impl Mm {
         &mut self.nodes[id.node.index()].lruvecs[usize::from(id.part)]
     }
 
-    /// Gives each zone lists of its own where the kernel does ([`LruScope::Zone`]).
+    /// Gives each zone lists of its own where the kernel does ([`LruScope::Zone`]), and each node generations where it has
+    /// them ([`LruPolicy::MultiGen`]) and they are switched on.
     fn setup_lruvecs(&mut self) {
         if self.rules.lru_scope == LruScope::Node {
+            if self.rules.lru_policy == LruPolicy::MultiGen && self.tunables.lru_gen_enabled.core() {
+                self.nodes.iter_mut().for_each(|node| node.lruvecs[0].lru_gen = Some(Box::default()));
+            }
             return;
         }
         for node in &mut self.nodes {

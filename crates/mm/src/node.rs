@@ -4,6 +4,7 @@
 
 use units::{NodeId, Order, ZoneId};
 
+use crate::reclaim::LruGen;
 use crate::{List, ZoneKind};
 
 /// The LRU lists (`enum lru_list`).
@@ -61,7 +62,9 @@ impl LruvecId {
 pub struct Lruvec {
     /// The lists, most recent first.
     pub lists: [List; LruList::COUNT],
-    /// Base pages on each list, by kind of zone.
+    /// Generations, where they take the place of the lists.
+    pub lru_gen: Option<Box<LruGen>>,
+    /// Base pages on each list, by kind of zone; of generations, those that count for it.
     pub sizes: [[u64; ZoneKind::COUNT]; LruList::COUNT],
     /// Cost of reclaiming [anon, file] (`lruvec->anon_cost`, `file_cost`; `recent_rotated` before 5.8).
     pub cost: [u64; 2],

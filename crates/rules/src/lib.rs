@@ -7,4 +7,7 @@ mod rule;
 mod tunable;
 
 pub use rule::*;
-pub use tunable::{THP_DEFRAG, THP_ENABLED, TUNABLES, ThpDefrag, ThpEnabled, Tunable, TunableError, Tunables};
+pub use tunable::{
+    LRU_GEN_ENABLED, LruGenCaps, THP_DEFRAG, THP_ENABLED, TUNABLES, ThpDefrag, ThpEnabled, Tunable, TunableError,
+    Tunables,
+};

@@ -144,6 +144,8 @@ rule!(
     LruPolicy {
         /// Active and inactive lists.
         TwoLists,
+        /// Generations, where `lru_gen.enabled` says so; global reclaim stops at its target: since e4dde56cd208 (6.3).
+        MultiGen,
     }
 );
 rule!(
@@ -663,7 +665,7 @@ impl Rules {
             thp_node: ThpNode::LocalThenAny,
             compaction_search: CompactionSearch::FreeLists,
             reclaim_throttle: ReclaimThrottle::Reasons,
-            lru_policy: LruPolicy::TwoLists,
+            lru_policy: LruPolicy::MultiGen,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             scan_counting: ScanCounting::BasePages,

@@ -1,7 +1,7 @@
 //! The tunables: each is one entry with its name, unit, default, legal range and meaning.
 //!
 //! `Tunables`, the parser of `--set`, the listing on the command line and a tuner's search space all come from
-//! the one table below. Source: Documentation/admin-guide/sysctl/vm.rst and mm/transhuge.rst (6.12).
+//! the one table below. Source: Documentation/admin-guide/sysctl/vm.rst, mm/transhuge.rst and mm/multigen_lru.rst (6.12).
 
 use std::fmt;
 
@@ -31,6 +31,49 @@ pub enum ThpDefrag {
     Never,
 }
 
+/// Parts of the multi-gen LRU that are switched on (`/sys/kernel/mm/lru_gen/enabled`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LruGenCaps(u8);
+
+impl LruGenCaps {
+    /// Nothing: active and inactive lists.
+    pub const NONE: LruGenCaps = LruGenCaps(0);
+    /// Generations without walks.
+    pub const CORE: LruGenCaps = LruGenCaps(1);
+    /// Generations, and walks over all page tables of a space.
+    pub const CORE_AND_WALK: LruGenCaps = LruGenCaps(3);
+    /// Everything.
+    pub const ALL: LruGenCaps = LruGenCaps(7);
+
+    /// Generations at all (`LRU_GEN_CORE`).
+    pub fn core(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// The aging walks page tables (`LRU_GEN_MM_WALK`).
+    pub fn mm_walk(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// It also uses the accessed bit of the tables themselves (`LRU_GEN_NONLEAF_YOUNG`).
+    pub fn nonleaf_young(self) -> bool {
+        self.0 & 4 != 0
+    }
+}
+
+/// Words of [`LruGenCaps`]: those that sysfs takes, and the masks that it shows.
+pub const LRU_GEN_ENABLED: &[(&str, LruGenCaps)] = &[
+    ("n", LruGenCaps::NONE),
+    ("y", LruGenCaps::ALL),
+    ("0x0000", LruGenCaps::NONE),
+    ("0x0001", LruGenCaps::CORE),
+    ("0x0002", LruGenCaps(2)),
+    ("0x0003", LruGenCaps::CORE_AND_WALK),
+    ("0x0004", LruGenCaps(4)),
+    ("0x0005", LruGenCaps(5)),
+    ("0x0006", LruGenCaps(6)),
+    ("0x0007", LruGenCaps::ALL),
+];
 /// Words of [`ThpEnabled`], as in sysfs.
 pub const THP_ENABLED: &[(&str, ThpEnabled)] =
     &[("always", ThpEnabled::Always), ("madvise", ThpEnabled::Madvise), ("never", ThpEnabled::Never)];
@@ -81,7 +124,8 @@ impl std::error::Error for TunableError {}
 
 /// One tunable as the registry describes it.
 pub struct Tunable {
-    /// Name as for `sysctl`, or `thp.` and the file's name below `/sys/kernel/mm/transparent_hugepage`.
+    /// Name as for `sysctl`, or `thp.` or `lru_gen.` and the file's name below `/sys/kernel/mm/transparent_hugepage` or
+    /// `/sys/kernel/mm/lru_gen`.
     pub name: &'static str,
     /// Unit of the value.
     pub unit: &'static str,
@@ -187,10 +231,14 @@ tunables! {
         extfrag_threshold: "vm.extfrag_threshold", "1/1000", 0..=1000, 500;
         /// How eagerly kcompactd compacts in the background.
         compaction_proactiveness: "vm.compaction_proactiveness", "%", 0..=100, 20;
+        /// Age below which the oldest pages are not evicted; if all are younger, a process is killed; 0 turns it off.
+        lru_gen_min_ttl_ms: "lru_gen.min_ttl_ms", "ms", 0..=4_294_967_295, 0;
         /// Reclaim in the local node before another node is used; a bit mask.
         zone_reclaim_mode: "vm.zone_reclaim_mode", "bits", 0..=7, 0;
     }
     words {
+        /// Whether pages are aged in generations, where the kernel can; bits: 1 at all, 2 by walking page tables, 4 by their accessed bits.
+        lru_gen_enabled: "lru_gen.enabled", LruGenCaps, LRU_GEN_ENABLED, "y|n|0x0000..0x0007", LruGenCaps::NONE;
         /// When a fault may use a huge page.
         thp_enabled: "thp.enabled", ThpEnabled, THP_ENABLED, "always|madvise|never", ThpEnabled::Always;
         /// How hard a fault tries for a huge page.

@@ -19,7 +19,7 @@ use super::swapin::Window;
 use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask};
 use crate::stat::{NodeStat, VmEvent};
 use crate::vfs::Need;
-use crate::{AllocRequest, Env, Frame, Kind, Mm};
+use crate::{AllocRequest, Env, Frame, Kind, Mm, TaskFlags};
 
 /// Flags of a base page for a fault.
 pub(super) const GFP_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE.with(Gfp::ZERO);
@@ -120,6 +120,8 @@ impl Mm {
     /// Accesses a range page by page until something stops it. `hand` is the frame asked for by the last stop.
     pub fn touch(&mut self, env: &Env, touch: &mut Touch, hand: Option<Pfn>) -> TouchStop {
         debug_assert!(self.spaces[touch.space].live);
+        let env = &Env { task: TaskFlags { in_lru_fault: true, ..env.task }, ..*env };
+        self.spaces[touch.space].lru_gen_ran = u64::MAX;
         match hand {
             Some(pfn) if self.frames[pfn].order() == PAGEBLOCK_ORDER => touch.huge = pfn,
             Some(pfn) => touch.spare = pfn,
@@ -177,6 +179,7 @@ impl Mm {
                 }
                 Region::Table(leaf) => {
                     self.forget_huge(env, touch);
+                    self.spaces.leaves.set_young(leaf);
                     let stop = match vma.kind {
                         VmaKind::Anon => self.touch_table(env, touch, leaf, run_end, deadline, tally),
                         VmaKind::File { file, base } => {

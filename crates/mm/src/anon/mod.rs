@@ -32,6 +32,7 @@ pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
 
 use units::{Pfn, SpaceId};
 
+use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Mm};
 
@@ -59,6 +60,8 @@ pub struct Space {
     oom_score_adj: i16,
     /// Chosen by the OOM killer and not released yet.
     oom_victim: bool,
+    /// Nodes on which its page tables have not been walked since it last ran, a bit each (`lru_gen.bitmap`).
+    pub(crate) lru_gen_ran: u64,
     /// Nothing is left to be gained by killing it (`MMF_OOM_SKIP`).
     oom_skip: bool,
 }
@@ -95,6 +98,8 @@ impl Space {
 pub struct Spaces {
     table: Vec<Space>,
     dead: Vec<SpaceId>,
+    /// The spaces whose page tables the aging walks.
+    pub(crate) mm_list: MmList,
     /// Page tables of all spaces.
     pub(crate) leaves: pgtable::Leaves,
 }
@@ -175,6 +180,7 @@ impl Mm {
         let space = &mut self.spaces[id];
         assert!(!space.live && space.vmas.is_empty() && space.rss == 0);
         *space = Space { live: true, ..Space::default() };
+        self.lru_gen_add_mm(id);
         id
     }
 
@@ -191,6 +197,7 @@ impl Mm {
         assert_eq!(ended.tables.nr_frames(), 0, "{space:?} ends with page tables");
         *ended = Space::default();
         self.spaces.dead.push(space);
+        self.lru_gen_del_mm(space);
     }
 
     /// Sets `oom_score_adj` of a space: -1000 (never kill) to 1000.

@@ -20,6 +20,8 @@ use crate::{Env, Kind, Mm, table};
 pub(super) const GFP_PGTABLE: Gfp = Gfp::KERNEL.with(Gfp::ACCOUNT).with(Gfp::ZERO);
 /// log2 of the pages that a PMD page covers.
 const PMD_SHIFT: u32 = 18;
+/// Where the kernel maps all memory (`__PAGE_OFFSET_BASE_L4` without KASLR).
+const PAGE_OFFSET: u64 = 0xffff_8880_0000_0000;
 /// log2 of the pages that a PUD page covers.
 const PUD_SHIFT: u32 = 27;
 
@@ -89,6 +91,8 @@ pub(crate) enum Region {
 #[derive(Debug, Default)]
 pub(crate) struct Leaves {
     slots: Vec<[u32; REGION_PAGES as usize]>,
+    /// Whether a table was used since somebody last asked (the accessed bit of its PMD entry).
+    young: Vec<bool>,
     frames: Vec<Pfn>,
     free: Vec<u32>,
 }
@@ -102,6 +106,7 @@ impl Leaves {
             return leaf;
         }
         table::push(&mut self.slots, [0; REGION_PAGES as usize]);
+        self.young.push(false);
         self.frames.push(frame);
         self.slots.len() as u32 - 1
     }
@@ -130,13 +135,26 @@ impl Leaves {
         self.slots[leaf as usize][(vpn % REGION_PAGES) as usize] = slot.pack();
     }
 
+    /// Something was accessed through a page table.
+    #[inline]
+    pub(super) fn set_young(&mut self, leaf: u32) {
+        self.young[leaf as usize] = true;
+    }
+
+    /// Whether a page table was used since this was last asked.
+    pub(crate) fn take_young(&mut self, leaf: u32) -> bool {
+        std::mem::take(&mut self.young[leaf as usize])
+    }
+
     /// Page tables in use.
     pub(super) fn in_use(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>() + self.frames.capacity() * size_of::<Pfn>()
+        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>()
+            + self.frames.capacity() * size_of::<Pfn>()
+            + self.young.capacity()
     }
 }
 
@@ -188,8 +206,15 @@ impl PageTables {
         self.regions[(vpn >> REGION_SHIFT) as usize] = region;
     }
 
+    /// Address of the PMD entry for a page, in the kernel's map of all memory.
+    pub(crate) fn pmd_entry(&self, vpn: u32) -> u64 {
+        let table = self.pmds[(vpn >> PMD_SHIFT) as usize];
+        let entry = u64::from(vpn >> REGION_SHIFT) % u64::from(REGION_PAGES);
+        PAGE_OFFSET + (u64::from(table.0) << 12) + entry * 8
+    }
+
     /// All regions.
-    pub(super) fn regions(&self) -> &[Region] {
+    pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
 

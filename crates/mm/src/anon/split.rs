@@ -61,7 +61,11 @@ impl Mm {
 
     /// Puts the tails of a page in front of it on its list, the first one next to it: lists are emptied from their end.
     fn lru_insert_tails(&mut self, pfn: Pfn) {
+        let tails = (1..REGION_PAGES).rev().map(|n| pfn.offset(n));
         let head = &self.frames[pfn];
+        if self.lru_gen_enabled() && !head.has(Frame::UNEVICTABLE) {
+            return self.lru_gen_add_tails(pfn, tails);
+        }
         let list = match (head.has(Frame::UNEVICTABLE), head.has(Frame::ACTIVE)) {
             (true, _) => LruList::Unevictable,
             (false, true) => LruList::ActiveAnon,
@@ -69,9 +73,9 @@ impl Mm {
         };
         let lru = self.lruvec_of(pfn);
         let list = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize];
-        for n in (1..REGION_PAGES).rev() {
-            self.frames[pfn.offset(n)].set(Frame::LRU);
-            list.insert_before(&mut self.frames, pfn, pfn.offset(n));
+        for tail in tails {
+            self.frames[tail].set(Frame::LRU);
+            list.insert_before(&mut self.frames, pfn, tail);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A small machine for tests of anonymous memory and swap.
 
-use rules::{AnonStart, OomScore, PageTableStat, Rules, ThpDefrag, ThpEnabled, ThpNode, Tunables};
+use rules::{AnonStart, LruGenCaps, OomScore, PageTableStat, Rules, ThpDefrag, ThpEnabled, ThpNode, Tunables};
 use units::{CpuId, Gfp, Nanos, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pages, Pfn, SpaceId};
 
 use super::{Touch, TouchStop};
@@ -35,6 +35,15 @@ pub(crate) struct Machine {
 impl Machine {
     /// Nodes of `blocks` pageblocks each. Huge pages only where asked for, by the defrag default `madvise`.
     pub(crate) fn with_nodes(nodes: u32, blocks: u32, rules: Rules) -> Machine {
+        Machine::tuned(nodes, blocks, rules, Tunables::default())
+    }
+
+    /// One node of 128 MiB with these parts of the multi-gen LRU.
+    pub(crate) fn with_generations(lru_gen_enabled: LruGenCaps) -> Machine {
+        Machine::tuned(1, 64, Rules::newest(), Tunables { lru_gen_enabled, ..Tunables::default() })
+    }
+
+    fn tuned(nodes: u32, blocks: u32, rules: Rules, tunables: Tunables) -> Machine {
         let pages = Pages(u64::from(blocks * PAGEBLOCK_PAGES));
         let zone = |n: u32| ZoneSpan {
             kind: ZoneKind::Normal,
@@ -47,7 +56,7 @@ impl Machine {
         let distance = |at: u32| (0..nodes).map(|to| if to == at { 10 } else { 20 }).collect();
         let node = |n| NodeSpec { zones: vec![zone(n)], distance: distance(n) };
         let layout = MemoryLayout { nodes: (0..nodes).map(node).collect(), cpu_nodes: vec![NodeId(0); 2] };
-        let tunables = Tunables { min_free_kbytes: 64, thp_enabled: ThpEnabled::Never, ..Tunables::default() };
+        let tunables = Tunables { min_free_kbytes: 64, thp_enabled: ThpEnabled::Never, ..tunables };
         let mut mm = Mm::new(&layout, rules, tunables, Costs::default());
         let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
         let space = mm.space_create();

@@ -9,6 +9,9 @@
 //! Omitted: private file mappings, protections, the automatic 2 MiB alignment of large
 //! mappings since 6.7 (ask for it by `align`).
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
 use units::{FileId, SpaceId};
 
 use super::{REGION_PAGES, Space};
@@ -82,6 +85,19 @@ impl Space {
     pub(super) fn find(&self, vpn: u32) -> Option<Vma> {
         let at = self.vmas.partition_point(|v| v.end <= vpn);
         self.vmas.get(at).copied().filter(|v| v.start <= vpn)
+    }
+
+    /// The area around a mapped page.
+    pub(crate) fn area(&self, vpn: u32) -> Range<u32> {
+        let vma = self.find(vpn).expect("a mapped page lies in an area");
+        vma.start..vma.end
+    }
+
+    /// The areas, or parts of them, in the 2 MiB region that begins at a page; those of anonymous memory only if `anon`.
+    pub(crate) fn areas_in_region(&self, base: u32, anon: bool) -> SmallVec<[Range<u32>; 4]> {
+        let end = base.saturating_add(REGION_PAGES);
+        let areas = self.vmas[self.vmas.partition_point(|v| v.end <= base)..].iter().take_while(|v| v.start < end);
+        areas.filter(|v| anon || v.kind != VmaKind::Anon).map(|v| v.start.max(base)..v.end.min(end)).collect()
     }
 
     /// Start of the lowest gap of `pages` pages at a multiple of `align`; the lowest 2 MiB stay free.

@@ -198,7 +198,7 @@ impl Mm {
     }
 
     /// Where page tables map a page of a file: space and virtual page.
-    fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
+    pub(crate) fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
         let (file, index) = (self.frames[pfn].owner, self.frames[pfn].index);
         let maps = self.pagecache.maps.iter().filter(|map| map.file.0 == file);
         let places = maps.filter_map(|map| Some((map.space, map.base.checked_add(index)?)));

@@ -9,7 +9,7 @@
 //! An activation ages the pages that are not resident, as an eviction does.
 //! Source: `mark_page_accessed()` (mm/swap.c, 4.20), `folio_mark_accessed()` (6.12), `workingset_activation()`
 //! (mm/workingset.c).
-//! Since/until: only file pages age the others until 5.7 ([`ScanBalance::RotatedRatio`]), all since 5.8.
+//! Since/until: the multi-gen LRU counts accesses instead. Only file pages age the others until 5.7 ([`ScanBalance::RotatedRatio`]), all since 5.8.
 //! Abstracted: a page that is not yet on a list is taken to be in the caller's pagevec and gets `ACTIVE` for when
 //! it is added.
 //! Omitted: idle page tracking.
@@ -46,6 +46,9 @@ impl Mm {
     /// Notes an access to a page through a system call, or one found when its mapping was removed.
     #[inline]
     pub fn mark_page_accessed(&mut self, _env: &Env, pfn: Pfn) {
+        if self.lru_gen_enabled() {
+            return self.lru_gen_inc_refs(pfn);
+        }
         let frame = &mut self.frames[pfn];
         match accessed(frame) {
             Accessed::Nothing => {}

@@ -55,7 +55,7 @@ pub(super) fn layout() -> MemoryLayout {
 }
 
 pub(super) fn env(kswapd: bool) -> Env {
-    let task = TaskFlags { memalloc: true, kswapd, oom_victim: false };
+    let task = TaskFlags { memalloc: true, kswapd, ..TaskFlags::default() };
     Env { now: Nanos::ZERO, cpu: CpuId(0), node: NODE, task }
 }
 
@@ -71,7 +71,12 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn new(rules: Rules) -> Machine {
-        let mut mm = Mm::new(&layout(), rules, Tunables::default(), Costs::default());
+        Machine::tuned(rules, Tunables::default())
+    }
+
+    /// One with tunables of its own.
+    pub(super) fn tuned(rules: Rules, tunables: Tunables) -> Machine {
+        let mut mm = Mm::new(&layout(), rules, tunables, Costs::default());
         let env = env(true);
         let fs = mm.vfs_mkfs(FsSpec::xfs(DEVICE, Bytes::gib(4)));
         let root = mm.vfs_root(fs);
@@ -140,19 +145,21 @@ impl Machine {
     }
 
     /// Runs something to its end, and says how often it took a step and what it waited for. Each step may look at 32
-    /// pages of the inactive lists at most, or at a huge one.
+    /// pages of the inactive lists at most, or 64 of a generation, or at a huge one.
     pub(super) fn run(&mut self, mut step: impl FnMut(&mut Mm, &Env) -> Step) -> (u32, Vec<ThrottleReason>) {
         let (mut steps, mut waits) = (0, Vec::new());
+        let batch_max = if self.mm.lru_gen_enabled() { 64 } else { 32 };
         loop {
             let scanned = |mm: &Mm| mm.stat.event(VmEvent::PgscanKswapd) + mm.stat.event(VmEvent::PgscanDirect);
             let before = scanned(&self.mm);
             let result = step(&mut self.mm, &self.env);
             let batch = scanned(&self.mm) - before;
-            assert!(batch <= 32 || batch == 512, "{batch} pages in a step");
+            assert!(batch <= batch_max || batch == 512, "{batch} pages in a step");
             steps += 1;
             assert!(steps < 10_000_000, "it does not end");
             match result {
                 Step::More => {}
+                Step::OutOfMemory => unreachable!("no test sets a least age"),
                 Step::Throttle(reason, _) => {
                     self.mm.throttle_end(NODE, reason);
                     waits.push(reason);
@@ -179,6 +186,11 @@ impl Machine {
         (reclaim.progress(), waits)
     }
 
+    /// The name of a page.
+    pub(super) fn name(&self, pfn: Pfn) -> char {
+        self.names.iter().find(|(_, p)| *p == pfn).map_or('?', |(n, _)| *n)
+    }
+
     pub(super) fn page(&self, name: char) -> Pfn {
         self.names.iter().find(|(n, _)| *n == name).expect("a page of that name").1
     }
@@ -195,9 +207,8 @@ impl Machine {
 
     fn draw_list(&self, list: LruList) -> String {
         let list = self.mm.nodes[0].lruvecs[0].lists[list as usize];
-        let name = |pfn: Pfn| self.names.iter().find(|(_, p)| *p == pfn).map_or('?', |(n, _)| *n);
         let mark = |pfn: Pfn| if self.mm.frames[pfn].has(Frame::REFERENCED) { "'" } else { "" };
-        list.iter(&self.mm.frames).map(|pfn| format!(" {}{}", name(pfn), mark(pfn))).collect()
+        list.iter(&self.mm.frames).map(|pfn| format!(" {}{}", self.name(pfn), mark(pfn))).collect()
     }
 
     /// The file lists, most recent first; `'` marks a referenced page.

@@ -39,7 +39,9 @@ impl Mm {
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
-        let stat = self.shrink_page_list(env, lru, file, &isolated.pages, sc);
+        let (stat, kept) = self.shrink_page_list(env, lru, &isolated.pages, sc);
+        self.note_isolated(lru, file, -(isolated.taken as i64));
+        self.putback_inactive_pages(lru, &kept);
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_scanned(env, lru, 0, stat.reclaimed);

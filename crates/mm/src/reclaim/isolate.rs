@@ -12,12 +12,12 @@ use rules::ScanCounting;
 use smallvec::SmallVec;
 use units::{NodeId, Pfn, ZoneId};
 
-use super::{SWAP_CLUSTER_MAX, ScanControl};
+use super::ScanControl;
 use crate::stat::ZoneEvent;
 use crate::{Frame, LruList, LruvecId, Mm, ZoneKind};
 
-/// Frames of one batch, in the order in which they are to be handled.
-pub(super) type Batch = SmallVec<[Pfn; SWAP_CLUSTER_MAX as usize]>;
+/// Frames of one batch, 64 at most unless a huge page was split, in the order in which they are to be handled.
+pub(super) type Batch = SmallVec<[Pfn; 64]>;
 
 /// What isolation took.
 #[derive(Debug)]

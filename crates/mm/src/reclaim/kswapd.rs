@@ -113,8 +113,8 @@ impl BalancePgdat {
         loop {
             match &mut self.phase {
                 Phase::Pass => {
-                    if self.begin_pass(mm, env) {
-                        return Step::More;
+                    if let Some(step) = self.begin_pass(mm, env) {
+                        return step;
                     }
                 }
                 Phase::Shrink(shrink) => match shrink.step(mm, env, &mut self.sc) {
@@ -130,8 +130,8 @@ impl BalancePgdat {
         }
     }
 
-    /// Decides whether and how to scan; `true` if that has cost a batch already.
-    fn begin_pass(&mut self, mm: &mut Mm, env: &Env) -> bool {
+    /// Decides whether and how to scan; a step if that has cost a batch already, or somebody must be killed first.
+    fn begin_pass(&mut self, mm: &mut Mm, env: &Env) -> Option<Step> {
         let balanced = mm.pgdat_balanced(self.node, self.sc.order, self.highest);
         if !balanced && self.boost_left > 0 {
             self.boost_left = 0;
@@ -140,7 +140,7 @@ impl BalancePgdat {
         let boosted = self.boost_left > 0;
         if balanced && !boosted {
             self.phase = Phase::Settle;
-            return false;
+            return None;
         }
         self.raise_priority = !(boosted && self.sc.priority == DEF_PRIORITY - 2);
         self.sc.may_writepage = !boosted || self.sc.is_desperate();
@@ -148,13 +148,22 @@ impl BalancePgdat {
         self.sc.may_shrink_slab = !boosted || mm.rules.boosted_slab == BoostedSlab::Shrink;
         self.sc.nr_scanned = 0;
         self.reclaimed_before = self.sc.nr_reclaimed;
-        let aged = mm.age_active_anon(env, LruvecId::of_node(self.node), &self.sc);
+        let step = self.age(mm, env);
         self.sc.nr_to_reclaim = mm
             .zones_up_to(self.node, self.highest)
             .map(|z| mm.wmark(z, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX)))
             .sum();
         self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
-        aged
+        step
+    }
+
+    /// Ages what is aged before each pass (`kswapd_age_node()`).
+    fn age(&mut self, mm: &mut Mm, env: &Env) -> Option<Step> {
+        let lru = LruvecId::of_node(self.node);
+        if mm.lru_gen_enabled() {
+            return mm.lru_gen_age_node(env, lru, &mut self.sc).then_some(Step::OutOfMemory);
+        }
+        mm.age_active_anon(env, lru, &self.sc).then_some(Step::More)
     }
 
     /// After the node was scanned: is one zone balanced, must the priority rise, is it of any use?

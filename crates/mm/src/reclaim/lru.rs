@@ -5,7 +5,8 @@
 //! Source: `page_lru()`, `add_page_to_lru_list()` (include/linux/mm_inline.h), `__pagevec_lru_add_fn()`,
 //! `pagevec_move_tail_fn()`, `__activate_page()`, `lru_deactivate_file_fn()` (mm/swap.c, 4.20; 6.12).
 //! Since/until: one set of lists per node since 4.8. Under [`ScanBalance::RotatedRatio`] every page that is added,
-//! activated or deactivated counts in the ratio of its kind.
+//! activated or deactivated counts in the ratio of its kind. In the multi-gen LRU generations take the place of all lists
+//! but the unevictable one (`lru_gen`), and a page that a fault adds is active from the start.
 //! Abstracted: pagevecs. A page is on its list as soon as it is added.
 //! Omitted: `unevictable_pgs_*` counters.
 
@@ -50,7 +51,10 @@ pub(super) enum End {
 impl Mm {
     /// Puts a page that is on no list on the one that its flags name (`lru_cache_add()`).
     #[inline]
-    pub fn lru_add(&mut self, _env: &Env, pfn: Pfn) {
+    pub fn lru_add(&mut self, env: &Env, pfn: Pfn) {
+        if env.task.in_lru_fault && !env.task.memalloc && self.lru_gen_enabled() {
+            self.frames[pfn].set(Frame::ACTIVE);
+        }
         let list = self.lru_link(pfn, End::Front);
         if list != LruList::Unevictable {
             self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
@@ -137,8 +141,8 @@ impl Mm {
         frame.clear(Frame::ACTIVE | Frame::REFERENCED);
         let file = is_file_lru(frame);
         if frame.has_any(Frame::WRITEBACK | Frame::DIRTY) {
-            frame.set(Frame::RECLAIM);
             self.lru_link(pfn, End::Front);
+            self.frames[pfn].set(Frame::RECLAIM);
         } else {
             self.lru_link(pfn, End::Back);
             self.stat.count(VmEvent::Pgrotated, counted);
@@ -178,12 +182,16 @@ impl Mm {
         *isolated = isolated.wrapping_add_signed(pages);
     }
 
-    /// Puts a page on its list and counts it there.
+    /// Puts a page on its list, or into a generation, and counts it there.
     #[inline]
     pub(super) fn lru_link(&mut self, pfn: Pfn, end: End) -> LruList {
+        let in_generation = self.belongs_in_generation(pfn);
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.is_lru_kind(), "{pfn:?} is {:?}", frame.kind());
         debug_assert!(!frame.has_any(Frame::LRU | Frame::ISOLATED), "{pfn:?} is on an LRU list or isolated");
+        if in_generation {
+            return self.lru_gen_add(pfn, end == End::Back);
+        }
         frame.set(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
         let zone = self.zone_of(pfn);
@@ -197,11 +205,21 @@ impl Mm {
         list
     }
 
-    /// Takes a page off its list.
+    /// Whether a page is kept in a generation while it is on the LRU.
+    #[inline]
+    fn belongs_in_generation(&self, pfn: Pfn) -> bool {
+        self.lru_gen_enabled() && !self.frames[pfn].has(Frame::UNEVICTABLE)
+    }
+
+    /// Takes a page off its list; one that leaves an active generation is `ACTIVE` afterwards.
     #[inline]
     pub(super) fn lru_unlink(&mut self, pfn: Pfn) -> LruList {
+        let in_generation = self.belongs_in_generation(pfn);
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.has(Frame::LRU), "{pfn:?} is on no LRU list");
+        if in_generation {
+            return self.lru_gen_del(pfn, false);
+        }
         frame.clear(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
         let zone = self.zone_of(pfn);

@@ -1,8 +1,8 @@
-//! Reclaim: LRU lists, the scan, workingset detection and the shrinkers.
+//! Reclaim: LRU lists or generations, the scan, workingset detection and the shrinkers.
 //!
 //! Two steppers do the work of the two who reclaim: [`BalancePgdat`] that of kswapd, [`DirectReclaim`] that of a task
 //! whose allocation found too little. Both drive a [`ShrinkNode`], which handles one batch of at most
-//! [`SWAP_CLUSTER_MAX`] list entries, or one batch of a shrinker, in a step. Their caller sleeps when told to and
+//! [`SWAP_CLUSTER_MAX`] list entries (64 of generations), or one batch of a shrinker, in a step. Their caller sleeps when told to and
 //! gives up the CPU in between; everything that a pass remembers is in the stepper.
 //!
 //! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
@@ -21,6 +21,7 @@ mod isolate;
 mod kswapd;
 mod kswapd_sleep;
 mod lru;
+mod lru_gen;
 mod node;
 mod page_list;
 mod scan_control;
@@ -39,6 +40,8 @@ pub use direct::DirectReclaim;
 pub use every_zone::BalanceZones;
 pub use kswapd::{BalancePgdat, BoostSnapshot};
 pub use kswapd_sleep::KswapdRequest;
+pub use lru_gen::LruGen;
+pub(crate) use lru_gen::MmList;
 pub use node::{ShrinkNode, Step};
 pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;

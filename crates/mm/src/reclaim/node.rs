@@ -7,12 +7,13 @@
 //! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12).
 //! Since/until: kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
 //! by [`ThrottleReason::Writeback`] since 5.16. What is left of the larger kind is scanned whatever else happens until
-//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]).
+//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own.
 
 use rules::ProportionalReclaim;
 use units::Nanos;
 
 use super::balance::ScanCount;
+use super::lru_gen::ShrinkGen;
 use super::shrinker::SlabPass;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
@@ -23,6 +24,8 @@ use crate::{Env, LruList, LruvecId, Mm};
 pub enum Step {
     /// Goes on; may give up the CPU first.
     More,
+    /// Has the OOM killer choose a process, and goes on.
+    OutOfMemory,
     /// Sleeps for this reason and at most this long, says so with [`Mm::throttle_end`], and goes on.
     Throttle(ThrottleReason, Nanos),
     /// Has ended.
@@ -33,6 +36,8 @@ pub enum Step {
 enum Phase {
     /// A pass is to begin.
     Begin,
+    /// Generations take the place of the lists.
+    Generations(Box<ShrinkGen>),
     /// The lists are scanned, round by round.
     Lists,
     /// The active anonymous list may be aged.
@@ -118,6 +123,15 @@ impl ShrinkNode {
     pub fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Step {
         loop {
             match &mut self.phase {
+                Phase::Begin if mm.lru_gen_enabled() => {
+                    self.phase = Phase::Generations(Box::new(ShrinkGen::new(mm, env, self.lru, sc)));
+                }
+                Phase::Generations(shrink) => {
+                    if shrink.step(mm, env, sc) {
+                        return Step::More;
+                    }
+                    self.phase = Phase::Ended;
+                }
                 Phase::Begin => self.begin(mm, env, sc),
                 Phase::Lists => {
                     if let Some(step) = self.scan_lists(mm, env, sc) {

@@ -103,62 +103,70 @@ fn is_plain(frame: &Frame) -> bool {
 }
 
 impl Mm {
-    /// Handles a batch of isolated pages of the file or of the anonymous lists: frees what can be freed and puts the others back.
+    /// Handles a batch of isolated pages, oldest first: frees what can be freed. What is left is isolated still, in the
+    /// order in which it was met.
     pub(super) fn shrink_page_list(
         &mut self,
         env: &Env,
         lru: LruvecId,
-        file: bool,
         pages: &[Pfn],
         sc: &mut ScanControl,
-    ) -> BatchStat {
+    ) -> (BatchStat, Batch) {
         let mut stat = BatchStat::default();
-        let mut taken = 0;
-        let mut freed = Batch::new();
-        let mut kept = Batch::new();
+        let (mut freed, mut kept) = (Batch::new(), Batch::new());
         for &pfn in pages {
-            let frame = &self.frames[pfn];
-            taken += i64::from(frame.nr_pages());
-            let fate = if is_plain(frame) {
-                sc.nr_scanned += 1;
-                self.remove_mapping(env, lru, pfn)
-            } else {
-                self.shrink_page(env, lru, pfn, sc, &mut stat)
-            };
-            match fate {
-                Fate::Free => {
-                    freed.push(pfn);
-                    continue;
+            self.shrink_one_page(env, lru, pfn, sc, &mut stat, (&mut freed, &mut kept));
+            if stat.split > 0 && self.lru_gen_enabled() {
+                for tail in (1..=std::mem::take(&mut stat.split)).map(|n| pfn.offset(n)) {
+                    self.shrink_one_page(env, lru, tail, sc, &mut stat, (&mut freed, &mut kept));
                 }
-                Fate::Activate => {
-                    if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
-                        self.try_to_free_swap(pfn);
-                    }
-                    stat.activated += self.counted(pfn);
-                    self.frames[pfn].set(Frame::ACTIVE);
-                }
-                Fate::Keep => {}
             }
-            kept.push(pfn);
         }
         stat.reclaimed = freed.len() as u64;
         self.stat.count(VmEvent::Pgactivate, stat.activated);
         self.charge(
-            pages.len() as u64 * self.costs.scan_page
+            (freed.len() + kept.len()) as u64 * self.costs.scan_page
                 + freed.len() as u64 * self.costs.reclaim_page
                 + kept.len() as u64 * self.costs.lru_move,
         );
-        self.note_isolated(lru, file, -taken);
         // The kernel's list of pages to free is a stack.
         for &pfn in freed.iter().rev() {
             self.free_pages(env, pfn, Order(0));
         }
-        self.putback_inactive_pages(lru, &kept);
-        stat
+        (stat, kept)
+    }
+
+    fn shrink_one_page(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        pfn: Pfn,
+        sc: &mut ScanControl,
+        stat: &mut BatchStat,
+        (freed, kept): (&mut Batch, &mut Batch),
+    ) {
+        let fate = if is_plain(&self.frames[pfn]) {
+            sc.nr_scanned += 1;
+            self.remove_mapping(env, lru, pfn)
+        } else {
+            self.shrink_page(env, lru, pfn, sc, stat)
+        };
+        match fate {
+            Fate::Free => return freed.push(pfn),
+            Fate::Activate => {
+                if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
+                    self.try_to_free_swap(pfn);
+                }
+                stat.activated += self.counted(pfn);
+                self.frames[pfn].set(Frame::ACTIVE);
+            }
+            Fate::Keep => {}
+        }
+        kept.push(pfn);
     }
 
     /// Puts pages back on the lists that their flags name, in order, each to the front.
-    fn putback_inactive_pages(&mut self, lru: LruvecId, pages: &[Pfn]) {
+    pub(super) fn putback_inactive_pages(&mut self, lru: LruvecId, pages: &[Pfn]) {
         for &pfn in pages {
             self.frames[pfn].clear(Frame::ISOLATED);
             let list = self.lru_link(pfn, End::Front);
@@ -183,11 +191,17 @@ impl Mm {
         if frame.has(Frame::UNEVICTABLE) || (!sc.may_unmap && frame.has(Frame::MAPPED)) {
             return Fate::Keep;
         }
+        if self.lru_gen_enabled() && frame.has(Frame::MAPPED | Frame::REFERENCED) {
+            return Fate::Keep; // a walk promoted it while it was isolated
+        }
         self.count_dirty(pfn, stat);
         if self.frames[pfn].has(Frame::WRITEBACK) {
             return self.meet_writeback(env, lru, pfn, stat);
         }
         let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(pfn) } else { 0 };
+        if ptes > 0 && self.lru_gen_enabled() {
+            self.lru_gen_look_around(pfn, sc.has_walk);
+        }
         let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start);
         match references {
             References::Activate => return Fate::Activate,
@@ -272,15 +286,17 @@ impl Mm {
         (!self.add_to_swap(env, pfn)).then_some(Fate::Activate)
     }
 
-    /// Splits an isolated huge page. Its first page stays in the batch; the others go to the tail of the list, the next
-    /// in order last, so that the following batches take them where the kernel goes on with them at once.
+    /// Splits an isolated huge page. Its first page stays in the batch. Of generations the others are handled next, isolated
+    /// as they are; of lists they go to the tail, the next in order last, so that the following batches take them where the
+    /// kernel goes on with them at once.
     fn split_isolated(&mut self, env: &Env, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> bool {
         let nr_pages = self.frames[pfn].nr_pages();
         if !self.split_huge_page(env, pfn) {
             return false;
         }
         debug_assert!(self.frames[pfn].has(Frame::ISOLATED) && self.frames[pfn].order() == Order(0));
-        for tail in (1..nr_pages).rev().map(|n| pfn.offset(n)) {
+        let parked = if self.lru_gen_enabled() { 0 } else { nr_pages };
+        for tail in (1..parked).rev().map(|n| pfn.offset(n)) {
             if self.frames[tail].has(Frame::LRU) {
                 self.lru_unlink(tail);
             }

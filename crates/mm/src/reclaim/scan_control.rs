@@ -71,6 +71,8 @@ pub struct ScanControl {
     pub(super) no_cache_trim_mode: bool,
     /// Hardly any page cache is left.
     pub(super) file_is_tiny: bool,
+    /// May promote pages in batches, as a walk over page tables does (`reclaim_state->mm_walk`).
+    pub(super) has_walk: bool,
 }
 
 impl ScanControl {
@@ -97,6 +99,7 @@ impl ScanControl {
             cache_trim_mode_failed: false,
             no_cache_trim_mode: false,
             file_is_tiny: false,
+            has_walk: false,
         }
     }
 

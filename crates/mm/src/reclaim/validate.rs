@@ -1,4 +1,4 @@
-//! Recount of the LRU lists.
+//! Recount of the LRU lists and of the generations' pages.
 
 use units::{NodeId, Pfn};
 
@@ -17,6 +17,9 @@ impl Mm {
         let mut listed = 0;
         for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
             let parts = self.nodes[node.index()].lruvecs.len() as u8;
+            for lru in (0..parts).map(|part| LruvecId { node, part }) {
+                listed += self.validate_generations(lru, &mut |pfn, what| note(violations, pfn, what));
+            }
             for list in LISTS {
                 let mut total = 0;
                 for lru in (0..parts).map(|part| LruvecId { node, part }) {
@@ -36,6 +39,9 @@ impl Mm {
                 continue;
             }
             flagged += u64::from(frame.has(Frame::LRU));
+            if !frame.has(Frame::LRU) && frame.lru_gen().is_some() {
+                note(violations, Some(Pfn(at as u32)), "is in a generation and on no list".into());
+            }
             if frame.has(Frame::ISOLATED) {
                 isolated[usize::from(!frame.has(Frame::SWAPBACKED))] += u64::from(frame.nr_pages());
                 if frame.has(Frame::LRU) {
@@ -79,6 +85,12 @@ impl Mm {
         if u64::from(lruvec.lists[list as usize].len()) != entries {
             let len = lruvec.lists[list as usize].len();
             note(violations, None, format!("{list:?} of {lru:?} says {len} entries, has {entries}"));
+        }
+        if lruvec.lru_gen.is_some() && list != LruList::Unevictable {
+            if entries > 0 {
+                note(violations, None, format!("{list:?} of {lru:?} has {entries} entries beside generations"));
+            }
+            return entries;
         }
         for zone in self.zones_of(lru) {
             let kind = self.zones[zone.index()].kind as usize;

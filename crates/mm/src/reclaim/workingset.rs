@@ -58,6 +58,22 @@ impl ShadowLayout {
         }
     }
 
+    /// Packs a token of the multi-gen LRU, none of whose bits is dropped but those that do not fit.
+    pub(super) fn pack_token(self, zone: ZoneId, token: u64, workingset: bool) -> u32 {
+        ((self.fold_token(token) << self.zone_bits | u64::from(zone.0)) << 1 | u64::from(workingset)) as u32
+    }
+
+    /// Zone, token and "was accessed more than once" of a shadow of the multi-gen LRU.
+    pub(super) fn unpack_token(self, shadow: u32) -> (ZoneId, u64, bool) {
+        let entry = u64::from(shadow >> 1);
+        (ZoneId((entry & ((1 << self.zone_bits) - 1)) as u8), entry >> self.zone_bits, shadow & 1 != 0)
+    }
+
+    /// What a shadow keeps of a token.
+    pub(super) fn fold_token(self, token: u64) -> u64 {
+        token & self.mask()
+    }
+
     /// Evictions and activations between a shadow's clock and `now`.
     fn distance(self, now: u64, then: u64) -> u64 {
         now.wrapping_sub(then) & (self.mask() << self.bucket_order | ((1 << self.bucket_order) - 1))
@@ -70,6 +86,15 @@ struct Shadow {
     zone: ZoneId,
     clock: u64,
     workingset: bool,
+}
+
+/// The counters of refaults, of activations and of restored pages of a type.
+pub(super) fn workingset_counters(file: bool) -> [NodeStat; 3] {
+    if file {
+        [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile]
+    } else {
+        [NodeStat::WorkingsetRefaultAnon, NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetRestoreAnon]
+    }
 }
 
 impl Mm {
@@ -88,6 +113,9 @@ impl Mm {
     #[inline]
     pub(super) fn evict_from(&mut self, lru: LruvecId, pfn: Pfn) -> u32 {
         debug_assert_eq!(lru, self.lruvec_of(pfn));
+        if self.lru_gen_enabled() {
+            return self.lru_gen_eviction(lru, pfn);
+        }
         let (layout, workingset) = (self.reclaim.shadows, self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
         let age = &mut self.lruvec_mut(lru).nonresident_age;
@@ -108,7 +136,10 @@ impl Mm {
 
     /// Judges the return of an evicted page: `pfn` is its new frame, not yet on a list. A page that belongs to the
     /// working set gets `ACTIVE`. Not to be called for a page that will be overwritten (`__GFP_WRITE`).
-    pub fn workingset_refault(&mut self, _env: &Env, pfn: Pfn, shadow: u32) {
+    pub fn workingset_refault(&mut self, env: &Env, pfn: Pfn, shadow: u32) {
+        if self.lru_gen_enabled() {
+            return self.lru_gen_refault(env, pfn, shadow);
+        }
         let layout = self.reclaim.shadows;
         let shadow = layout.unpack(shadow);
         debug_assert!(shadow.zone.index() < self.zones.len());
@@ -119,11 +150,7 @@ impl Mm {
             ScanBalance::RotatedRatio => evicted_from,
             ScanBalance::RefaultCost => self.lruvec_of(pfn),
         };
-        let [refault, activate, restore] = if file {
-            [NodeStat::WorkingsetRefaultFile, NodeStat::WorkingsetActivateFile, NodeStat::WorkingsetRestoreFile]
-        } else {
-            [NodeStat::WorkingsetRefaultAnon, NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetRestoreAnon]
-        };
+        let [refault, activate, restore] = workingset_counters(file);
         self.stat.node_add(counted_on.node, refault, pages as i64);
         let now = self.lruvec(evicted_from).nonresident_age;
         if layout.distance(now, shadow.clock) > self.workingset_size(evicted_from, file) {

@@ -27,6 +27,8 @@ const TUNED: &[(&str, &[&str])] = &[
     ("vm.extfrag_threshold", &["0", "500", "1000"]),
     ("vm.compaction_proactiveness", &["0", "20", "100"]),
     ("vm.zone_reclaim_mode", &["0", "1", "7"]),
+    ("lru_gen.min_ttl_ms", &["0", "10", "1000"]),
+    ("lru_gen.enabled", &["y", "n", "0x0001", "0x0003", "0x0005"]),
     ("thp.enabled", &["always", "madvise", "never"]),
     ("thp.defrag", &["always", "defer", "defer+madvise", "madvise", "never"]),
 ];

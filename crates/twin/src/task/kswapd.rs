@@ -69,6 +69,7 @@ impl Task {
             match self.mm(|mm, env| run.step(mm, env)) {
                 Step::More => self.ctx.preempt_point().await,
                 Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
+                Step::OutOfMemory => unreachable!("lists of a zone have no age"),
                 Step::Done => {
                     let (order, highest) = self.mm(|mm, _| run.reached(mm));
                     return KswapdRequest { order, highest };
@@ -115,6 +116,9 @@ impl Task {
             match self.mm(|mm, env| run.step(mm, env)) {
                 Step::More => self.ctx.preempt_point().await,
                 Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
+                Step::OutOfMemory => {
+                    self.out_of_memory();
+                }
                 Step::Done => return run.order(),
             }
         }

@@ -38,6 +38,15 @@ impl Task {
             self.set_flags(|flags| flags.oom_victim = true);
             return None;
         }
+        if !self.out_of_memory() {
+            return Some(None);
+        }
+        self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
+        None
+    }
+
+    /// Kills whom the OOM killer chooses; false if there is nobody, which the kernel does not survive.
+    pub(super) fn out_of_memory(&self) -> bool {
         match self.mm(|mm, _| mm.oom_select()) {
             OomChoice::Kill(space) => {
                 self.ctx.with(|world, ctl| world.oom_kill(ctl, space));
@@ -47,10 +56,9 @@ impl Task {
             OomChoice::Nobody => {
                 // "Out of memory and no killable processes": the kernel panics.
                 self.ctx.with(|world, ctl| world.fail(ctl, SysError::NoMemory));
-                return Some(None);
+                return false;
             }
         }
-        self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
-        None
+        true
     }
 }

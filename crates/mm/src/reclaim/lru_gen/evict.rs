@@ -1,0 +1,265 @@
+//! Taking pages off the oldest generation.
+//!
+//! Rule: pages are looked at from the tail of the oldest generation of a type until 64 are isolated. One that was promoted
+//! goes to the head of the list of its generation; one of a tier that is protected, or accessed more often than can be
+//! counted, and one of a zone above `reclaim_idx`, to the tail of the next generation. What cannot be freed after all comes
+//! back as hot as a page of a fault; what became clean or unused meanwhile is tried once more. With equal oldest generations
+//! the feedback chooses the type.
+//! Source: `sort_folio()`, `isolate_folio()`, `scan_folios()`, `isolate_folios()`, `evict_folios()` (mm/vmscan.c); 6.12.
+//! Since/until: at swappiness 1 file pages go first, at 200 anonymous ones.
+
+use units::{Gfp, Pfn};
+
+use super::super::ScanControl;
+use super::super::isolate::Batch;
+use super::super::lru::{End, is_file_lru};
+use super::super::page_list::BatchStat;
+use super::feedback::SWAPPINESS_MAX;
+use super::lists::clear_refs;
+use super::refault::refs_of;
+use super::{ANON, FILE, MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_of, tier_of};
+use crate::stat::{VmEvent, ZoneEvent};
+use crate::{Env, Frame, LruvecId, Mm, ZoneKind};
+
+/// The count of accesses of a page that was accessed more often than can be counted.
+const REFS_SATURATED: u32 = 4;
+
+/// What becomes of a page at the tail of the oldest generation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sorted {
+    /// It belongs to a younger generation already.
+    Promoted,
+    /// Its tier is protected.
+    Protected,
+    /// It lies in a zone that is not to be reclaimed.
+    Ineligible,
+    /// It is to be isolated.
+    No,
+}
+
+/// A run over the lists of a generation.
+#[derive(Default)]
+struct Scan {
+    /// Base pages looked at, sorted out, isolated.
+    scanned: u64,
+    sorted: u64,
+    isolated: u64,
+    pages: Batch,
+}
+
+impl Mm {
+    /// Where a page belongs that is at the tail of the list of the oldest generation.
+    fn sort_page(&self, lru: LruvecId, pfn: Pfn, zone: ZoneKind, last_tier: usize, sc: &ScanControl) -> Sorted {
+        let frame = &self.frames[pfn];
+        let oldest = gen_of(self.lru_gen(lru).min_seq[usize::from(is_file_lru(frame))]);
+        let refs = refs_of(frame);
+        if frame.lru_gen() != Some(oldest) {
+            Sorted::Promoted
+        } else if tier_of(refs) > last_tier || refs == REFS_SATURATED {
+            Sorted::Protected
+        } else if zone > sc.reclaim_idx {
+            Sorted::Ineligible
+        } else {
+            Sorted::No
+        }
+    }
+
+    /// Sorts a page out of the oldest generation if it does not belong there; false if it is to be isolated.
+    fn sort_out(&mut self, lru: LruvecId, pfn: Pfn, zone: ZoneKind, last_tier: usize, sc: &ScanControl) -> bool {
+        let sorted = self.sort_page(lru, pfn, zone, last_tier, sc);
+        if sorted == Sorted::No {
+            return false;
+        }
+        let frame = &self.frames[pfn];
+        if sorted == Sorted::Promoted {
+            let at = frame.lru_gen().expect("a listed page is in a generation");
+            self.lru_gen_relist(pfn, at, true);
+            return true;
+        }
+        let (kind, tier, pages) = (usize::from(is_file_lru(frame)), tier_of(refs_of(frame)), frame.nr_pages());
+        let next = self.lru_gen_inc_gen(pfn);
+        self.lru_gen_relist(pfn, next, false);
+        if sorted == Sorted::Protected {
+            self.lru_gen_mut(lru).feedback.protected[kind][tier] += u64::from(pages);
+        }
+        true
+    }
+
+    /// Takes a page off its list for reclaim; false if it cannot be reclaimed in this context.
+    fn isolate_page(&mut self, pfn: Pfn, sc: &ScanControl) -> bool {
+        let frame = &mut self.frames[pfn];
+        let needs_io = !is_file_lru(frame) && (frame.has(Frame::DIRTY) || !frame.has(Frame::SWAPCACHE));
+        if needs_io && !sc.gfp.contains(Gfp::IO) {
+            return false;
+        }
+        if !frame.has(Frame::REFERENCED) {
+            clear_refs(frame);
+        }
+        frame.clear(Frame::REFERENCED);
+        self.lru_gen_del(pfn, true);
+        self.frames[pfn].set(Frame::ISOLATED);
+        true
+    }
+
+    /// Scans the list of one zone. `left` is how many entries may still be looked at.
+    fn scan_zone(
+        &mut self,
+        lru: LruvecId,
+        (kind, zone): (usize, ZoneKind),
+        last_tier: usize,
+        left: &mut u32,
+        sc: &ScanControl,
+        scan: &mut Scan,
+    ) {
+        let at = gen_of(self.lru_gen(lru).min_seq[kind]);
+        let (mut moved, mut skipped) = (Batch::new(), 0);
+        while *left > 0 && scan.isolated.max(skipped) < MIN_LRU_BATCH {
+            let pfn = self.lru_gen(lru).lists[at][kind][zone as usize].back();
+            if !pfn.is_some() {
+                break;
+            }
+            *left -= 1;
+            let pages = u64::from(self.frames[pfn].nr_pages());
+            scan.scanned += pages;
+            if self.sort_out(lru, pfn, zone, last_tier, sc) {
+                scan.sorted += pages;
+            } else if self.isolate_page(pfn, sc) {
+                scan.isolated += pages;
+                scan.pages.push(pfn);
+            } else {
+                let (lrugen, frames) = self.lru_gen_and_frames(lru);
+                lrugen.unlist(frames, pfn, kind, zone);
+                moved.push(pfn);
+                skipped += pages;
+            }
+        }
+        let (lrugen, frames) = self.lru_gen_and_frames(lru);
+        for pfn in moved {
+            lrugen.lists[at][kind][zone as usize].push_front(frames, pfn);
+        }
+        if skipped > 0 {
+            self.stat.count_zone(ZoneEvent::Pgskip, zone, skipped);
+        }
+    }
+
+    /// Scans the oldest generation of a type: from zone `reclaim_idx` down, then the zones above it, whose pages only change
+    /// their generation. Returns what was isolated, and how much was looked at, 0 if that was of no use.
+    fn scan_oldest(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        kind: usize,
+        last_tier: usize,
+        sc: &mut ScanControl,
+    ) -> (u64, Batch) {
+        let mut scan = Scan::default();
+        if self.lru_gen(lru).nr_gens(kind) == MIN_NR_GENS {
+            return (0, scan.pages);
+        }
+        let mut left = MAX_LRU_BATCH;
+        let (eligible, others) = ZoneKind::ALL.split_at(sc.reclaim_idx as usize + 1);
+        for zone in eligible.iter().rev().chain(others.iter().rev()) {
+            self.scan_zone(lru, (kind, *zone), last_tier, &mut left, sc, &mut scan);
+            if left == 0 || scan.isolated >= MIN_LRU_BATCH {
+                break;
+            }
+        }
+        let by_whom = if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
+        self.stat.count(by_whom, scan.isolated);
+        self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
+        self.stat.count(VmEvent::Pgrefill, scan.sorted);
+        self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
+        if kind == FILE {
+            sc.nr.file_taken += scan.isolated;
+        }
+        (if scan.isolated > 0 || left == 0 { scan.scanned } else { 0 }, scan.pages)
+    }
+
+    /// The type to begin with, and its last tier if that is known already.
+    fn first_kind(&self, lru: LruvecId, swappiness: u64, sc: &ScanControl) -> (usize, Option<usize>) {
+        let lrugen = self.lru_gen(lru);
+        if swappiness == 0 {
+            (FILE, None)
+        } else if lrugen.min_seq[ANON] < lrugen.min_seq[FILE] {
+            (ANON, None)
+        } else if swappiness == 1 {
+            (FILE, None)
+        } else if swappiness == SWAPPINESS_MAX {
+            (ANON, None)
+        } else if !sc.gfp.contains(Gfp::IO) {
+            (FILE, None)
+        } else {
+            let (kind, tier) = lrugen.feedback.kind_and_tier(swappiness);
+            (kind, Some(tier))
+        }
+    }
+
+    /// Isolates pages of one type, of the other if there is nothing. Returns how much was looked at, the type, the pages.
+    fn isolate_oldest(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        swappiness: u64,
+        sc: &mut ScanControl,
+    ) -> (u64, usize, Batch) {
+        let (mut kind, mut tier) = self.first_kind(lru, swappiness, sc);
+        for _ in usize::from(swappiness == 0)..2 {
+            let last_tier = tier.take().unwrap_or_else(|| self.lru_gen(lru).feedback.tier_to_evict(kind));
+            let (scanned, pages) = self.scan_oldest(env, lru, kind, last_tier, sc);
+            if scanned > 0 {
+                return (scanned, kind, pages);
+            }
+            kind = 1 - kind;
+        }
+        (0, kind, Batch::new())
+    }
+
+    /// Evicts a batch; returns how much was looked at, 0 if there is no more to be had (`evict_folios()`).
+    pub(super) fn evict_pages(&mut self, env: &Env, lru: LruvecId, swappiness: u64, sc: &mut ScanControl) -> u64 {
+        let (mut scanned, kind, mut pages) = self.isolate_oldest(env, lru, swappiness, sc);
+        let lrugen = self.lru_gen_mut(lru);
+        scanned += u64::from(lrugen.drop_empty(swappiness > 0));
+        if lrugen.nr_gens(usize::from(swappiness == 0)) == MIN_NR_GENS {
+            scanned = 0;
+        }
+        let mut again = false;
+        while !pages.is_empty() {
+            let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
+            self.count_evicted(env, kind, &stat, sc);
+            pages = self.put_back_evicted(&kept, again);
+            again = true;
+        }
+        scanned
+    }
+
+    fn count_evicted(&mut self, env: &Env, kind: usize, stat: &BatchStat, sc: &mut ScanControl) {
+        sc.nr.unqueued_dirty += stat.unqueued_dirty;
+        sc.nr_reclaimed += stat.reclaimed;
+        self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
+        self.stat.count(if kind == FILE { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
+    }
+
+    /// Puts back what was not freed, but for pages that deserve another try, unless this was it.
+    fn put_back_evicted(&mut self, kept: &[Pfn], again: bool) -> Batch {
+        const IN_USE: u32 =
+            Frame::ACTIVE | Frame::REFERENCED | Frame::MAPPED | Frame::LOCKED | Frame::DIRTY | Frame::WRITEBACK;
+        let mut retry = Batch::new();
+        for &pfn in kept {
+            let frame = &mut self.frames[pfn];
+            if frame.has(Frame::RECLAIM) && frame.has_any(Frame::DIRTY | Frame::WRITEBACK) {
+                if frame.has(Frame::WORKINGSET) {
+                    frame.set(Frame::REFERENCED);
+                }
+            } else if again || frame.has_any(IN_USE) {
+                clear_refs(frame);
+                frame.set(Frame::ACTIVE);
+            } else {
+                retry.push(pfn);
+                continue;
+            }
+            frame.clear(Frame::ISOLATED);
+            self.lru_link(pfn, End::Front);
+        }
+        retry
+    }
+}

@@ -1,0 +1,234 @@
+//! Whose page tables are walked next.
+//!
+//! Rule: all address spaces are on one list, in the order in which they were made. The walkers of a node share one place in
+//! it, so that each space is walked once for a generation; when the end is reached, the generation is complete. A space that
+//! has not run since its last walk is passed over. From the first space on that came after the last walk had ended,
+//! everything is walked in full.
+//! Source: `lru_gen_add_mm()`, `lru_gen_del_mm()`, `iterate_mm_list()`, `get_next_mm()`, `lru_gen_use_mm()`; 6.12.
+//! Abstracted: a space counts as having run when one of its threads uses its memory.
+
+use units::SpaceId;
+
+/// A place in the list: spaces get rising numbers.
+type Place = u64;
+
+/// The address spaces in the order of the list.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MmList {
+    spaces: Vec<(Place, SpaceId)>,
+    next: Place,
+}
+
+impl MmList {
+    /// The first space behind a place.
+    fn after(&self, place: Option<Place>) -> Option<(Place, SpaceId)> {
+        let at = place.map_or(0, |place| self.spaces.partition_point(|(p, _)| *p <= place));
+        self.spaces.get(at).copied()
+    }
+
+    /// Puts a space at the end.
+    fn add(&mut self, space: SpaceId) -> Place {
+        let place = self.next;
+        self.next += 1;
+        self.spaces.push((place, space));
+        place
+    }
+
+    /// The place of a space.
+    fn place_of(&self, space: SpaceId) -> Option<usize> {
+        self.spaces.iter().position(|(_, s)| *s == space)
+    }
+
+    /// Whether a space is still the one that was at a place.
+    pub(super) fn holds(&self, place: Place, space: SpaceId) -> bool {
+        self.spaces.binary_search(&(place, space)).is_ok()
+    }
+}
+
+/// Where the last iteration ended before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tail {
+    /// There has been none.
+    Never,
+    /// Before this space, which is new.
+    Before(Place),
+    /// At the end: nothing is new.
+    End,
+}
+
+/// How far the walkers of a node have come (`struct lru_gen_mm_state`).
+#[derive(Clone, Debug)]
+pub(super) struct MmState {
+    /// The generation that was completed last.
+    pub(super) seq: u64,
+    /// The space that was taken last; none at the start of the list.
+    head: Option<Place>,
+    tail: Tail,
+}
+
+/// What a walker gets from the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// A space; whether it is the first of this iteration.
+    Space { place: Place, space: SpaceId, first: bool },
+    /// The iteration has ended with this call: the generation is complete.
+    Last,
+    /// Others have ended it, or it is not to begin.
+    Nothing,
+}
+
+impl MmState {
+    pub(super) fn new(seq: u64) -> MmState {
+        MmState { seq, head: None, tail: Tail::Never }
+    }
+
+    /// A space was put at the end of the list.
+    fn added(&mut self, place: Place) {
+        if self.tail == Tail::End {
+            self.tail = Tail::Before(place);
+        }
+    }
+
+    /// A space leaves the list, from which it has been taken.
+    fn removed(&mut self, list: &MmList, place: Place) {
+        if self.head == Some(place) {
+            let at = list.spaces.partition_point(|(p, _)| *p < place);
+            self.head = at.checked_sub(1).map(|before| list.spaces[before].0);
+        }
+        if self.tail == Tail::Before(place) {
+            self.tail = list.after(Some(place)).map_or(Tail::End, |(next, _)| Tail::Before(next));
+        }
+    }
+
+    /// The next space of the iteration for generation `seq`. `force_scan` is set from the first new space on; `ran` says
+    /// whether a space has run since it was last taken, and takes note that it is.
+    pub(super) fn next(
+        &mut self,
+        list: &MmList,
+        seq: u64,
+        force_scan: &mut bool,
+        mut ran: impl FnMut(SpaceId) -> bool,
+    ) -> Next {
+        if seq <= self.seq {
+            return Next::Nothing;
+        }
+        let first = self.head.is_none();
+        loop {
+            let Some((place, space)) = list.after(self.head) else {
+                self.head = None;
+                self.seq += 1;
+                return Next::Last;
+            };
+            self.head = Some(place);
+            if self.tail == Tail::Never || self.tail == Tail::Before(place) {
+                self.tail = list.after(Some(place)).map_or(Tail::End, |(next, _)| Tail::Before(next));
+                *force_scan = true;
+            }
+            let has_run = ran(space);
+            if has_run || *force_scan {
+                return Next::Space { place, space, first };
+            }
+        }
+    }
+
+    /// Completes a generation without a walk (`iterate_mm_list_nowalk()`); false if others have.
+    pub(super) fn skip(&mut self, seq: u64) -> bool {
+        let completes = seq > self.seq;
+        if completes {
+            *self = MmState::new(self.seq + 1);
+        }
+        completes
+    }
+}
+
+impl crate::Mm {
+    /// Puts a new space on the list of those that the aging walks (`lru_gen_add_mm()`).
+    pub(crate) fn lru_gen_add_mm(&mut self, space: SpaceId) {
+        if self.lru_gen_enabled() {
+            let place = self.spaces.mm_list.add(space);
+            self.mm_states().for_each(|(state, _)| state.added(place));
+        }
+    }
+
+    /// Takes a space off that list (`lru_gen_del_mm()`).
+    pub(crate) fn lru_gen_del_mm(&mut self, space: SpaceId) {
+        if let Some(at) = self.spaces.mm_list.place_of(space) {
+            let (place, _) = self.spaces.mm_list.spaces.remove(at);
+            self.mm_states().for_each(|(state, list)| state.removed(list, place));
+        }
+    }
+
+    /// The places of all walkers, each with the list.
+    fn mm_states(&mut self) -> impl Iterator<Item = (&mut MmState, &MmList)> {
+        let list = &self.spaces.mm_list;
+        let lruvecs = self.nodes.iter_mut().flat_map(|node| &mut node.lruvecs);
+        lruvecs.filter_map(|lruvec| lruvec.lru_gen.as_deref_mut()).map(move |lrugen| (&mut lrugen.mm_state, list))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(spaces: &[u32]) -> MmList {
+        let mut list = MmList::default();
+        spaces.iter().for_each(|space| {
+            list.add(SpaceId(*space));
+        });
+        list
+    }
+
+    /// One whole iteration: the spaces walked, `!` where they are walked in full.
+    fn iterate(state: &mut MmState, list: &MmList, seq: u64, ran: &[u32]) -> String {
+        let (mut force, mut out) = (false, String::new());
+        loop {
+            match state.next(list, seq, &mut force, |space| ran.contains(&space.0)) {
+                Next::Space { space, first, .. } => {
+                    let (begin, mark) = (if first { "" } else { " " }, if force { "!" } else { "" });
+                    out += &format!("{begin}{}{mark}", space.0);
+                }
+                Next::Last => return out,
+                Next::Nothing => return out + " stale",
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_iteration_and_what_is_new_are_walked_in_full() {
+        let (mut list, mut state) = (list(&[1, 2, 3]), MmState::new(2));
+        assert_eq!(iterate(&mut state, &list, 3, &[]), "1! 2! 3!");
+        assert_eq!(state.seq, 3);
+        assert_eq!(iterate(&mut state, &list, 3, &[1]), " stale", "this generation is complete");
+        assert_eq!(iterate(&mut state, &list, 4, &[1, 3]), "1 3", "2 has not run");
+        let place = list.add(SpaceId(4));
+        state.added(place);
+        assert_eq!(iterate(&mut state, &list, 5, &[3]), "3 4!");
+        assert_eq!(iterate(&mut state, &list, 6, &[4]), "4");
+    }
+
+    #[test]
+    fn a_space_that_ends_leaves_the_iteration_where_it_was() {
+        let (mut list, mut state) = (list(&[1, 2, 3]), MmState::new(2));
+        iterate(&mut state, &list, 3, &[]);
+        let mut force = false;
+        let ran = |_| true;
+        let Next::Space { place, first: true, .. } = state.next(&list, 4, &mut force, ran) else { panic!("a space") };
+        assert!(list.holds(place, SpaceId(1)));
+        list.spaces.remove(0);
+        state.removed(&list, place);
+        let next = state.next(&list, 4, &mut force, ran);
+        assert!(matches!(next, Next::Space { space: SpaceId(2), first: true, .. }), "{next:?}");
+        let (place, _) = list.spaces.remove(0);
+        state.removed(&list, place);
+        assert!(matches!(state.next(&list, 4, &mut force, ran), Next::Space { space: SpaceId(3), .. }));
+        assert_eq!(state.next(&list, 4, &mut force, ran), Next::Last);
+        assert!(!force && state.seq == 4);
+    }
+
+    #[test]
+    fn a_generation_can_be_completed_without_a_walk_once() {
+        let mut state = MmState::new(2);
+        assert!(state.skip(3) && !state.skip(3));
+        assert_eq!(iterate(&mut state, &list(&[1]), 4, &[]), "1!", "nobody knows what was walked");
+    }
+}

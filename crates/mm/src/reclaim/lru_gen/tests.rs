@@ -1,0 +1,310 @@
+//! Whole steps of the multi-gen LRU on small machines.
+
+use rules::{LruGenCaps, Rules, Tunables};
+use units::{Gfp, Nanos, Order, Pfn};
+
+use super::super::fixture::{LRU, Machine, NODE};
+use super::super::{BalancePgdat, ScanControl, Step};
+use super::aging::{Aged, Aging};
+use super::*;
+use crate::anon::testing::Machine as AnonMachine;
+use crate::stat::{NodeStat, VmEvent};
+use crate::zone::Wmark;
+use crate::{Frame, Kind, ZoneKind};
+
+fn tunables() -> Tunables {
+    Tunables { lru_gen_enabled: LruGenCaps::ALL, ..Tunables::default() }
+}
+
+fn machine() -> Machine {
+    Machine::tuned(Rules::newest(), tunables())
+}
+
+/// A machine with one space whose `pages` pages were written, and room to swap all of them.
+fn written(pages: u32) -> (AnonMachine, u32) {
+    let mut m = AnonMachine::with_generations(LruGenCaps::ALL);
+    m.add_swap(4096, false);
+    let at = m.mmap(pages);
+    m.touch(at, pages, true);
+    (m, at)
+}
+
+fn age(m: &mut AnonMachine) -> bool {
+    let (env, mut aging) = (m.env, Aging::new(&m.mm, LRU, true));
+    loop {
+        if let Aged::Done(begun) = aging.step(&mut m.mm, &env) {
+            return begun;
+        }
+    }
+}
+
+/// Takes the accessed bits of a range, as if nobody had used it for a while.
+fn forget(m: &mut AnonMachine, vpn: u32, pages: u32) {
+    for at in vpn..vpn + pages {
+        let pfn = m.pfn(at);
+        m.mm.frames[pfn].clear(Frame::YOUNG);
+    }
+}
+
+/// Generation of a page relative to the youngest one: 0 is the youngest.
+fn generations_behind(m: &AnonMachine, vpn: u32) -> u64 {
+    let (lrugen, at) = (m.mm.lru_gen(LRU), m.mm.frames[m.pfn(vpn)].lru_gen().expect("it is in a generation"));
+    (0..4).find(|behind| gen_of(lrugen.max_seq - behind) == at).expect("there are four")
+}
+
+#[test]
+fn pages_of_a_fault_are_the_youngest_and_file_pages_join_the_old_end() {
+    let (m, at) = written(3);
+    assert_eq!(generations_behind(&m, at), 0);
+    assert_eq!(m.gauge(NodeStat::ActiveAnon), 3);
+    m.check();
+
+    let mut m = machine();
+    m.add("a", Kind::File, 0);
+    // Generations 0 to 3: the second oldest is the youngest of those that count as inactive.
+    assert_eq!(m.frame('a').lru_gen(), Some(1));
+    assert_eq!(m.mm.stat.node(NODE, NodeStat::InactiveFile), 1);
+    m.check();
+}
+
+#[test]
+fn the_aging_promotes_what_was_accessed_and_leaves_the_rest_behind() {
+    let (mut m, at) = written(1024);
+    assert!(age(&mut m), "everything was written: all of it is promoted");
+    assert_eq!([generations_behind(&m, at), generations_behind(&m, at + 1023)], [1, 1], "to what is second now");
+    m.touch(at, 512, false);
+    assert!(age(&mut m));
+    assert_eq!([generations_behind(&m, at), generations_behind(&m, at + 512)], [1, 2]);
+    assert_eq!((m.gauge(NodeStat::ActiveAnon), m.gauge(NodeStat::InactiveAnon)), (512, 512));
+    assert!((0..1024).all(|n| !m.mm.frames[m.pfn(at + n)].has(Frame::YOUNG)));
+    m.check();
+}
+
+#[test]
+fn a_table_that_was_hardly_used_is_passed_over_by_the_next_walk() {
+    let (mut m, at) = written(1024);
+    assert!(age(&mut m), "walked in full");
+    // 512 entries are 64 cache lines: 63 accesses do not make the table worth a walk, 64 do.
+    m.touch(at, 63, false);
+    m.touch(at + 512, 64, false);
+    assert!(age(&mut m));
+    m.touch(at, 1, false);
+    m.touch(at + 512, 1, false);
+    assert!(age(&mut m));
+    let young = |vpn| m.mm.frames[m.pfn(vpn)].has(Frame::YOUNG);
+    assert!(young(at) && !young(at + 512));
+}
+
+#[test]
+fn the_accessed_bit_of_a_table_saves_the_walk_over_it() {
+    for (caps, walked) in [(LruGenCaps::ALL, false), (LruGenCaps::CORE_AND_WALK, true)] {
+        let (mut m, at) = written(512);
+        m.mm.tunables.lru_gen_enabled = caps;
+        assert!(age(&mut m), "a walk in full does not look at the bit of the table");
+        m.mm.spaces[m.space].lru_gen_ran = u64::MAX;
+        assert!(age(&mut m), "this one takes it");
+        let pfn = m.pfn(at);
+        m.mm.frames[pfn].set(Frame::YOUNG);
+        // The space ran, but not through this table.
+        m.mm.spaces[m.space].lru_gen_ran = u64::MAX;
+        m.mm.lru_gen_mut(LRU).filters = BloomFilters::default();
+        assert!(age(&mut m));
+        assert_eq!(!m.mm.frames[pfn].has(Frame::YOUNG), walked);
+    }
+}
+
+#[test]
+fn a_space_that_did_not_run_is_passed_over_and_no_walk_at_all_makes_a_generation_too() {
+    let (mut m, at) = written(8);
+    assert!(age(&mut m));
+    let pfn = m.pfn(at);
+    m.mm.frames[pfn].set(Frame::YOUNG);
+    assert!(age(&mut m), "the space has not run");
+    assert!(m.mm.frames[pfn].has(Frame::YOUNG));
+    m.mm.tunables.lru_gen_enabled = LruGenCaps::CORE;
+    let before = m.mm.lru_gen(LRU).max_seq;
+    assert!(age(&mut m));
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, before + 1);
+    assert!(m.mm.frames[pfn].has(Frame::YOUNG));
+    m.check();
+}
+
+#[test]
+fn two_walkers_share_one_iteration() {
+    let (mut m, _) = written(8);
+    let (env, mut one, mut other) = (m.env, Aging::new(&m.mm, LRU, true), Aging::new(&m.mm, LRU, true));
+    assert_eq!(one.step(&mut m.mm, &env), Aged::More, "takes the space");
+    assert_eq!(other.step(&mut m.mm, &env), Aged::Done(true), "finds no other and ends the iteration");
+    assert_eq!(one.step(&mut m.mm, &env), Aged::More, "its generation is not the youngest any more");
+    assert_eq!(one.step(&mut m.mm, &env), Aged::Done(false));
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, 4);
+}
+
+#[test]
+fn pages_around_an_accessed_one_are_promoted_with_it() {
+    for (has_walk, activated) in [(true, 0), (false, 3)] {
+        let (mut m, at) = written(512);
+        assert!(age(&mut m) && age(&mut m));
+        forget(&mut m, at, 512);
+        m.touch(at + 100, 1, false);
+        m.touch(at + 68, 1, false);
+        m.touch(at + 131, 1, false);
+        m.touch(at + 132, 1, false);
+        let pfn = m.pfn(at + 100);
+        assert!(m.mm.page_referenced(pfn) > 0);
+        m.touch(at + 101, 1, false);
+        m.mm.lru_gen_look_around(pfn, has_walk);
+        // 100 - 32 up to 100 + 32.
+        let behind = [68, 101, 131, 132].map(|n| generations_behind(&m, at + n));
+        assert_eq!(behind, [0, 0, 0, 2]);
+        assert_eq!(m.event(VmEvent::Pgactivate), activated, "who does not walk moves them at once");
+        m.check();
+    }
+}
+
+#[test]
+fn what_the_eviction_finds_in_use_comes_back_as_the_youngest() {
+    let (mut m, at) = written(256);
+    assert!(age(&mut m) && age(&mut m));
+    forget(&mut m, at, 256);
+    m.touch(at, 1, false);
+    let env = m.env;
+    let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 1, "an empty generation is dropped");
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 64);
+    assert_eq!(generations_behind(&m, at), 0);
+    assert_eq!(m.event(VmEvent::PgscanAnon), 64);
+    assert_eq!(m.bios().len(), 63, "the others are being written");
+    m.check();
+}
+
+#[test]
+fn a_refault_in_the_generation_that_is_evicted_counts_and_one_of_a_fault_restores() {
+    let mut m = machine();
+    m.add("a b", Kind::File, 0);
+    for (name, in_fault) in [('a', false), ('b', true)] {
+        let (pfn, mut env) = (m.page(name), m.env);
+        env.task.in_lru_fault = in_fault;
+        let shadow = m.mm.workingset_eviction(pfn);
+        m.mm.workingset_refault(&env, pfn, shadow);
+        assert_eq!(m.frame(name).lru_refs(), if in_fault { 3 } else { 0 });
+        assert_eq!(m.frame(name).has(Frame::WORKINGSET), in_fault);
+    }
+    let counter = |m: &Machine, item| m.mm.stat.node(NODE, item);
+    assert_eq!(counter(&m, NodeStat::WorkingsetRefaultFile), 2);
+    assert_eq!(counter(&m, NodeStat::WorkingsetActivateFile), 2);
+    assert_eq!(counter(&m, NodeStat::WorkingsetRestoreFile), 1);
+    assert_eq!(m.mm.lru_gen(LRU).feedback.refaulted[FILE][0], 2);
+
+    let (pfn, env) = (m.page('a'), m.env);
+    let shadow = m.mm.workingset_eviction(pfn);
+    m.mm.lru_gen_mut(LRU).min_seq = [1; 2];
+    m.mm.workingset_refault(&env, pfn, shadow);
+    assert_eq!(counter(&m, NodeStat::WorkingsetRefaultFile), 3);
+    assert_eq!(counter(&m, NodeStat::WorkingsetActivateFile), 2, "it was evicted with another generation");
+}
+
+#[test]
+fn a_page_read_five_times_is_protected_once_its_accesses_cannot_be_counted() {
+    let mut m = machine();
+    m.add("a b", Kind::File, 0);
+    // Referenced, workingset, then counted to 3.
+    (0..5).for_each(|_| m.access('a'));
+    (0..4).for_each(|_| m.access('b'));
+    assert_eq!([m.frame('a').lru_refs(), m.frame('b').lru_refs()], [3, 2]);
+    let env = m.env;
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    // Generation 0 is empty: the first batch drops it, the second takes generation 1.
+    assert_eq!(m.mm.evict_pages(&env, LRU, 0, &mut sc), 1);
+    m.mm.evict_pages(&env, LRU, 0, &mut sc);
+    assert_eq!((sc.nr_reclaimed, m.mm.stat.event(VmEvent::PgstealFile)), (1, 1));
+    assert_eq!((m.frame('a').lru_gen(), m.frame('a').lru_refs()), (Some(2), 0));
+    m.check();
+}
+
+#[test]
+fn kswapd_reclaims_up_to_its_mark_and_stops_there() {
+    let mut m = machine();
+    m.fill(Kind::File, 0);
+    assert!(!m.balanced());
+    let normal = m.mm.nodes[0].zones[1];
+    let high = m.mm.wmark(normal, Wmark::High);
+    let (run, waits) = m.kswapd(Order(0));
+    assert!(m.balanced() && waits.is_empty());
+    assert_eq!(run.nr_reclaimed(), m.mm.stat.event(VmEvent::PgstealKswapd));
+    let slack = m.mm.zones[normal.index()].free_pages - high;
+    assert!(slack < 2 * high, "{slack} pages above a mark of {high}");
+    assert_eq!(m.mm.stat.event(VmEvent::PgscanAnon), 0);
+    m.check();
+}
+
+#[test]
+fn direct_reclaim_takes_a_batch() {
+    let mut m = machine();
+    m.fill(Kind::File, 0);
+    let (progress, _) = m.direct(Gfp::KERNEL, Order(0));
+    assert_eq!(progress, 64, "32 are wanted, 64 are isolated at once");
+    assert_eq!(m.mm.stat.event(VmEvent::PgscanDirect), 64);
+    m.check();
+}
+
+#[test]
+fn a_reclaimer_that_may_not_write_does_nothing_and_that_counts_as_failure() {
+    let mut m = machine();
+    m.fill(Kind::File, 0);
+    m.kswapd(Order(0));
+    let normal = m.mm.nodes[0].zones[1];
+    // As after a fragmentation event, while DMA32 is balanced.
+    m.mm.zones[normal.index()].boost = 64;
+    let stolen = m.mm.stat.event(VmEvent::PgstealKswapd);
+    m.kswapd(Order(0));
+    assert_eq!(m.mm.stat.event(VmEvent::PgstealKswapd), stolen);
+    assert_eq!(m.mm.nodes[0].kswapd.failures, 1);
+}
+
+#[test]
+fn somebody_is_killed_while_all_pages_are_younger_than_the_working_set_may_be() {
+    for (now, killed) in [(Nanos::secs(1), true), (Nanos::secs(1) + Nanos(1), false)] {
+        let mut m = machine();
+        m.mm.tunables.lru_gen_min_ttl_ms = 1000;
+        m.fill(Kind::File, 0);
+        m.env.now = now;
+        let mut run = BalancePgdat::new(&mut m.mm, NODE, Order(0), ZoneKind::Normal);
+        let env = m.env;
+        assert_eq!(run.step(&mut m.mm, &env) == Step::OutOfMemory, killed, "{now:?}");
+    }
+}
+
+#[test]
+fn a_huge_page_is_split_and_swapped_in_one_batch() {
+    let mut m = AnonMachine::with_generations(LruGenCaps::ALL);
+    m.mm.tunables.thp_enabled = rules::ThpEnabled::Always;
+    m.add_swap(4096, false);
+    let at = m.mmap(512);
+    m.touch(at, 512, true);
+    let pfn: Pfn = m.pfn(at);
+    assert_eq!(m.mm.frames[pfn].order(), Order(9));
+    assert!(age(&mut m) && age(&mut m));
+    let env = m.env;
+    let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 1, "an empty generation is dropped");
+    m.mm.evict_pages(&env, LRU, 60, &mut sc);
+    assert_eq!((m.event(VmEvent::ThpSplitPage), m.event(VmEvent::ThpSwpoutFallback)), (1, 1));
+    assert_eq!((m.event(VmEvent::PgscanAnon), m.bios().len()), (512, 512));
+    assert_eq!(sc.nr_scanned, 512);
+    m.check();
+}
+
+#[test]
+fn a_mapped_huge_page_splits_where_it_is_listed() {
+    let mut m = AnonMachine::with_generations(LruGenCaps::ALL);
+    m.mm.tunables.thp_enabled = rules::ThpEnabled::Always;
+    let at = m.mmap(512);
+    m.touch(at, 512, true);
+    let (env, pfn) = (m.env, m.pfn(at));
+    assert!(m.mm.split_huge_page(&env, pfn));
+    let list = m.mm.lru_gen(LRU).lists[gen_of(3)][ANON][ZoneKind::Normal as usize];
+    let listed: Vec<Pfn> = list.iter(&m.mm.frames).collect();
+    assert_eq!(listed, (0..512).rev().map(|n| pfn.offset(n)).collect::<Vec<_>>(), "the head is next to be evicted");
+    m.check();
+}
