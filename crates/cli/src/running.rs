@@ -98,9 +98,8 @@ pub(crate) fn print(
         let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
         columns.push(column(name.clone(), &runs));
     }
-    output::print(
-        &(head(args, machine, &done, wall_s) + &comparison_table(&columns, output::width()) + &foot(args, &done)),
-    )
+    let table = comparison_table(&columns, output::width());
+    output::print(&(head(args, machine, &done, wall_s) + &pictures(&done) + &table + &foot(args, &done)))
 }
 
 fn report_of(args: &RunArgs, done: &Done) -> RunReport {
@@ -130,6 +129,13 @@ fn head(args: &RunArgs, machine: Option<&Machine>, done: &[&Done], wall_s: f64) 
         args.common.seed,
         sysctls.concat(),
     )
+}
+
+/// The zones over time of the first run of each kernel that has them.
+fn pictures(done: &[&Done]) -> String {
+    let first = |done: &&&Done| done.run.manifest.iteration == 0;
+    let picture = |done: &&Done| Some(format!("{}\n{}", done.run.manifest.kernel.name, done.zones.as_ref()?));
+    done.iter().filter(first).filter_map(picture).collect()
 }
 
 /// What is left out of the model, and where the runs are.

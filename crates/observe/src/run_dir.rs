@@ -6,6 +6,7 @@
 //! before/ after/  the kernel's text files
 //! series.csv      counters over time (optional)
 //! events.txt      tracepoints as ftrace text (optional)
+//! zones.txt       what each part of the zones holds over time, drawn (optional)
 //! hist/           histograms of tracepoints (real kernels)
 //! guest/ host/    settings and log of a real kernel (optional)
 //! ```

@@ -8,6 +8,7 @@ mod study;
 mod study_table;
 mod table;
 mod validation;
+mod zone_picture;
 
 pub use json::{HostUse, RunReport, to_json};
 pub use number::{format_effect, format_number};
@@ -18,3 +19,4 @@ pub use validation::{
     ClassSummary, Compared, Counted, CounterReport, EffectReport, GroupReport, GroupRuns, ValidationReport, Waiting,
     validation_text,
 };
+pub use zone_picture::{ZoneRow, zone_picture};

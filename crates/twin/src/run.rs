@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use blockdev::{DeviceSpec, SpecError};
+use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
@@ -30,6 +31,8 @@ use crate::world::{Event, Queues, STAT_INTERVAL, World};
 pub(crate) const QUANTUM: Nanos = Nanos::micros(50);
 /// Virtual time between two calls of the progress callback.
 const PROGRESS_STEP: Nanos = Nanos::millis(500);
+/// Virtual time between two maps of the zones.
+const ZONE_MAP_STEP: Nanos = Nanos::secs(10);
 /// No workload takes this long.
 const VIRTUAL_LIMIT: Nanos = Nanos::secs(7 * 24 * 3600);
 /// A workload of which no task has run for so long, nor sleeps by itself, is stuck behind daemons that wake up by a timer.
@@ -77,6 +80,8 @@ pub struct RunOutcome {
     pub log: RunLog,
     /// Counters over time, if they were asked for.
     pub series: Option<Series>,
+    /// Every zone now and then, if compaction's tracepoints were recorded.
+    pub zone_maps: Vec<(Nanos, Vec<ZoneMap>)>,
     /// Virtual time from the start to the end of the workload.
     pub virtual_time: Nanos,
     /// CPU time of each task: name, daemon or not, time.
@@ -174,7 +179,7 @@ where
     let mut sim = boot(spec)?;
     let before = snapshot::snapshot(&sim.world().mm, &spec.kernel);
     start_workload(&mut sim, workload);
-    let mut series = Series::default();
+    let (mut series, mut zone_maps) = (Series::default(), Vec::new());
     let mut deadline = Nanos::ZERO;
     let mut host_bytes = 0;
     loop {
@@ -182,6 +187,9 @@ where
         let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
         if spec.series.is_some_and(|step| series.rows().last().is_none_or(|row| sim.now() >= row.at + step)) {
             snapshot::sample(&mut series, &sim.world().mm, snapshot::era(&spec.kernel), sim.now());
+        }
+        if spec.trace.compaction && zone_maps.last().is_none_or(|(at, _)| sim.now() >= *at + ZONE_MAP_STEP) {
+            zone_maps.push((sim.now(), sim.world().mm.zone_maps()));
         }
         if spec.verify {
             verify(&sim, spec)?;
@@ -206,6 +214,7 @@ where
     let mut outcome = outcome(sim, before, spec);
     outcome.host_bytes = host_bytes as u64;
     outcome.series = spec.series.map(|_| series);
+    outcome.zone_maps = zone_maps;
     Ok(outcome)
 }
 
@@ -226,6 +235,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         after,
         log: std::mem::take(&mut world.log),
         series: None,
+        zone_maps: Vec::new(),
         virtual_time,
         cpu_times,
         cpu,

@@ -45,6 +45,8 @@ pub(crate) struct Done {
     pub(crate) host: Option<HostUse>,
     /// How long it took on the wall, in seconds.
     pub(crate) wall_s: f64,
+    /// Its zones over time, drawn; only of runs that record compaction's events.
+    pub(crate) zones: Option<String>,
 }
 
 /// What all runs of a case have in common.

@@ -10,6 +10,7 @@ mod pool;
 mod progress;
 mod runner;
 mod wall;
+mod zones;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,11 +19,15 @@ use report::HostUse;
 use twin::{RunError, RunOutcome};
 
 use crate::failure::Failure;
+use crate::output;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use job::{Done, Job, Setup, check_free, check_places, one_word};
 pub(crate) use metrics::{Measured, metrics};
 pub(crate) use progress::Board;
 pub(crate) use wall::Stopwatch;
+
+/// File of a run directory with the picture of the zones.
+const ZONES: &str = "zones.txt";
 
 /// What a job came to; nothing if it was interrupted or never started.
 pub(crate) type Answer = Option<Result<Done, Failure>>;
@@ -89,6 +94,8 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
     metrics.extend(parts::metrics(&outcome));
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
+    let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
+    let printed = zones::printed(&outcome, output::width());
     let run = RunDir {
         manifest: Manifest {
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -110,7 +117,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
-        run.write(dir, &events).map_err(Failure::writing)?;
+        run.write_with(dir, &events, &kept.into_iter().collect()).map_err(Failure::writing)?;
     }
     Ok(Done {
         run,
@@ -118,5 +125,6 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         // Holes between the zones are no frames.
         host: Some(HostUse { frames: job.spec.machine.memory().pages_down().0, bytes: outcome.host_bytes }),
         wall_s,
+        zones: printed,
     })
 }

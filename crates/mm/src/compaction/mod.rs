@@ -13,6 +13,7 @@
 //! | `isolate_migrate.rs`, `isolate_free.rs`, `migrate.rs` | the work |
 //! | `finished.rs`, `run.rs` | one zone |
 //! | `direct.rs`, `kcompactd.rs` | who asks |
+//! | `map.rs` | a zone drawn, for who wants to see what came of it |
 //!
 //! **Omitted**: what kernels since 5.1 do with `CompactionSearch::FreeLists`: `fast_find_migrateblock()`,
 //! `fast_isolate_freepages()`, page capture, rescanning a block (`finish_pageblock`), and clearing of hints only where
@@ -26,6 +27,7 @@ mod fragindex;
 mod isolate_free;
 mod isolate_migrate;
 mod kcompactd;
+mod map;
 mod migrate;
 mod priority;
 mod run;
@@ -39,6 +41,7 @@ mod validate;
 pub use control::{CompactControl, Compactor, MigrateMode};
 pub use direct::DirectCompaction;
 pub use kcompactd::KcompactdWork;
+pub use map::{BlockUse, ZoneMap};
 pub use priority::{CompactPriority, CompactResult};
 pub use run::{CompactRun, CompactStep};
 pub use suitable::compaction_suitable;

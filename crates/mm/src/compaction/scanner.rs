@@ -206,8 +206,16 @@ impl Zone {
         }
     }
 
-    /// Free pages up to `pfn` were given back: the next run starts from their block again.
+    /// Free pages up to `pfn` were given back: the next run starts from their block again, unless it starts before that
+    /// anyway.
     pub(super) fn return_cached_free(&mut self, pfn: Pfn) {
-        self.compact.free_pfn = self.compact.free_pfn.max(Some(block_start(pfn)));
+        let (pivot, block) = (block_start(self.compact.pivot.unwrap_or(self.start)), block_start(pfn));
+        let back = |old: Pfn| match (old < pivot, block < pivot) {
+            (true, true) | (false, false) => block > old,
+            (_, below) => below,
+        };
+        if self.compact.free_pfn.is_some_and(back) {
+            self.compact.free_pfn = Some(block);
+        }
     }
 }

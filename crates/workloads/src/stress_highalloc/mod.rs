@@ -83,22 +83,18 @@ impl StressHighalloc {
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         let memory = sys.info().mem_total.bytes();
         let kernels = self.kernels.unwrap_or(memory.0 / (400 << 20)).max(1);
-        let mut trees = Vec::new();
-        for copy in 0..=kernels {
-            trees.push(Tree::new(&sys, &format!("linux-{copy}"), self.files).await?);
-        }
         for run in 1..=self.runs {
-            self.run_once(&sys, run, &trees).await?;
+            self.run_once(&sys, run, kernels).await?;
             sys.progress(run as f64 / self.runs as f64);
         }
         Ok(())
     }
 
-    async fn run_once<S: Sys>(&self, sys: &S, run: u64, trees: &[Tree]) -> sys::Result<()> {
+    async fn run_once<S: Sys>(&self, sys: &S, run: u64, kernels: u64) -> sys::Result<()> {
         let begin = |part: &str| sys.phase(&format!("run-{run}/{part}"));
         begin("prepare");
         let monitors = monitor::start(sys, run).await?;
-        let builders = self.start_builds(sys, run, trees).await?;
+        let (trees, builders) = self.start_builds(sys, run, kernels).await?;
         begin("build");
         sys.sleep(self.warmup).await;
         begin("phase-1");
@@ -111,7 +107,7 @@ impl StressHighalloc {
         sys.sleep(Nanos::secs(5) + self.wait).await;
         begin("clean");
         stop_all(sys, &builders).await;
-        for tree in trees {
+        for tree in &trees {
             tree.remove(sys).await?;
         }
         self.stream(sys, &trees[0]).await?;
@@ -125,24 +121,30 @@ impl StressHighalloc {
         Ok(())
     }
 
-    /// Unpacks the first tree, copies it, and starts to build each copy when it is there, the first tree last.
-    async fn start_builds<S: Sys>(&self, sys: &S, run: u64, trees: &[Tree]) -> sys::Result<Vec<Thread>> {
-        trees[0].unpack(sys).await?;
-        let mut builders = Vec::new();
-        let mut start = |number: usize, sys: &S| {
-            let builder = Builder::new(trees[number].clone(), self.compile, sys.seed(), run << 16 | number as u64);
-            builders.push(sys.spawn(SpawnOptions::process(format!("make-{number}")), move |sys: S| async move {
-                if let Err(error) = builder.run(&sys).await {
-                    sys.fail(error);
-                }
-            }));
-        };
-        for (number, copy) in trees.iter().enumerate().skip(1) {
+    /// Unpacks a tree, copies it, and starts to build each copy when it is there, the first tree last.
+    async fn start_builds<S: Sys>(&self, sys: &S, run: u64, copies: u64) -> sys::Result<(Vec<Tree>, Vec<Thread>)> {
+        let name = |number: u64| format!("run-{run}/linux-{number}");
+        let first = Tree::new(sys, &name(0), self.files).await?;
+        first.unpack(sys).await?;
+        let (mut trees, mut builders) = (vec![first], Vec::new());
+        for number in 1..=copies {
+            let copy = Tree::new(sys, &name(number), self.files).await?;
             copy.copy_of(sys, &trees[0]).await?;
-            start(number, sys);
+            builders.push(self.build(sys, &copy, run << 16 | number));
+            trees.push(copy);
         }
-        start(0, sys);
-        Ok(builders)
+        builders.push(self.build(sys, &trees[0], run << 16));
+        Ok((trees, builders))
+    }
+
+    /// Starts to build a tree.
+    fn build<S: Sys>(&self, sys: &S, tree: &Tree, number: u64) -> Thread {
+        let builder = Builder::new(tree.clone(), self.compile, sys.seed(), number);
+        sys.spawn(SpawnOptions::process(format!("make-{}", number & 0xFFFF)), move |sys: S| async move {
+            if let Err(error) = builder.run(&sys).await {
+                sys.fail(error);
+            }
+        })
     }
 
     /// One phase: the module loads, tries, and unloads.

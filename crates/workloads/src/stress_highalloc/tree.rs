@@ -2,8 +2,8 @@
 //!
 //! Source: sizes are those of linux-3.19 (48 435 files; `git ls-tree -r -l`), a file each 5 % of them; linux-3.0 has
 //! 36 788 files in 2 300 directories.
-//! Abstracted: which file has which size is spread evenly. Directories stay when a tree is removed and are used again by
-//! the next run. What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
+//! Abstracted: which file has which size is spread evenly. Directories stay when a tree is removed, empty; each run makes
+//! its own. What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
 
 use sys::{Dir, FileName, OpenMode, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};

@@ -4,6 +4,7 @@ mod decisions;
 mod pages;
 mod random;
 mod scanners;
+mod wrapping;
 
 use rules::{CompactionFinish, CompactionSearch, CompactionWithdrawn, MigrateYoung, Rules, SkipReset};
 use units::{Gfp, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
