@@ -104,7 +104,7 @@ fn shrink_all(bencher: Bencher) {
             mm.vfs_close(&env, handle);
         }
         let fs = mm::vfs::FsId(0);
-        mm.vfs_push_metadata(&env, fs, usize::MAX).expect("the clusters are in memory");
+        mm.vfs_push_metadata(&env, fs, u64::MAX, usize::MAX).expect("the clusters are in memory");
         mm
     };
     bencher.counter(ItemsCount::new(MANY)).with_inputs(filled).bench_local_values(|mut mm| {

@@ -3,6 +3,7 @@
 use units::{FileId, Nanos, NodeId, Order, Pfn};
 
 use crate::reclaim::ThrottleReason;
+use crate::vfs::FsId;
 
 /// Why the flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +67,8 @@ pub enum Effect {
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.
     WakeThrottled(NodeId, ThrottleReason),
+    /// Wake who writes the log and the metadata of a file system.
+    WakeLog(FsId),
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
 }

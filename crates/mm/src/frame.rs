@@ -4,6 +4,7 @@
 //! of a block has another kind. Flags that only mean something in one kind share bits with those of another.
 
 use units::{Order, Pfn};
+use zerocopy::FromZeros;
 
 use crate::MigrateType;
 
@@ -66,7 +67,7 @@ macro_rules! flags {
 }
 
 /// One 4 KiB frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromZeros)]
 pub struct Frame {
     word: u32,
     /// Who uses it; the meaning depends on the kind.
@@ -119,7 +120,7 @@ flags! {
 }
 
 impl Frame {
-    /// A frame that the allocator has never seen.
+    /// A frame without a use.
     pub const RESERVED: Frame = Frame { word: 0, owner: 0, index: 0, prev: Pfn::NONE, next: Pfn::NONE };
 
     /// What it is used for.
@@ -263,12 +264,20 @@ impl Frame {
 /// All frames of the machine, indexed by [`Pfn`].
 pub struct Frames {
     table: Vec<Frame>,
+    /// Frames that are not in a hole.
+    present: u64,
 }
 
 impl Frames {
-    /// `spanned` frames from pfn 0, all reserved.
-    pub fn new(spanned: u32) -> Frames {
-        Frames { table: vec![Frame::RESERVED; spanned as usize] }
+    /// `spanned` frames from pfn 0, all reserved, of which so many are not in a hole.
+    ///
+    /// # Panics
+    /// If the host has no room for them.
+    pub fn new(spanned: u32, present: u64) -> Frames {
+        debug_assert!(present <= u64::from(spanned));
+        // Zeroed by the host when they are first touched, and those of holes never are.
+        let table = Frame::new_vec_zeroed(spanned as usize).expect("the host has room for the frames");
+        Frames { table, present }
     }
 
     /// The frame, if there is one with this number.
@@ -287,9 +296,9 @@ impl Frames {
         self.table.is_empty()
     }
 
-    /// Host bytes that the table occupies.
+    /// Host bytes that the table occupies; what stands for holes is never touched and has no memory behind it.
     pub fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Frame>()
+        self.present as usize * size_of::<Frame>()
     }
 }
 

@@ -153,10 +153,12 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Frame;
 
     #[test]
     fn frames_leave_in_the_order_of_the_list() {
-        let mut frames = Frames::new(8);
+        let mut frames = Frames::new(8, 8);
+        (0..8).for_each(|pfn| frames[Pfn(pfn)] = Frame::RESERVED);
         let mut list = List::EMPTY;
         for n in [3, 1, 4] {
             list.push_back(&mut frames, Pfn(n));

@@ -71,6 +71,11 @@ impl MemoryLayout {
         ends.max().unwrap_or(0)
     }
 
+    /// Frames in all zones, without holes.
+    pub fn present(&self) -> Pages {
+        Pages(self.nodes.iter().flat_map(|n| &n.zones).map(|z| z.present.0).sum())
+    }
+
     /// Frames given to the page allocator in all zones.
     pub fn managed(&self) -> Pages {
         Pages(self.nodes.iter().flat_map(|n| &n.zones).map(|z| z.managed.0).sum())

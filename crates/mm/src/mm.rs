@@ -64,7 +64,7 @@ impl Mm {
     pub fn new(layout: &MemoryLayout, rules: Rules, tunables: Tunables, costs: Costs) -> Mm {
         let nr_zones = layout.nodes.iter().map(|n| n.zones.len()).sum();
         let mut mm = Mm {
-            frames: Frames::new(layout.end_pfn()),
+            frames: Frames::new(layout.end_pfn(), layout.present().0),
             blocks: PageBlocks::new(layout),
             zones: Zone::all(layout),
             pcps: Pcps::new(layout),
@@ -145,7 +145,7 @@ impl Mm {
     /// them ([`LruPolicy::MultiGen`]) and they are switched on.
     fn setup_lruvecs(&mut self) {
         if self.rules.lru_scope == LruScope::Node {
-            if self.rules.lru_policy == LruPolicy::MultiGen && self.tunables.lru_gen_enabled.core() {
+            if self.rules.lru_policy != LruPolicy::TwoLists && self.tunables.lru_gen_enabled.core() {
                 self.nodes.iter_mut().for_each(|node| node.lruvecs[0].lru_gen = Some(Box::default()));
             }
             return;

@@ -1,7 +1,8 @@
 //! Snapshots, metrics and events of a run, and readers and writers of the kernel's text formats.
 //!
 //! - What the kernel shows, as types with an exact writer and a reader that says what it expected and where:
-//!   [`Counters`] (`/proc/vmstat`), [`Zoneinfo`], [`Buddyinfo`], [`Pagetypeinfo`], [`Meminfo`], [`Slabinfo`], [`Pressure`];
+//!   [`Counters`] (`/proc/vmstat`), [`Zoneinfo`], [`Buddyinfo`], [`Pagetypeinfo`], [`Meminfo`], [`Slabinfo`], [`Pressure`],
+//!   [`LruGenInfo`];
 //!   a [`Snapshot`] is all of them at one moment.
 //! - What happens in between: [`TraceEvent`] with the kernel's tracepoint names, as ftrace text; [`Series`].
 //! - What a run answers with: [`Metric`] and the registry [`METRICS`], where a new metric is one entry.
@@ -16,6 +17,7 @@ mod event;
 mod ftrace;
 mod gfp_names;
 mod hist;
+mod lru_gen;
 mod manifest;
 mod meminfo;
 mod metric;
@@ -40,6 +42,7 @@ pub use event::{CompactionResult, TraceEvent, TraceZone};
 pub use ftrace::{TraceRecord, parse_ftrace, write_ftrace};
 pub use gfp_names::{gfp_from_names, gfp_names};
 pub use hist::{HistEntry, TraceHist, extfrag_events};
+pub use lru_gen::{Generation, LruGenInfo, LruGenMemcg, LruGenNode};
 pub use manifest::{Described, Manifest, Program, World};
 pub use meminfo::Meminfo;
 pub use metric::Metric;

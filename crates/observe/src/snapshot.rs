@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Buddyinfo, Counters, Meminfo, Pagetypeinfo, ParseError, Pressure, RunError, Slabinfo, Zoneinfo};
+use crate::{
+    Buddyinfo, Counters, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, RunError, Slabinfo, Zoneinfo,
+};
 
 /// The kernel's text files at one moment; `None` where a file was not readable or the world has none.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -26,6 +28,8 @@ pub struct Snapshot {
     pub pressure_io: Option<Pressure>,
     /// `/proc/pressure/memory`, in the file `pressure_memory`.
     pub pressure_memory: Option<Pressure>,
+    /// `/sys/kernel/debug/lru_gen`.
+    pub lru_gen: Option<LruGenInfo>,
 }
 
 impl Snapshot {
@@ -41,6 +45,7 @@ impl Snapshot {
             pressure_cpu: read_file(dir, "pressure_cpu", Pressure::parse)?,
             pressure_io: read_file(dir, "pressure_io", Pressure::parse)?,
             pressure_memory: read_file(dir, "pressure_memory", Pressure::parse)?,
+            lru_gen: read_file(dir, "lru_gen", LruGenInfo::parse)?,
         })
     }
 
@@ -56,6 +61,7 @@ impl Snapshot {
             pressure_cpu: parse_file(place, "pressure_cpu", &get, Pressure::parse)?,
             pressure_io: parse_file(place, "pressure_io", &get, Pressure::parse)?,
             pressure_memory: parse_file(place, "pressure_memory", &get, Pressure::parse)?,
+            lru_gen: parse_file(place, "lru_gen", &get, LruGenInfo::parse)?,
         })
     }
 
@@ -71,6 +77,7 @@ impl Snapshot {
             ("pressure_cpu", self.pressure_cpu.as_ref().map(Pressure::write)),
             ("pressure_io", self.pressure_io.as_ref().map(Pressure::write)),
             ("pressure_memory", self.pressure_memory.as_ref().map(Pressure::write)),
+            ("lru_gen", self.lru_gen.as_ref().map(LruGenInfo::write)),
         ];
         files.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }

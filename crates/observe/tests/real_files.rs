@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use observe::{
-    Buddyinfo, Counters, Era, Meminfo, Pagetypeinfo, ParseError, Pressure, Slabinfo, Snapshot, Zoneinfo, vmstat_names,
+    Buddyinfo, Counters, Era, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, Slabinfo, Snapshot, Zoneinfo,
+    vmstat_names,
 };
 
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
@@ -33,6 +34,7 @@ fn every_format_comes_back() {
     round_trip("pagetypeinfo", Pagetypeinfo::parse, Pagetypeinfo::write);
     round_trip("meminfo", Meminfo::parse, Meminfo::write);
     round_trip("slabinfo", Slabinfo::parse, Slabinfo::write);
+    round_trip("lru_gen", LruGenInfo::parse, LruGenInfo::write);
     for file in ["pressure_cpu", "pressure_io", "pressure_memory"] {
         round_trip(file, Pressure::parse, Pressure::write);
     }

@@ -21,6 +21,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),
     ("5.0", include_str!("../../../kernels/5.0.toml")),
     ("5.2", include_str!("../../../kernels/5.2.toml")),
+    ("6.1", include_str!("../../../kernels/6.1.toml")),
     ("6.12", include_str!("../../../kernels/6.12.toml")),
 ];
 

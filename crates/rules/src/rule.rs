@@ -144,7 +144,11 @@ rule!(
     LruPolicy {
         /// Active and inactive lists.
         TwoLists,
-        /// Generations, where `lru_gen.enabled` says so; global reclaim stops at its target: since e4dde56cd208 (6.3).
+        /// Generations, where `lru_gen.enabled` says so. kswapd makes new ones, reclaim of a node goes on around them as
+        /// around lists, and protected pages count as activated: ac35a4902374 to f76c83378851 (6.1).
+        MultiGenByKswapd,
+        /// Every reclaimer makes new generations when it runs out of cold pages, global reclaim stops at its target, and
+        /// refaults count as activations: since e4dde56cd208 and 6867c7a33206 (6.3).
         MultiGen,
     }
 );

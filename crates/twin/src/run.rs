@@ -177,7 +177,7 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel);
+    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
     start_workload(&mut sim, workload);
     let (mut series, mut zone_maps) = (Series::default(), Vec::new());
     let mut deadline = Nanos::ZERO;
@@ -225,7 +225,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         (times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
-    let after = snapshot::snapshot(&world.mm, &spec.kernel);
+    let after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
     let host_bytes = world.host_bytes() as u64;
@@ -352,6 +352,8 @@ fn start_daemons(
     if let Some((fs, device)) = mounted {
         let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
         sim.spawn(options, task::fs_reclaim);
+        let options = SpawnOptions::new("fs-log", CpuSet::all(topology)).daemon();
+        sim.spawn(options, |ctx| task::fs_log(ctx, fs, device));
         let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
         sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
     }

@@ -40,6 +40,8 @@ pub(crate) struct Queues {
     pub(crate) kcompactd: Vec<WaitQueueId>,
     /// Flusher of each device, while it sleeps.
     pub(crate) flusher: Vec<WaitQueueId>,
+    /// Those that write the log and the metadata, while they sleep.
+    pub(crate) log: WaitQueueId,
     /// Reclaimers of each node that wait, by reason (`pgdat->reclaim_wait`, `pgdat->pfmemalloc_wait`).
     reclaim: Vec<[WaitQueueId; ThrottleReason::COUNT]>,
     /// Writers of data to be on the device (`sync`, `fsync`).
@@ -53,6 +55,7 @@ impl Queues {
             kswapd: Vec::new(),
             kcompactd: Vec::new(),
             flusher: Vec::new(),
+            log: WaitQueueId(u32::MAX),
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
         }
@@ -65,6 +68,7 @@ impl Queues {
             kswapd: table(nr_nodes),
             kcompactd: table(nr_nodes),
             flusher: table(nr_devices),
+            log: table(1)[0],
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
         }
@@ -189,6 +193,9 @@ impl World {
                 }
                 Effect::ArmFlusher(device, at) => {
                     ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(device));
+                }
+                Effect::WakeLog(_) => {
+                    ctl.wake_all(self.queues.log);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));

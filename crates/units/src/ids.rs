@@ -1,7 +1,7 @@
 //! Identifiers: dense indices, so that a table lookup needs no hash.
 
 /// A page frame number: index of a 4 KiB frame in physical memory.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, zerocopy::FromZeros)]
 pub struct Pfn(pub u32);
 
 impl Pfn {

@@ -221,6 +221,9 @@ impl Mm {
 
     /// Whether the active anonymous list is to be aged although it is not scanned.
     pub(super) fn anon_wants_aging(&self, lru: LruvecId, sc: &ScanControl) -> bool {
+        if self.lru_gen_enabled() {
+            return false;
+        }
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => self.inactive_list_is_low(lru, false, sc, true),
             ScanBalance::RefaultCost => self.swap.total_pages() > 0 && self.node_inactive_is_low(lru, false),

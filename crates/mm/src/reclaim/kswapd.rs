@@ -12,10 +12,11 @@
 //! Abstracted: `PGDAT_*` flags are in the node.
 //! Omitted: freezing, soft limits of cgroups, `ZONE_RECLAIM_ACTIVE`, slab pages counting as scanned (6.12).
 
-use rules::{BoostedSlab, ScanBalance};
+use rules::{BoostedSlab, LruPolicy, ScanBalance};
 use smallvec::SmallVec;
 use units::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 
+use super::lru_gen::{AgeNode, Aged, Aging};
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::VmEvent;
 use crate::zone::{Wmark, compact_gap};
@@ -52,6 +53,8 @@ impl BoostSnapshot {
 enum Phase {
     /// A pass is to be decided upon.
     Pass,
+    /// A new generation is made.
+    Age(Aging),
     /// The node is scanned.
     Shrink(ShrinkNode),
     /// Nothing more to do but to settle.
@@ -117,6 +120,12 @@ impl BalancePgdat {
                         return step;
                     }
                 }
+                Phase::Age(aging) => {
+                    if let Aged::Done(_) = aging.step(mm, env) {
+                        self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
+                    }
+                    return Step::More;
+                }
                 Phase::Shrink(shrink) => match shrink.step(mm, env, &mut self.sc) {
                     Step::Done => self.end_pass(mm),
                     other => return other,
@@ -148,22 +157,32 @@ impl BalancePgdat {
         self.sc.may_shrink_slab = !boosted || mm.rules.boosted_slab == BoostedSlab::Shrink;
         self.sc.nr_scanned = 0;
         self.reclaimed_before = self.sc.nr_reclaimed;
-        let step = self.age(mm, env);
+        let (step, aging) = self.age(mm, env);
         self.sc.nr_to_reclaim = mm
             .zones_up_to(self.node, self.highest)
             .map(|z| mm.wmark(z, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX)))
             .sum();
-        self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
+        self.phase = match aging {
+            Some(aging) => Phase::Age(aging),
+            None => Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node))),
+        };
         step
     }
 
-    /// Ages what is aged before each pass (`kswapd_age_node()`).
-    fn age(&mut self, mm: &mut Mm, env: &Env) -> Option<Step> {
+    /// Ages what is aged before each pass (`kswapd_age_node()`), or says what is to be walked for that.
+    fn age(&mut self, mm: &mut Mm, env: &Env) -> (Option<Step>, Option<Aging>) {
         let lru = LruvecId::of_node(self.node);
-        if mm.lru_gen_enabled() {
-            return mm.lru_gen_age_node(env, lru, &mut self.sc).then_some(Step::OutOfMemory);
+        if !mm.lru_gen_enabled() {
+            return (mm.age_active_anon(env, lru, &self.sc).then_some(Step::More), None);
         }
-        mm.age_active_anon(env, lru, &self.sc).then_some(Step::More)
+        if mm.rules.lru_policy == LruPolicy::MultiGen {
+            return (mm.lru_gen_age_node(env, lru, &mut self.sc).then_some(Step::OutOfMemory), None);
+        }
+        match mm.age_node_by_kswapd(env, lru, &mut self.sc) {
+            AgeNode::Nothing => (None, None),
+            AgeNode::Age(aging) => (None, Some(aging)),
+            AgeNode::OutOfMemory => (Some(Step::OutOfMemory), None),
+        }
     }
 
     /// After the node was scanned: is one zone balanced, must the priority rise, is it of any use?

@@ -7,13 +7,14 @@
 //! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12).
 //! Since/until: kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
 //! by [`ThrottleReason::Writeback`] since 5.16. What is left of the larger kind is scanned whatever else happens until
-//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own.
+//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
+//! 6.1 it takes the place of the lists alone.
 
-use rules::ProportionalReclaim;
+use rules::{LruPolicy, ProportionalReclaim};
 use units::Nanos;
 
 use super::balance::ScanCount;
-use super::lru_gen::ShrinkGen;
+use super::lru_gen::{ShrinkGen, ShrinkLruvec};
 use super::shrinker::SlabPass;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
@@ -38,6 +39,8 @@ enum Phase {
     Begin,
     /// Generations take the place of the lists.
     Generations(Box<ShrinkGen>),
+    /// The same, for the lists alone.
+    OldGenerations(Box<ShrinkLruvec>),
     /// The lists are scanned, round by round.
     Lists,
     /// The active anonymous list may be aged.
@@ -123,7 +126,7 @@ impl ShrinkNode {
     pub fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Step {
         loop {
             match &mut self.phase {
-                Phase::Begin if mm.lru_gen_enabled() => {
+                Phase::Begin if mm.lru_gen_enabled() && mm.rules.lru_policy == LruPolicy::MultiGen => {
                     self.phase = Phase::Generations(Box::new(ShrinkGen::new(mm, env, self.lru, sc)));
                 }
                 Phase::Generations(shrink) => {
@@ -131,6 +134,12 @@ impl ShrinkNode {
                         return Step::More;
                     }
                     self.phase = Phase::Ended;
+                }
+                Phase::OldGenerations(shrink) => {
+                    if !shrink.step(mm, env, sc) {
+                        self.phase = Phase::AgeAnon;
+                    }
+                    return Step::More;
                 }
                 Phase::Begin => self.begin(mm, env, sc),
                 Phase::Lists => {
@@ -175,6 +184,10 @@ impl ShrinkNode {
     fn begin(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
         sc.nr = NodeScan::default();
         self.start = (sc.nr_reclaimed, sc.nr_scanned);
+        if mm.lru_gen_enabled() {
+            self.phase = Phase::OldGenerations(Box::new(ShrinkLruvec::new(mm, env, self.lru, sc)));
+            return;
+        }
         mm.prepare_scan_control(self.lru, sc);
         self.targets = mm.get_scan_count(self.lru, sc);
         self.nr = self.targets.nr;

@@ -71,6 +71,10 @@ pub struct ScanControl {
     pub(super) no_cache_trim_mode: bool,
     /// Hardly any page cache is left.
     pub(super) file_is_tiny: bool,
+    /// kswapd makes a new generation before the next pass if one is due (`memcgs_need_aging`).
+    pub(super) need_aging: bool,
+    /// Pages reclaimed before the pass (`last_reclaimed`).
+    pub(super) last_reclaimed: u64,
     /// May promote pages in batches, as a walk over page tables does (`reclaim_state->mm_walk`).
     pub(super) has_walk: bool,
 }
@@ -99,6 +103,8 @@ impl ScanControl {
             cache_trim_mode_failed: false,
             no_cache_trim_mode: false,
             file_is_tiny: false,
+            need_aging: false,
+            last_reclaimed: 0,
             has_walk: false,
         }
     }

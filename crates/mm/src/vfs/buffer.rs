@@ -94,7 +94,7 @@ impl Vfs {
     pub(super) fn log_dir_block(&mut self, dir: DirId, index: u32) {
         let Dir { fs, ref mut blocks, .. } = self.dirs[dir.0 as usize];
         if !std::mem::replace(&mut blocks[index as usize].dirty, true) {
-            self.fs[fs.0 as usize].dirty.push_back(Metadata::Directory { dir, index });
+            self.fs[fs.0 as usize].note_logged(Metadata::Directory { dir, index });
         }
     }
 }
@@ -210,16 +210,16 @@ impl Mm {
         Scanned { scanned: nr, freed }
     }
 
-    /// Writes up to `max` blocks of metadata whose changes are only in the log, oldest first (`xfsaild`, or the
-    /// journal's checkpoint); says how many. A block that is not in memory is read first: an inode is flushed into the
+    /// Writes up to `max` blocks of metadata whose changes were logged before `target` and are only in the log, oldest
+    /// first (`xfsaild`, or the journal's checkpoint); says how many. A block that is not in memory is read first: an inode is flushed into the
     /// buffer of its cluster (`xfs_iflush()`).
     ///
     /// # Errors
     /// What a buffer lacks; what was pushed before stays so.
-    pub fn vfs_push_metadata(&mut self, env: &Env, fs: FsId, max: usize) -> Result<usize, Need> {
+    pub fn vfs_push_metadata(&mut self, env: &Env, fs: FsId, target: u64, max: usize) -> Result<usize, Need> {
         let mut pushed = 0;
         while pushed < max {
-            let Some(&of) = self.vfs.fs_mut(fs).dirty.front() else { break };
+            let Some(&(_, of)) = self.vfs.fs_mut(fs).dirty.front().filter(|(at, _)| *at < target) else { break };
             if self.vfs.is_logged(fs, of) {
                 self.get_buffer(env, fs, of)?;
             }

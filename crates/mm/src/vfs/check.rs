@@ -33,6 +33,17 @@ impl Mm {
         self.check_lrus(violations);
         self.check_buffers(violations);
         self.check_space(violations);
+        self.check_cil(violations);
+    }
+
+    /// Each inode of a checkpoint is in it once, and says so.
+    fn check_cil(&self, violations: &mut Vec<Violation>) {
+        let mut listed: Vec<u32> = self.vfs.fs.iter().flat_map(|fs| fs.cil.files()).map(|file| file.0).collect();
+        listed.sort_unstable();
+        let flagged = (0..self.vfs.files.len() as u32).filter(|n| self.vfs.files[*n as usize].has(FileRec::IN_CIL));
+        if !flagged.eq(listed.iter().copied()) {
+            violations.push(violation(format!("{} inodes in checkpoints are not those that say so", listed.len())));
+        }
     }
 
     /// Blocks in use are the files', the directories' and the chunks'; those claimed are dirty pages without one.

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use units::FileId;
 
+use super::cil::Cil;
 use super::extents::FileExtent;
 use super::space::Space;
 use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
@@ -56,8 +57,9 @@ pub(super) struct Fs {
     /// Chunks of each group with a free inode.
     room: Vec<BTreeSet<u32>>,
     next_dir_group: u32,
-    /// Oldest first.
-    pub(super) dirty: std::collections::VecDeque<Metadata>,
+    /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is.
+    pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
+    pub(super) cil: Cil,
 }
 
 impl Fs {
@@ -71,12 +73,14 @@ impl Fs {
             room: vec![BTreeSet::new(); spec.ag_count as usize],
             next_dir_group: 0,
             dirty: std::collections::VecDeque::new(),
+            cil: Cil::new(&spec),
         }
     }
 
     pub(super) fn host_bytes(&self) -> usize {
         self.chunks.capacity() * size_of::<Chunk>()
-            + self.dirty.capacity() * size_of::<Metadata>()
+            + self.dirty.capacity() * size_of::<(u64, Metadata)>()
+            + self.cil.host_bytes()
             + self.space.host_bytes()
     }
 
@@ -157,8 +161,13 @@ impl Fs {
         let record = &mut self.chunks[chunk as usize];
         if record.dirty >> cluster & 1 == 0 {
             record.dirty |= 1 << cluster;
-            self.dirty.push_back(Metadata::Inodes { chunk, cluster });
+            self.note_logged(Metadata::Inodes { chunk, cluster });
         }
+    }
+
+    /// A block has its first change that is only in the log.
+    pub(super) fn note_logged(&mut self, of: Metadata) {
+        self.dirty.push_back((self.cil.head, of));
     }
 
     /// Whether an inode's cluster has changes that are only in the log.

@@ -8,9 +8,9 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster does not wait, and does not read it first. The log
-//! item and its vector (one extent: 40 + 56 + 176 + 64 B, kmalloc-512), and ext4's `jbd2_inode`, are allocated with the
-//! first change, the extent records (kmalloc-16; ext4: one `extent_status`) with the inode.
+//! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
+//! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
+//! (kmalloc-16; ext4: one `extent_status`) with the inode.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
 use rules::{InodeReclaim, StructSizes, XfsReclaim};
@@ -23,7 +23,7 @@ use crate::{Env, Mm};
 
 /// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
 const LOOKUP_BATCH: u64 = 32;
-/// Cache of the log vector of an inode item.
+/// Cache of the log vector of an inode item (one extent: 40 + 56 + 176 + 64 B).
 pub(super) const LOG_VECTOR: CacheId = CacheId::KMALLOC_512;
 /// Objects of an inode: itself, its extents, its log item, the item's log vector, what security modules keep of it.
 pub(super) const PARTS: usize = 5;
@@ -267,6 +267,9 @@ impl Mm {
     /// Whether an evicted inode must stay because its change is only in the log; with `flush` it is written.
     fn log_blocks_reclaim(&mut self, file: FileId, flush: bool) -> bool {
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        if self.vfs.rec(file).has(FileRec::IN_CIL) {
+            return true;
+        }
         if ino == super::NONE || !self.vfs.fs_mut(fs).inode_logged(ino) {
             return false;
         }

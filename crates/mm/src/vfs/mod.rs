@@ -11,6 +11,7 @@
 
 mod buffer;
 mod check;
+mod cil;
 mod dentry;
 mod disk;
 mod extents;
@@ -95,7 +96,7 @@ const INODES: usize = 1;
 /// One file: on disk, and what is in memory of it. 72 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
-    /// In memory: the dentry, the inode, its log item, the item's log vector, the extent records.
+    /// In memory: the dentry, the inode, its log item, the vector it has in reserve (`li_lv_shadow`), the extent records.
     dentry: Obj,
     inode: Obj,
     ili: Obj,
@@ -148,6 +149,8 @@ impl FileRec {
     const ATIME: u16 = 1 << 12;
     /// A name that was looked up and does not exist; at most a dentry.
     const NEGATIVE: u16 = 1 << 13;
+    /// Changed in the checkpoint that is being collected; pinned until that is written.
+    const IN_CIL: u16 = 1 << 14;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,

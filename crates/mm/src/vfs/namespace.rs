@@ -159,6 +159,9 @@ impl Mm {
         }
         self.log_dir_change(dir, dirent);
         self.log_inode(file);
+        if log_vector.is_some() {
+            self.insert_item(file);
+        }
         self.charge(self.costs.create_file);
         Ok(file)
     }
@@ -295,7 +298,7 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
-        if let Err(need) = self.get_dir_block(env, rec.parent, rec.dirent) {
+        if let Err(need) = self.get_dir_block(env, rec.parent, rec.dirent).and_then(|()| self.log_change(env, file)) {
             self.put_unused(env, file);
             return Err(need);
         }

@@ -15,6 +15,8 @@ use super::{FsKind, FsSpec};
 
 /// Blocks at the start of a group that hold its headers.
 const HEADERS: u32 = 16;
+/// Freed extents of a group from which on neighbours among them are joined, each time there are twice as many.
+const JOIN_MIN: usize = 1024;
 
 /// The free blocks of an allocation group.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ struct Group {
     next: u32,
     /// First block and length of extents before `next` that are free again.
     freed: Vec<(u32, u32)>,
+    /// How many there are when neighbours are joined the next time.
+    join_at: usize,
 }
 
 /// The blocks of a file system.
@@ -45,7 +49,7 @@ impl Space {
         let group_blocks = spec.ag_blocks();
         let group = |n: u32| {
             let start = n * group_blocks;
-            Group { start, end: start + group_blocks, next: start + HEADERS, freed: Vec::new() }
+            Group { start, end: start + group_blocks, next: start + HEADERS, freed: Vec::new(), join_at: JOIN_MIN }
         };
         let groups: Vec<Group> = (0..spec.ag_count).map(group).collect();
         let free = groups.iter().map(|g| u64::from(g.end - g.next)).sum();
@@ -135,6 +139,10 @@ impl Space {
             last.1 += blocks;
         } else {
             group.freed.push((block, blocks));
+            if group.freed.len() >= group.join_at {
+                group.join();
+                group.join_at = JOIN_MIN.max(2 * group.freed.len());
+            }
         }
     }
 

@@ -91,6 +91,11 @@ impl FsSpec {
         }
     }
 
+    /// Size of the log: a 2048th of the device, from 10 MiB to 2 GiB (`calculate_log_size()`, mkfs.xfs 4.19).
+    pub(super) fn log_bytes(&self) -> Bytes {
+        Bytes((self.capacity.0 / 2048).clamp(Bytes::mib(10).0, Bytes::gib(2).0))
+    }
+
     /// Blocks (4 KiB) of an allocation group.
     pub(super) fn ag_blocks(&self) -> u32 {
         let blocks = self.capacity.pages_down().0 / u64::from(self.ag_count);

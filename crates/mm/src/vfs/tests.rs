@@ -48,6 +48,18 @@ fn with_reads<T>(mm: &mut Mm, mut step: impl FnMut(&mut Mm) -> Result<T, Need>) 
     unreachable!()
 }
 
+/// Writes the checkpoint to the log, to its end.
+fn checkpoint(mm: &mut Mm, fs: FsId) {
+    mm.vfs_push_cil(&on(0), fs);
+    mm.vfs_free_log_vectors(&on(0), fs);
+}
+
+/// Writes the log, and then all that is only in it; says how many blocks, and how many were read for it.
+fn write_back(mm: &mut Mm, fs: FsId) -> (usize, u32) {
+    checkpoint(mm, fs);
+    with_reads(mm, |mm| mm.vfs_push_metadata(&on(0), fs, u64::MAX, usize::MAX))
+}
+
 fn in_use(mm: &Mm, name: &str) -> u64 {
     mm.slabs.slabinfo().find(|i| i.name == name).unwrap().active_objs
 }
@@ -138,7 +150,7 @@ fn reading_changes_the_inode_once_after_each_write() {
     let (mut mm, fs, dir) = xfs(old_rules());
     let file = make(&mut mm, dir);
     let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
-    let pushed = |mm: &mut Mm| with_reads(mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX)).0;
+    let pushed = |mm: &mut Mm| write_back(mm, fs).0;
     pushed(&mut mm);
     for (write, changes) in [(false, 1), (false, 0), (true, 1), (false, 0)] {
         if write {
@@ -153,10 +165,50 @@ fn reading_changes_the_inode_once_after_each_write() {
 }
 
 #[test]
+fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    let vectors = |mm: &Mm| (mm.vfs.rec(file).log_vector.is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
+    assert_eq!(vectors(&mm), (false, true), "the first change took the one it had");
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    assert_eq!(vectors(&mm), (true, true), "the second got it a shadow, the third needs none");
+    let before = in_use(&mm, "kmalloc-512");
+    checkpoint(&mut mm, fs);
+    assert_eq!(vectors(&mm), (true, false));
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    assert_eq!(vectors(&mm), (false, true), "the shadow is the vector of the next checkpoint");
+    assert_eq!(in_use(&mm, "kmalloc-512"), before, "free objects of a CPU's slab count as used");
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_checkpoint_of_an_eighth_of_the_log_is_written_at_once() {
+    // 4 GiB have a log of 10 MiB; 284 bytes an inode.
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let mut made = 0;
+    while !mm.vfs_log_waits(fs) {
+        make(&mut mm, dir);
+        made += 1;
+    }
+    // The directory is not in it: its own changes are those of its blocks.
+    assert_eq!(made, (10 << 20) / 8 / 284 + 1);
+    assert_eq!(mm.vfs_push_target(fs, true), 284, "the directory's own creation");
+    checkpoint(&mut mm, fs);
+    assert_eq!(mm.vfs_push_target(fs, true), 284 * (made + 1));
+    assert_eq!(mm.vfs_push_target(fs, false), 0, "the log has room");
+    assert_valid(&mm);
+}
+
+#[test]
 fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
     let (mut mm, fs, dir) = xfs(old_rules());
     let file = make(&mut mm, dir);
-    with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX));
+    write_back(&mut mm, fs);
     for _ in 0..4 {
         shrink(&mut mm, &on(0), 4096);
     }
@@ -164,7 +216,7 @@ fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
     let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
     assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.rec(file).ili.is_some(), "an inode that is only read has none");
     mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
-    assert!(mm.vfs.rec(file).ili.is_some() && mm.vfs.rec(file).log_vector.is_some());
+    assert!(mm.vfs.rec(file).ili.is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }
@@ -174,7 +226,7 @@ fn an_evicted_file_is_read_again_from_its_cluster() {
     let (mut mm, fs, dir) = xfs(old_rules());
     let files: Vec<FileId> = (0..40).map(|_| make(&mut mm, dir)).collect();
     // Flushing the directory's own inode reads the cluster of it; the others were made in memory.
-    assert_eq!(with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX)).1, 1);
+    assert_eq!(write_back(&mut mm, fs).1, 1);
     // Dentries, then inodes, then what XFS keeps: three scans of everything.
     for _ in 0..4 {
         shrink(&mut mm, &on(0), 4096);
@@ -230,6 +282,9 @@ fn inodes_change_in_the_log_are_flushed_or_left() {
         mm.prune_dentries(&on(0), NODE, 100);
         mm.prune_inodes(&on(0), NODE, 100);
         assert_eq!(mm.vfs.reclaimable_inodes(), 41);
+        mm.reclaim_inodes_nr(&on(0), 100);
+        assert_eq!(mm.vfs.reclaimable_inodes(), 41, "all are pinned");
+        checkpoint(&mut mm, fs);
         assert_eq!(mm.vfs_background_reclaim(&on(0)), 0, "the worker never writes");
         mm.effects.take_into(&mut Vec::new());
         mm.reclaim_inodes_nr(&on(0), 100);
@@ -238,7 +293,7 @@ fn inodes_change_in_the_log_are_flushed_or_left() {
         let writes = effects.iter().filter(|e| matches!(e, Effect::Submit(bio) if bio.write)).count();
         // Flushing writes three clusters: the root's first, and both of the directory's group.
         assert_eq!((mm.vfs.reclaimable_inodes(), writes), (left, if left == 0 { 3 } else { 0 }), "{flush:?}");
-        with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX));
+        write_back(&mut mm, fs);
         assert_eq!(mm.vfs_background_reclaim(&on(0)), left);
         assert_eq!(mm.vfs.cached(), (0, 0));
         assert_valid(&mm);
@@ -389,7 +444,7 @@ fn nothing_is_left_after_everything_is_unlinked() {
     // The open one still has its inode; the others' are with XFS, their dentries negative.
     assert_eq!((mm.vfs.reclaimable_inodes(), mm.vfs.cached()), (299, (301, 301)));
     mm.vfs_close(&on(0), open);
-    with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX));
+    write_back(&mut mm, fs);
     assert_eq!(mm.vfs_background_reclaim(&on(0)), 300);
     assert_eq!(mm.vfs.cached(), (300, 1), "300 = 299 negative and the directory");
     assert_eq!(mm.vfs.fs[0].chunks.iter().filter(|c| c.free != 0).count(), 1, "only the root's chunk is left");
@@ -668,7 +723,10 @@ proptest! {
  let _ = mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, NODE, u64::from(pick % 16), Gfp::KERNEL);
 }
                 9 => {
-                    with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, at(8)));
+                    if pick % 2 == 0 {
+                        checkpoint(&mut mm, fs);
+                    }
+                    with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, u64::MAX, at(8)));
                     mm.vfs_background_reclaim(&on(0));
                 }
                 _ => {}
@@ -684,7 +742,7 @@ proptest! {
         for file in files {
             with_reads(&mut mm, |mm| mm.vfs_unlink(&on(0), file));
         }
-        with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, usize::MAX));
+        write_back(&mut mm, fs);
         for _ in 0..8 {
             shrink(&mut mm, &on(0), 4096);
         }

@@ -36,20 +36,23 @@ impl Mm {
         rec.flags &= !FileRec::ATIME;
         if unread && rec.ili.is_some() {
             // Written again and again: the transaction is part of what dirtying the page costs.
-            return Ok(());
+            return self.log_item(env, file);
         }
         self.log_inode_times(env, file)
     }
 
     fn log_inode_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if !self.vfs.rec(file).ili.is_some() {
-            let [.., item, vector, _] = self.inode_caches(self.vfs.spec_of(file), true);
-            let [.., ili, log_vector, _] = self.alloc_inode(env, [None, None, item, vector, None], Gfp::NOFS)?;
-            let rec = self.vfs.rec_mut(file);
-            (rec.ili, rec.log_vector) = (ili, log_vector);
-        }
-        self.log_inode(file);
+        self.log_change(env, file)?;
         self.charge(self.costs.log_inode);
         Ok(())
+    }
+
+    /// Commits a change of an inode, which gets its log item with the first.
+    pub(super) fn log_change(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        if !self.vfs.rec(file).ili.is_some() {
+            let ili = self.vfs_alloc(env, self.vfs.spec_of(file).item_cache, Gfp::NOFS)?;
+            self.vfs.rec_mut(file).ili = ili;
+        }
+        self.log_item(env, file)
     }
 }

@@ -3,12 +3,13 @@
 //! Rule: every transaction adds some bytes to the log in memory. A full log buffer of 32 KiB is written as one bio to
 //! the next place of the log, which is used round and round. fsync writes what is there and waits for it.
 //! Source: `xlog_state_get_iclog_space()`, fs/xfs/xfs_log.c: `XLOG_BIG_RECORD_BSIZE` 32 KiB, 8 log buffers (4.20).
-//! Abstracted: one log per device; the bytes of a transaction are a guess; the CIL, which merges changes of the same
-//! object, is not modelled; the log lies in the first 64 MiB of the device unless placed elsewhere; nothing waits for
+//! Abstracted: one log per device; the bytes of a transaction of ext4 are a guess, and changes of the same object are not
+//! merged; the log lies in the first 64 MiB of the device unless placed elsewhere; nothing waits for
 //! a log buffer, and writing metadata in place (`xfsaild`) is the file system's own affair.
 
 use units::{FileId, PAGE_SIZE};
 
+use crate::vfs::FsKind;
 use crate::{Bio, BioTarget, Env, Mm};
 
 /// Bytes of a log buffer.
@@ -51,8 +52,11 @@ impl Journal {
 }
 
 impl Mm {
-    /// A transaction of usual size on the file system of a file.
+    /// A transaction of usual size on the file system of a file, unless that collects them first (`mm::vfs::cil`).
     pub(super) fn log_transaction(&mut self, env: &Env, file: FileId) {
+        if self.fs_kind(file) == FsKind::Xfs {
+            return;
+        }
         let device = self.device_of(file);
         self.journal_add(env, device, TRANSACTION);
     }

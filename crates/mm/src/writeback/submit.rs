@@ -94,6 +94,7 @@ impl Mm {
             None => {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
                 self.log_transaction(env, file);
+                self.log_item_nowait(env, file);
                 self.charge(self.costs.allocate_extent);
                 self.allocate_blocks(file, index, run)
             }

@@ -64,7 +64,7 @@ impl Mm {
                     FsyncStep::More
                 }
             },
-            Phase::Log => match self.journal_force(self.device_of(file)) {
+            Phase::Log => match self.force_log(env, file) {
                 Some(bio) => FsyncStep::Log(bio),
                 None => FsyncStep::Done,
             },

@@ -10,7 +10,7 @@
 use rules::{FreeListEnd, FreeListTypes};
 use units::{Order, Pfn, ZoneId};
 
-use crate::{Kind, MemoryLayout, MigrateType, Mm, ZoneSpan};
+use crate::{Frame, Kind, MemoryLayout, MigrateType, Mm, ZoneSpan};
 
 use super::buddy::Place;
 
@@ -39,7 +39,9 @@ impl Mm {
             FreeListEnd::Tail => Place::Tail,
         };
         for pfn in start..end {
-            self.frames[Pfn(pfn)].set_kind(Kind::Tail, Order(0));
+            let frame = &mut self.frames[Pfn(pfn)];
+            *frame = Frame::RESERVED;
+            frame.set_kind(Kind::Tail, Order(0));
         }
         let before = self.zones[zone.index()].free_pages;
         let mut at = start;

@@ -2,6 +2,7 @@
 
 mod buddy;
 mod counters;
+mod lru_gen;
 mod meminfo;
 mod series;
 mod slab;
@@ -10,12 +11,13 @@ mod zones;
 use mm::Mm;
 use observe::Snapshot;
 use profile::{Era, Kernel};
+use units::Nanos;
 
 pub(crate) use counters::vmstat;
 pub(crate) use series::sample;
 
 /// Every file of `/proc` that the model has.
-pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
+pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel, now: Nanos) -> Snapshot {
     let era = era(kernel);
     Snapshot {
         vmstat: Some(counters::vmstat(mm, era)),
@@ -24,6 +26,7 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel) -> Snapshot {
         pagetypeinfo: Some(buddy::pagetypeinfo(mm)),
         meminfo: Some(meminfo::meminfo(mm)),
         slabinfo: Some(slab::slabinfo(mm)),
+        lru_gen: lru_gen::lru_gen(mm, now),
         ..Snapshot::default()
     }
 }

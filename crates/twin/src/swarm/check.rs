@@ -43,7 +43,7 @@ pub(super) fn run(case: &Case, twice: bool) -> Result<Ran, String> {
 fn run_once(case: &Case) -> Result<Ran, String> {
     let spec = machine::spec(case);
     let mut sim = boot(&spec).map_err(|error| error.to_string())?;
-    let before = snapshot(&sim.world().mm, &spec.kernel);
+    let before = snapshot(&sim.world().mm, &spec.kernel, sim.now());
     let shared = Arc::new(case.clone());
     start_workload(&mut sim, |sys| program::run(sys, shared));
     let looks = LOOKS_FRAMES / case.machine.pages();

@@ -4,9 +4,9 @@
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
 
-use mm::Frame;
 use mm::vfs::FsId;
 use mm::writeback::{FlushStep, FlushWork, Fsync, FsyncStep};
+use mm::{Frame, Mm};
 use sim::Ctx;
 use units::{FileId, Nanos};
 
@@ -56,15 +56,37 @@ pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     }
 }
 
-/// Writes metadata that is only in the log, now and then (`xfs_log_worker()`, `xfsaild()`). It may use the last reserves, as
-/// the kernel's does.
+/// Writes checkpoints to the log when they are full, and every 30 seconds (`xlog_cil_push_work()`, `xfs_log_worker()`).
+pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId, device: u16) {
+    let task = Task::new(ctx);
+    let mut due = PUSH_INTERVAL;
+    loop {
+        let timer = task.wait_for_log(&mut due, |mm| mm.vfs_log_waits(fs)).await;
+        let last = task.mm(|mm, env| {
+            if !timer && !mm.vfs_log_waits(fs) {
+                return None;
+            }
+            mm.vfs_push_cil(env, fs);
+            mm.journal_force(device)
+        });
+        if let Some(bio) = last {
+            task.metadata_io(bio).await;
+        }
+        task.mm(|mm, env| mm.vfs_free_log_vectors(env, fs));
+    }
+}
+
+/// Writes metadata that is only in the log, every 30 seconds and when the log needs room (`xfsaild()`). It may use the last
+/// reserves, as the kernel's does.
 pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
     let task = Task::new(ctx);
     task.set_flags(|flags| flags.memalloc = true);
+    let mut due = PUSH_INTERVAL;
     loop {
-        task.ctx.sleep(SleepReason::FlusherIdle, PUSH_INTERVAL).await;
+        let all = task.wait_for_log(&mut due, |_| false).await;
+        let target = task.mm(|mm, _| mm.vfs_push_target(fs, all));
         loop {
-            match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, PUSH_BLOCKS)) {
+            match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, target, PUSH_BLOCKS)) {
                 Ok(0) => break,
                 Ok(_) => {}
                 // Without memory for a buffer the rest waits for the next time.
@@ -81,6 +103,21 @@ pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
 }
 
 impl Task {
+    /// Waits until the log wants something, or until its timer, which moves on then; says whether it was that.
+    async fn wait_for_log(&self, due: &mut Nanos, at_once: impl Fn(&Mm) -> bool) -> bool {
+        let queue = self.ctx.with(|world, _| (!at_once(&world.mm)).then_some(world.queues.log));
+        if let Some(queue) = queue {
+            let timeout = due.since(self.ctx.now());
+            self.ctx.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
+        }
+        let now = self.ctx.now();
+        let timer = now >= *due;
+        if timer {
+            *due = Nanos(now.0 + PUSH_INTERVAL.0);
+        }
+        timer
+    }
+
     /// Writes a file's dirty data and waits for it.
     pub(crate) async fn sync_file(&self, file: FileId) {
         let mut fsync = Fsync::default();

@@ -16,7 +16,7 @@ use sim::Ctx;
 
 use crate::world::World;
 
-pub(crate) use flusher::{flusher, fs_push, fs_reclaim};
+pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
 

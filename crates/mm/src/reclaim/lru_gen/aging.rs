@@ -7,6 +7,7 @@
 //! Source: `should_run_aging()`, `try_to_inc_max_seq()`, `inc_max_seq()`, `inc_min_seq()`, `try_to_inc_min_seq()`
 //! (mm/vmscan.c); 6.12.
 //! Since/until: as 6.12; a walk gives way after each GiB, and another task may take part in the same iteration.
+//! In 6.1 the last of several walkers completes the iteration, and the others may wait for it; here its end does.
 //! Abstracted: a space that ends while it is walked is gone at once.
 
 use units::SpaceId;
@@ -21,25 +22,28 @@ use crate::{Env, LruList, LruvecId, Mm, ZoneKind};
 pub(super) struct AgingNeed {
     /// A new generation is due.
     pub(super) due: bool,
-    /// Base pages that could be scanned at the highest priority.
-    pub(super) nr_to_scan: u64,
+    /// No generation is left that may be evicted.
+    pub(super) out_of_cold: bool,
+    /// Base pages in all generations.
+    pub(super) total: u64,
 }
 
 impl LruGen {
     /// Whether a new generation is due, and how much there is to scan (`should_run_aging()`).
     pub(super) fn aging_need(&self, can_swap: bool) -> AgingNeed {
         let oldest = self.min_seq[usize::from(!can_swap)];
+        let total = self.total(can_swap);
         if oldest + MIN_NR_GENS > self.max_seq {
-            return AgingNeed { due: true, nr_to_scan: 0 };
+            return AgingNeed { due: true, out_of_cold: true, total };
         }
         // A generation that a type does not have any more holds none of its pages.
         let of = |seq: u64| {
             let kinds = evictable(can_swap).iter().filter(|kind| self.min_seq[**kind] <= seq);
             kinds.map(|kind| self.size(seq, *kind)).sum::<u64>()
         };
-        let (total, young, old) = (self.total(can_swap), of(self.max_seq), of(self.max_seq - MIN_NR_GENS));
+        let (young, old) = (of(self.max_seq), of(self.max_seq - MIN_NR_GENS));
         let uneven = young * MIN_NR_GENS > total || old * (MIN_NR_GENS + 2) < total;
-        AgingNeed { due: oldest + MIN_NR_GENS >= self.max_seq && uneven, nr_to_scan: total }
+        AgingNeed { due: oldest + MIN_NR_GENS >= self.max_seq && uneven, out_of_cold: false, total }
     }
 
     /// Drops generations at the old end that are empty (`try_to_inc_min_seq()`); whether there were any.
@@ -120,7 +124,7 @@ impl Mm {
 
 /// What a step of the aging came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Aged {
+pub(in crate::reclaim) enum Aged {
     /// There is more to walk.
     More,
     /// It has ended; whether this call began a new generation.
@@ -129,20 +133,25 @@ pub(super) enum Aged {
 
 /// A walk over all page tables that ends in a new generation (`try_to_inc_max_seq()`).
 #[derive(Debug)]
-pub(super) struct Aging {
+pub(in crate::reclaim) struct Aging {
     walk: Walk,
     /// The space that is walked, its place in the list, and the region to go on with.
     at: Option<(u64, SpaceId, u32)>,
 }
 
 impl Aging {
-    pub(super) fn new(mm: &Mm, lru: LruvecId, can_swap: bool) -> Aging {
+    pub(in crate::reclaim) fn new(mm: &Mm, lru: LruvecId, can_swap: bool) -> Aging {
         let seq = mm.lru_gen(lru).max_seq;
         Aging { walk: Walk { lru, seq, can_swap, force_scan: false }, at: None }
     }
 
+    /// The youngest generation when it began.
+    pub(super) fn seq(&self) -> u64 {
+        self.walk.seq
+    }
+
     /// Walks a GiB of a space.
-    pub(super) fn step(&mut self, mm: &mut Mm, env: &Env) -> Aged {
+    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env) -> Aged {
         let lru = self.walk.lru;
         if let Some((place, space, region)) = self.at.take() {
             let stale = mm.lru_gen(lru).max_seq != self.walk.seq || !mm.spaces.mm_list.holds(place, space);
@@ -210,9 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn with_two_generations_a_new_one_is_due_and_nothing_is_to_scan() {
+    fn with_two_generations_a_new_one_is_due_and_nothing_is_cold() {
         let need = generations(&[[10, 10], [10, 10]]).aging_need(true);
-        assert_eq!(need, AgingNeed { due: true, nr_to_scan: 0 });
+        assert_eq!(need, AgingNeed { due: true, out_of_cold: true, total: 40 });
     }
 
     #[test]
@@ -223,7 +232,7 @@ mod tests {
         assert!(due(&[[50, 50], [99, 0], [0, 201]], true));
         // Without swap only file pages count: the oldest has 50 of 250.
         assert!(due(&[[50, 50], [100, 0], [0, 200]], false));
-        assert_eq!(generations(&[[50, 50], [100, 0], [0, 200]]).aging_need(false).nr_to_scan, 250);
+        assert_eq!(generations(&[[50, 50], [100, 0], [0, 200]]).aging_need(false).total, 250);
     }
 
     #[test]

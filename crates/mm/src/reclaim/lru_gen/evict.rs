@@ -6,14 +6,17 @@
 //! back as hot as a page of a fault; what became clean or unused meanwhile is tried once more. With equal oldest generations
 //! the feedback chooses the type.
 //! Source: `sort_folio()`, `isolate_folio()`, `scan_folios()`, `isolate_folios()`, `evict_folios()` (mm/vmscan.c); 6.12.
-//! Since/until: at swappiness 1 file pages go first, at 200 anonymous ones.
+//! Since/until: in 6.1 a page that must be written first is marked for reclaim and moved to the next generation unasked, and
+//! a protected page counts as activated; what may not be written does not count. At swappiness 1 file pages go first, at 200 anonymous ones.
 
+use rules::LruPolicy;
 use units::{Gfp, Pfn};
 
 use super::super::ScanControl;
 use super::super::isolate::Batch;
 use super::super::lru::{End, is_file_lru};
 use super::super::page_list::BatchStat;
+use super::super::workingset::workingset_counters;
 use super::feedback::SWAPPINESS_MAX;
 use super::lists::clear_refs;
 use super::refault::refs_of;
@@ -33,8 +36,24 @@ enum Sorted {
     Protected,
     /// It lies in a zone that is not to be reclaimed.
     Ineligible,
+    /// It must be written first.
+    AwaitsWriteback,
     /// It is to be isolated.
     No,
+}
+
+/// What came of a batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Evicted {
+    /// Base pages looked at, 0 if there is no more to be had.
+    pub(super) scanned: u64,
+    /// They were anonymous ones.
+    pub(super) swapped: bool,
+}
+
+/// Whether a page must be written, or waited for, before it can be evicted (`sort_folio()`, 6.1).
+fn awaits_writeback(frame: &Frame) -> bool {
+    frame.has_any(Frame::LOCKED | Frame::WRITEBACK) || (is_file_lru(frame) && frame.has(Frame::DIRTY))
 }
 
 /// A run over the lists of a generation.
@@ -59,6 +78,8 @@ impl Mm {
             Sorted::Protected
         } else if zone > sc.reclaim_idx {
             Sorted::Ineligible
+        } else if self.rules.lru_policy == LruPolicy::MultiGenByKswapd && awaits_writeback(frame) {
+            Sorted::AwaitsWriteback
         } else {
             Sorted::No
         }
@@ -78,19 +99,33 @@ impl Mm {
         }
         let (kind, tier, pages) = (usize::from(is_file_lru(frame)), tier_of(refs_of(frame)), frame.nr_pages());
         let next = self.lru_gen_inc_gen(pfn);
-        self.lru_gen_relist(pfn, next, false);
-        if sorted == Sorted::Protected {
-            self.lru_gen_mut(lru).feedback.protected[kind][tier] += u64::from(pages);
+        self.lru_gen_relist(pfn, next, sorted == Sorted::AwaitsWriteback);
+        match sorted {
+            Sorted::Protected => {
+                self.lru_gen_mut(lru).feedback.protected[kind][tier] += u64::from(pages);
+                if self.rules.lru_policy == LruPolicy::MultiGenByKswapd {
+                    let [_, activate, _] = workingset_counters(kind == FILE);
+                    self.stat.node_add(lru.node, activate, i64::from(pages));
+                }
+            }
+            Sorted::AwaitsWriteback => self.frames[pfn].set(Frame::RECLAIM),
+            Sorted::Promoted | Sorted::Ineligible | Sorted::No => {}
         }
         true
     }
 
     /// Takes a page off its list for reclaim; false if it cannot be reclaimed in this context.
     fn isolate_page(&mut self, pfn: Pfn, sc: &ScanControl) -> bool {
+        let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
         let frame = &mut self.frames[pfn];
-        let needs_io = !is_file_lru(frame) && (frame.has(Frame::DIRTY) || !frame.has(Frame::SWAPCACHE));
-        if needs_io && !sc.gfp.contains(Gfp::IO) {
+        let anon_without_slot = !is_file_lru(frame) && !frame.has(Frame::SWAPCACHE);
+        let dirty = frame.has(Frame::DIRTY) && (by_kswapd || !is_file_lru(frame));
+        let may_write = sc.gfp.contains(Gfp::IO) && (!by_kswapd || sc.may_writepage);
+        if ((dirty || anon_without_slot) && !may_write) || (by_kswapd && !sc.may_unmap && frame.has(Frame::MAPPED)) {
             return false;
+        }
+        if by_kswapd {
+            frame.clear(Frame::RECLAIM);
         }
         if !frame.has(Frame::REFERENCED) {
             clear_refs(frame);
@@ -169,7 +204,7 @@ impl Mm {
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
         self.stat.count(VmEvent::Pgrefill, scan.sorted);
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
-        if kind == FILE {
+        if kind == FILE && self.rules.lru_policy == LruPolicy::MultiGen {
             sc.nr.file_taken += scan.isolated;
         }
         (if scan.isolated > 0 || left == 0 { scan.scanned } else { 0 }, scan.pages)
@@ -186,7 +221,7 @@ impl Mm {
             (FILE, None)
         } else if swappiness == SWAPPINESS_MAX {
             (ANON, None)
-        } else if !sc.gfp.contains(Gfp::IO) {
+        } else if !sc.gfp.contains(Gfp::IO) && self.rules.lru_policy == LruPolicy::MultiGen {
             (FILE, None)
         } else {
             let (kind, tier) = lrugen.feedback.kind_and_tier(swappiness);
@@ -214,14 +249,15 @@ impl Mm {
         (0, kind, Batch::new())
     }
 
-    /// Evicts a batch; returns how much was looked at, 0 if there is no more to be had (`evict_folios()`).
-    pub(super) fn evict_pages(&mut self, env: &Env, lru: LruvecId, swappiness: u64, sc: &mut ScanControl) -> u64 {
+    /// Evicts a batch (`evict_folios()`).
+    pub(super) fn evict_pages(&mut self, env: &Env, lru: LruvecId, swappiness: u64, sc: &mut ScanControl) -> Evicted {
         let (mut scanned, kind, mut pages) = self.isolate_oldest(env, lru, swappiness, sc);
         let lrugen = self.lru_gen_mut(lru);
         scanned += u64::from(lrugen.drop_empty(swappiness > 0));
         if lrugen.nr_gens(usize::from(swappiness == 0)) == MIN_NR_GENS {
             scanned = 0;
         }
+        let swapped = kind == ANON && !pages.is_empty();
         let mut again = false;
         while !pages.is_empty() {
             let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
@@ -229,11 +265,13 @@ impl Mm {
             pages = self.put_back_evicted(&kept, again);
             again = true;
         }
-        scanned
+        Evicted { scanned, swapped }
     }
 
     fn count_evicted(&mut self, env: &Env, kind: usize, stat: &BatchStat, sc: &mut ScanControl) {
-        sc.nr.unqueued_dirty += stat.unqueued_dirty;
+        if self.rules.lru_policy == LruPolicy::MultiGen {
+            sc.nr.unqueued_dirty += stat.unqueued_dirty;
+        }
         sc.nr_reclaimed += stat.reclaimed;
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if kind == FILE { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);

@@ -7,7 +7,9 @@
 //! the eviction meets it.
 //! Source: `lru_gen_add_folio()`, `lru_gen_del_folio()`, `lru_gen_update_size()` (include/linux/mm_inline.h),
 //! `folio_update_gen()`, `folio_inc_gen()` (mm/vmscan.c), `folio_inc_refs()` (mm/swap.c); 6.12.
+//! Since/until: a page that joins the youngest generation keeps its count of accesses in 6.1.
 
+use rules::LruPolicy;
 use units::{Pfn, ZoneId};
 
 use super::super::lru::is_file_lru;
@@ -129,11 +131,12 @@ impl Mm {
     pub(in crate::reclaim) fn lru_gen_add(&mut self, pfn: Pfn, reclaiming: bool) -> LruList {
         let zone = self.zone_of(pfn);
         let (lru, zone_kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind);
+        let forgets = self.rules.lru_policy == LruPolicy::MultiGen;
         let (lrugen, frames) = self.lru_gen_and_frames(lru);
         let frame = &mut frames[pfn];
         debug_assert!(frame.lru_gen().is_none(), "{pfn:?} is in a generation");
         let (kind, at) = (usize::from(is_file_lru(frame)), gen_of(lrugen.seq_for(frame, reclaiming)));
-        if frame.take(Frame::ACTIVE) {
+        if frame.take(Frame::ACTIVE) && forgets {
             frame.clear(Frame::REFERENCED);
             frame.set_lru_refs(0);
         }

@@ -16,17 +16,20 @@
 //! | `look_around` | what the eviction tells the aging |
 //! | `evict` | taking pages off the oldest generation |
 //! | `shrink` | one reclaimer's work on a node |
+//! | `by_kswapd` | the same in 6.1 |
 //! | `refault` | shadows of evicted pages |
 //!
 //! Source: mm/vmscan.c from `get_lruvec()` to `lru_gen_shrink_node()`, include/linux/mm_inline.h, `struct lru_gen_folio`
 //! (include/linux/mmzone.h), Documentation/mm/multigen_lru.rst; 6.12.
-//! Since/until: [`rules::LruPolicy::MultiGen`] is 6.12's, where reclaim of a node ends as soon as its target is met.
+//! Since/until: [`rules::LruPolicy::MultiGen`] is 6.12's, where reclaim of a node ends as soon as its target is met;
+//! [`rules::LruPolicy::MultiGenByKswapd`] is 6.1's.
 //! Abstracted: sizes follow at once where the kernel batches them; pagevecs; a tick is as fine as the clock.
 //! Omitted: memory cgroups (all pages belong to the root, so that its place in the LRU of cgroups is no matter),
 //! switching at run time, the debugfs files, `CONFIG_LRU_GEN_STATS`.
 
 mod aging;
 mod bloom;
+mod by_kswapd;
 mod evict;
 mod feedback;
 mod lists;
@@ -46,7 +49,9 @@ use units::Nanos;
 
 use crate::{Frames, LruvecId, Mm, ZoneKind};
 
+pub(super) use aging::{Aged, Aging};
 use bloom::BloomFilters;
+pub(super) use by_kswapd::{AgeNode, ShrinkLruvec};
 use feedback::Feedback;
 use lists::{Ends, Lists};
 pub(crate) use mm_list::MmList;
@@ -141,6 +146,14 @@ impl LruGen {
     /// Base pages of the types that may be evicted, in all generations.
     fn total(&self, can_swap: bool) -> u64 {
         evictable(can_swap).iter().flat_map(|&kind| self.seqs(kind).map(move |seq| self.size(seq, kind))).sum()
+    }
+
+    /// Number, begin, anonymous and file pages of each generation, oldest first.
+    pub fn generations(&self) -> impl Iterator<Item = (u64, Nanos, [u64; 2])> {
+        self.seqs(ANON).map(|seq| {
+            let of = |kind: usize| if self.seqs(kind).contains(&seq) { self.size(seq, kind) } else { 0 };
+            (seq, self.births[gen_of(seq)], [of(ANON), of(FILE)])
+        })
     }
 
     /// The generations of a type, oldest first.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use rules::{LruGenCaps, Rules, Tunables};
+use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
 
 use super::super::fixture::{LRU, Machine};
 use super::super::{ScanControl, lru::is_file_lru};
@@ -58,6 +58,8 @@ impl Page {
 }
 
 struct Model {
+    /// As in 6.1.
+    by_kswapd: bool,
     max: u64,
     min: [u64; 2],
     /// By generation and type, head first.
@@ -79,7 +81,7 @@ impl Model {
             self.min[FILE] + 1
         };
         page.at = (seq % 4) as usize;
-        if active {
+        if active && !self.by_kswapd {
             (page.refs, page.referenced) = (0, false);
         }
         let list = &mut self.lists[page.at][page.kind];
@@ -174,6 +176,12 @@ impl Model {
                     page.forget();
                     self.lists[page.at][FILE].push_back(name);
                     self.sorted += 1;
+                } else if self.by_kswapd && page.dirty {
+                    page.at = (oldest + 1) % 4;
+                    page.forget();
+                    page.reclaim = true;
+                    self.lists[page.at][FILE].push_front(name);
+                    self.sorted += 1;
                 } else {
                     isolated.push(name);
                 }
@@ -253,10 +261,15 @@ fn apply(m: &mut Machine, name: char, op: Op) {
 
 proptest! {
     #[test]
-    fn generations_equal_those_of_a_model(steps in prop::collection::vec((0..OPS.len(), 0..NAMES.len()), 0..300)) {
+    fn generations_equal_those_of_a_model(
+        steps in prop::collection::vec((0..OPS.len(), 0..NAMES.len()), 0..300),
+        by_kswapd: bool,
+    ) {
         let tunables = Tunables { lru_gen_enabled: LruGenCaps::ALL, ..Tunables::default() };
-        let mut m = Machine::tuned(Rules::newest(), tunables);
+        let lru_policy = if by_kswapd { LruPolicy::MultiGenByKswapd } else { LruPolicy::MultiGen };
+        let mut m = Machine::tuned(Rules { lru_policy, ..Rules::newest() }, tunables);
         let mut model = Model {
+            by_kswapd,
             max: 3,
             min: [0; 2],
             lists: Default::default(),

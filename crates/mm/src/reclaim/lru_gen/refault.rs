@@ -4,8 +4,10 @@
 //! that is still the oldest one, its tier has a refault. A page that comes back in a fault, or whose tier was the last one,
 //! was wrongly evicted: it starts in the last tier.
 //! Source: `lru_gen_eviction()`, `lru_gen_test_recent()`, `lru_gen_refault()`, `folio_lru_refs()`; 6.12.
+//! Since/until: in 6.1 only refaults of that kind are counted at all, and not as activations.
 //! Abstracted: a shadow has as many bits for generation and count as the classic one has for its clock.
 
+use rules::LruPolicy;
 use units::Pfn;
 
 use super::super::lru::is_file_lru;
@@ -46,14 +48,17 @@ impl Mm {
         let frame = &self.frames[pfn];
         let (kind, pages) = (usize::from(is_file_lru(frame)), i64::from(frame.nr_pages()));
         let [refault, activate, restore] = workingset_counters(kind == super::FILE);
-        self.stat.node_add(lru.node, refault, pages);
+        let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
+        if !by_kswapd {
+            self.stat.node_add(lru.node, refault, pages);
+        }
         let lrugen = self.lru_gen_mut(lru);
         if token >> REFS_WIDTH != layout.fold_token(lrugen.min_seq[kind] << REFS_WIDTH) >> REFS_WIDTH {
             return;
         }
         let refs = (token as u32 & REFS_MAX) + u32::from(workingset);
         lrugen.feedback.refaulted[kind][tier_of(refs)] += pages as u64;
-        self.stat.node_add(lru.node, activate, pages);
+        self.stat.node_add(lru.node, if by_kswapd { refault } else { activate }, pages);
         if env.task.in_lru_fault || refs >= REFS_MAX {
             let frame = &mut self.frames[pfn];
             frame.set(Frame::WORKINGSET);

@@ -9,12 +9,12 @@
 //! Since/until: as 6.12. The kernel kills a process where all generations are younger than `lru_gen.min_ttl_ms`.
 //! Omitted: cgroups and their protection, memory tiering, proactive reclaim.
 
-use rules::Tunables;
 use units::{Nanos, NodeId, Order};
 
 use super::super::shrinker::SlabPass;
 use super::super::{DEF_PRIORITY, NodeScan, ScanControl};
 use super::aging::{Aged, Aging};
+use super::evict::Evicted;
 use super::{FILE, MIN_LRU_BATCH, gen_of};
 use crate::stat::NodeStat;
 use crate::zone::{AllocFlags, Wmark, compact_gap};
@@ -93,9 +93,9 @@ impl ShrinkGen {
             self.phase = Phase::Age(Aging::new(mm, self.lru, self.swappiness > 0));
             return;
         }
-        let nr_to_scan = need.nr_to_scan >> sc.priority;
+        let nr_to_scan = if need.out_of_cold { 0 } else { need.total >> sc.priority };
         if nr_to_scan > 0 {
-            let scanned = mm.evict_pages(env, self.lru, self.swappiness, sc);
+            let Evicted { scanned, .. } = mm.evict_pages(env, self.lru, self.swappiness, sc);
             self.scanned += scanned;
             if scanned > 0 && self.scanned < nr_to_scan && !mm.should_abort_scan(env, self.lru, sc) {
                 return;
@@ -159,15 +159,22 @@ impl Mm {
     /// be, so that a process must be killed (`lru_gen_age_node()`).
     pub(in crate::reclaim) fn lru_gen_age_node(&mut self, env: &Env, lru: LruvecId, sc: &mut ScanControl) -> bool {
         self.set_initial_priority(lru.node, sc);
-        let Tunables { lru_gen_min_ttl_ms: ttl_ms, .. } = self.tunables;
-        if ttl_ms == 0 {
+        if self.tunables.lru_gen_min_ttl_ms == 0 {
             return false;
         }
+        let sizable = self.lru_gen(lru).total(self.lru_gen_swappiness(sc) > 0) >> sc.priority > 0;
+        !(sizable && self.lru_gen_age(env, lru) > self.lru_gen_min_ttl())
+    }
+
+    /// Since when the oldest generation of file pages has been there.
+    pub(super) fn lru_gen_age(&self, env: &Env, lru: LruvecId) -> Nanos {
         let lrugen = self.lru_gen(lru);
-        let sizable = lrugen.total(self.lru_gen_swappiness(sc) > 0) >> sc.priority > 0;
-        let born = lrugen.births[gen_of(lrugen.min_seq[FILE])];
-        let old_enough = born + Nanos::millis(ttl_ms) < env.now;
-        !(sizable && old_enough)
+        env.now.since(lrugen.births[gen_of(lrugen.min_seq[FILE])])
+    }
+
+    /// Age that pages must have to be evicted.
+    pub(super) fn lru_gen_min_ttl(&self) -> Nanos {
+        Nanos::millis(self.tunables.lru_gen_min_ttl_ms)
     }
 }
 

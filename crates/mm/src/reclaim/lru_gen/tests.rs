@@ -1,13 +1,14 @@
 //! Whole steps of the multi-gen LRU on small machines.
 
-use rules::{LruGenCaps, Rules, Tunables};
+use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
 use units::{Gfp, Nanos, Order, Pfn};
 
 use super::super::fixture::{LRU, Machine, NODE};
 use super::super::{BalancePgdat, ScanControl, Step};
-use super::aging::{Aged, Aging};
+use super::evict::Evicted;
 use super::*;
 use crate::anon::testing::Machine as AnonMachine;
+use crate::anon::{Slot, Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
 use crate::{Frame, Kind, ZoneKind};
@@ -18,6 +19,11 @@ fn tunables() -> Tunables {
 
 fn machine() -> Machine {
     Machine::tuned(Rules::newest(), tunables())
+}
+
+/// As 6.1 has it.
+fn by_kswapd() -> Rules {
+    Rules { lru_policy: LruPolicy::MultiGenByKswapd, ..Rules::newest() }
 }
 
 /// A machine with one space whose `pages` pages were written, and room to swap all of them.
@@ -170,8 +176,8 @@ fn what_the_eviction_finds_in_use_comes_back_as_the_youngest() {
     m.touch(at, 1, false);
     let env = m.env;
     let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
-    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 1, "an empty generation is dropped");
-    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 64);
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc).scanned, 1, "an empty generation is dropped");
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), Evicted { scanned: 64, swapped: true });
     assert_eq!(generations_behind(&m, at), 0);
     assert_eq!(m.event(VmEvent::PgscanAnon), 64);
     assert_eq!(m.bios().len(), 63, "the others are being written");
@@ -215,7 +221,7 @@ fn a_page_read_five_times_is_protected_once_its_accesses_cannot_be_counted() {
     let env = m.env;
     let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
     // Generation 0 is empty: the first batch drops it, the second takes generation 1.
-    assert_eq!(m.mm.evict_pages(&env, LRU, 0, &mut sc), 1);
+    assert_eq!(m.mm.evict_pages(&env, LRU, 0, &mut sc).scanned, 1);
     m.mm.evict_pages(&env, LRU, 0, &mut sc);
     assert_eq!((sc.nr_reclaimed, m.mm.stat.event(VmEvent::PgstealFile)), (1, 1));
     assert_eq!((m.frame('a').lru_gen(), m.frame('a').lru_refs()), (Some(2), 0));
@@ -287,7 +293,7 @@ fn a_huge_page_is_split_and_swapped_in_one_batch() {
     assert!(age(&mut m) && age(&mut m));
     let env = m.env;
     let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
-    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc), 1, "an empty generation is dropped");
+    assert_eq!(m.mm.evict_pages(&env, LRU, 60, &mut sc).scanned, 1, "an empty generation is dropped");
     m.mm.evict_pages(&env, LRU, 60, &mut sc);
     assert_eq!((m.event(VmEvent::ThpSplitPage), m.event(VmEvent::ThpSwpoutFallback)), (1, 1));
     assert_eq!((m.event(VmEvent::PgscanAnon), m.bios().len()), (512, 512));
@@ -306,5 +312,116 @@ fn a_mapped_huge_page_splits_where_it_is_listed() {
     let list = m.mm.lru_gen(LRU).lists[gen_of(3)][ANON][ZoneKind::Normal as usize];
     let listed: Vec<Pfn> = list.iter(&m.mm.frames).collect();
     assert_eq!(listed, (0..512).rev().map(|n| pfn.offset(n)).collect::<Vec<_>>(), "the head is next to be evicted");
+    m.check();
+}
+
+#[test]
+fn kswapd_makes_a_generation_before_a_pass_unless_the_last_one_found_enough() {
+    let mut m = Machine::tuned(by_kswapd(), tunables());
+    m.fill(Kind::File, 0);
+    let (env, mut sc) = (m.env, ScanControl::kswapd(Order(0), ZoneKind::Normal));
+    let age = |m: &mut Machine, sc: &mut ScanControl| m.mm.age_node_by_kswapd(&env, LRU, sc);
+    assert!(matches!(age(&mut m, &mut sc), AgeNode::Nothing), "the first pass begins without");
+    assert!(sc.need_aging);
+    m.mm.lru_gen_mut(LRU).min_seq = [2; 2];
+    assert!(matches!(age(&mut m, &mut sc), AgeNode::Age(_)), "only two generations are left");
+    m.mm.lru_gen_mut(LRU).min_seq = [0; 2];
+    assert!(matches!(age(&mut m, &mut sc), AgeNode::Nothing), "four are enough");
+
+    // 64 pages that did not need a new generation clear the flag; a pass that finds nothing cold leaves it.
+    for (min_seq, cleared) in [(2, false), (0, true)] {
+        m.mm.lru_gen_mut(LRU).min_seq = [min_seq; 2];
+        sc.need_aging = true;
+        let mut pass = ShrinkLruvec::new(&m.mm, &env, LRU, &mut sc);
+        let before = sc.nr_reclaimed;
+        while pass.step(&mut m.mm, &env, &mut sc) {}
+        assert_eq!((sc.need_aging, sc.nr_reclaimed - before >= 64), (!cleared, cleared), "{min_seq}");
+    }
+    m.check();
+}
+
+#[test]
+fn a_pass_of_kswapd_leaves_new_generations_to_the_next_one_and_a_direct_reclaimer_makes_them() {
+    for (kswapd, aged) in [(true, false), (false, true)] {
+        let mut m = Machine::tuned(by_kswapd(), tunables());
+        m.env = super::super::fixture::env(kswapd);
+        m.add("a b c", Kind::File, 0);
+        m.mm.lru_gen_mut(LRU).min_seq = [1; 2];
+        let env = m.env;
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        sc.priority = 0;
+        // Three pages in the oldest of three generations: a new one is not due. Promoted, they are all young.
+        "abc".chars().for_each(|name| m.mm.lru_gen_promote(m.page(name)));
+        let mut pass = ShrinkLruvec::new(&m.mm, &env, LRU, &mut sc);
+        while pass.step(&mut m.mm, &env, &mut sc) {}
+        assert_eq!(m.mm.lru_gen(LRU).max_seq > 3, aged);
+        m.check();
+    }
+}
+
+#[test]
+fn a_dirty_page_waits_in_the_next_generation_and_a_protected_one_counts_as_activated() {
+    let mut m = Machine::tuned(by_kswapd(), tunables());
+    m.add("a b", Kind::File, 0);
+    m.frame('a').set(Frame::DIRTY);
+    (0..5).for_each(|_| m.access('b'));
+    let (env, mut sc) = (m.env, ScanControl::kswapd(Order(0), ZoneKind::Normal));
+    m.mm.lru_gen_mut(LRU).min_seq = [1; 2];
+    m.mm.evict_pages(&env, LRU, 0, &mut sc);
+    assert_eq!([m.frame('a').lru_gen(), m.frame('b').lru_gen()], [Some(2), Some(2)]);
+    assert!(m.frame('a').has(Frame::RECLAIM));
+    assert_eq!((m.mm.stat.event(VmEvent::Pgrefill), m.mm.stat.event(VmEvent::PgscanKswapd)), (2, 0));
+    assert_eq!(m.mm.stat.node(NODE, NodeStat::WorkingsetActivateFile), 1);
+    m.check();
+}
+
+#[test]
+fn kswapd_of_6_1_reclaims_what_it_should_and_is_gentle_with_a_boost() {
+    let mut m = Machine::tuned(by_kswapd(), tunables());
+    m.fill(Kind::File, 0);
+    let (run, _) = m.kswapd(Order(0));
+    assert!(m.balanced());
+    assert!(run.nr_reclaimed() >= m.mm.stat.event(VmEvent::PgstealKswapd), "passes that were ended early are credited");
+    let normal = m.mm.nodes[0].zones[1];
+    m.mm.zones[normal.index()].boost = 64;
+    let stolen = m.mm.stat.event(VmEvent::PgstealKswapd);
+    m.kswapd(Order(0));
+    assert!(m.mm.stat.event(VmEvent::PgstealKswapd) > stolen, "clean pages can go without being written");
+    assert_eq!(m.mm.nodes[0].kswapd.failures, 0);
+    m.check();
+}
+
+#[test]
+fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
+    let mut m = machine();
+    let (env, space) = (m.env, m.mm.space_create());
+    let base = m.mm.mmap_file(space, m.file, 512);
+    m.mm.set_inode_size_pages(m.file, 512);
+    m.add(&"f".repeat(512), Kind::File, 0);
+    let mut touch = Touch::new(space, base, 512, false, u64::MAX >> 1);
+    assert_eq!(m.mm.touch(&env, &mut touch, None), TouchStop::Done);
+    let page = |m: &Machine, at: u32| match m.mm.slot_of(space, base + at) {
+        Slot::Page(pfn) => pfn,
+        other => panic!("page {at} is {other:?}"),
+    };
+    let youngest = |m: &Machine, at: u32| m.mm.frames[page(m, at)].lru_gen() == Some(gen_of(m.mm.lru_gen(LRU).max_seq));
+    assert!(!youngest(&m, 0), "they were read before they were mapped");
+    for at in 0..512 {
+        let pfn = page(&m, at);
+        m.mm.frames[pfn].clear(Frame::YOUNG);
+    }
+    for at in [0, 31, 64] {
+        let pfn = page(&m, at);
+        m.mm.frames[pfn].set(Frame::YOUNG);
+    }
+    let pfn = page(&m, 31);
+    assert_eq!(m.mm.page_referenced(pfn), 1);
+    m.mm.lru_gen_look_around(pfn, true);
+    assert_eq!([0, 64].map(|at| youngest(&m, at)), [true, false], "64 entries from the start of the table");
+    let before = m.mm.lru_gen(LRU).max_seq;
+    let mut aging = Aging::new(&m.mm, LRU, false);
+    while aging.step(&mut m.mm, &env) == Aged::More {}
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, before + 1);
+    assert_eq!(m.mm.frames[page(&m, 64)].lru_gen(), Some(gen_of(before)));
     m.check();
 }

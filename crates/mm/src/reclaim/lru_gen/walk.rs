@@ -6,9 +6,11 @@
 //! generation. A walk in full looks at every table.
 //! Source: `walk_mm()`, `walk_pud_range()`, `walk_pmd_range()`, `walk_pte_range()`, `should_skip_vma()`,
 //! `suitable_to_scan()` (mm/vmscan.c); 6.12.
+//! Since/until: in 6.1 a walk in full passes over tables whose accessed bit is not set, too.
 //! Abstracted: locks are never contended; a walk gives way after each GiB; an access sets the bits whatever the TLB holds.
 //! All page tables that map a page of a file share one accessed bit.
 
+use rules::LruPolicy;
 use units::{Pfn, SpaceId};
 
 use crate::anon::{REGION_SHIFT, Region, Slot};
@@ -62,13 +64,12 @@ impl Mm {
         let entry = self.spaces[space].tables.pmd_entry(vpn);
         let nonleaf_young = self.tunables.lru_gen_enabled.nonleaf_young();
         self.charge(self.costs.walk_table);
-        if !walk.force_scan {
-            if nonleaf_young && !self.spaces.leaves.take_young(leaf) {
-                return;
-            }
-            if !self.lru_gen(walk.lru).filters.test(walk.seq, entry) {
-                return;
-            }
+        let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
+        if nonleaf_young && (by_kswapd || !walk.force_scan) && !self.spaces.leaves.take_young(leaf) {
+            return;
+        }
+        if !walk.force_scan && !self.lru_gen(walk.lru).filters.test(walk.seq, entry) {
+            return;
         }
         let areas = self.spaces[space].areas_in_region(vpn, walk.can_swap);
         let (entries, mut young) = (areas.iter().map(|area| area.len() as u32).sum(), 0);

@@ -1,0 +1,164 @@
+//! Reclaim from the generations as in 6.1: [`ShrinkLruvec`].
+//!
+//! Rule: kswapd makes a new generation before a pass if one is due, but not while its last pass found enough cold pages; in
+//! the pass it does not. A direct reclaimer makes one itself, but not at its first priority. A pass ends when enough pages
+//! were looked at, there is nothing to be had, or it does too much: kswapd has its target, a direct reclaimer has made more
+//! than one generation, or has its target and swaps; from priority 10 on, every eligible zone is above its mark.
+//! Source: `lru_gen_age_node()`, `age_lruvec()`, `lru_gen_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`
+//! (mm/vmscan.c), 6.1; commit f76c83378851.
+//! Since/until: [`rules::LruPolicy::MultiGenByKswapd`], 6.1 and 6.2.
+//! Abstracted: a reclaimer that finds another one at the page tables does not wait for it.
+//! Omitted: cgroups and their protection; a killed task is told to end by its caller.
+
+use super::super::{DEF_PRIORITY, ScanControl};
+use super::MIN_LRU_BATCH;
+use super::aging::{Aged, Aging};
+use super::evict::Evicted;
+use crate::zone::Wmark;
+use crate::{Env, LruvecId, Mm};
+
+/// What kswapd does before a pass.
+#[derive(Debug)]
+pub(in crate::reclaim) enum AgeNode {
+    /// Nothing.
+    Nothing,
+    /// A new generation is due.
+    Age(Aging),
+    /// All pages are younger than the working set is to be: a process must be killed.
+    OutOfMemory,
+}
+
+/// One pass over the generations of a node.
+#[derive(Debug)]
+pub(in crate::reclaim) struct ShrinkLruvec {
+    lru: LruvecId,
+    /// Base pages looked at.
+    scanned: u64,
+    /// Pages that the reclaimer had reclaimed before.
+    reclaimed_before: u64,
+    /// The youngest generation then.
+    first_seq: u64,
+    /// A new generation was due when it last looked.
+    need_aging: bool,
+    /// Anonymous pages were evicted.
+    need_swapping: bool,
+    /// A walk, and how much is to be scanned after it.
+    aging: Option<(Aging, u64)>,
+}
+
+impl ShrinkLruvec {
+    pub(in crate::reclaim) fn new(mm: &Mm, env: &Env, lru: LruvecId, sc: &mut ScanControl) -> ShrinkLruvec {
+        sc.has_walk = env.task.kswapd;
+        let first_seq = mm.lru_gen(lru).max_seq;
+        let reclaimed_before = sc.nr_reclaimed;
+        ShrinkLruvec {
+            lru,
+            scanned: 0,
+            reclaimed_before,
+            first_seq,
+            need_aging: false,
+            need_swapping: false,
+            aging: None,
+        }
+    }
+
+    /// Does one batch; false once the pass is over.
+    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> bool {
+        let swappiness = mm.swappiness_by_kswapd(sc);
+        let nr_to_scan = if let Some((mut aging, nr)) = self.aging.take() {
+            let before = aging.seq();
+            if aging.step(mm, env) == Aged::More {
+                self.aging = Some((aging, nr));
+                return true;
+            }
+            let aged = mm.lru_gen(self.lru).max_seq > before;
+            if aged || !mm.lru_gen(self.lru).aging_need(swappiness > 0).out_of_cold { nr } else { 0 }
+        } else {
+            let need = mm.lru_gen(self.lru).aging_need(swappiness > 0);
+            let nr = need.total >> sc.priority;
+            self.need_aging = need.due;
+            if !need.due {
+                nr
+            } else if sc.priority == DEF_PRIORITY {
+                if need.out_of_cold { 0 } else { nr }
+            } else if env.task.kswapd {
+                0
+            } else {
+                sc.has_walk = true;
+                self.aging = Some((Aging::new(mm, self.lru, swappiness > 0), nr));
+                return true;
+            }
+        };
+        let goes_on = self.evict(mm, env, sc, swappiness, nr_to_scan);
+        sc.has_walk &= goes_on;
+        goes_on
+    }
+
+    fn evict(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl, swappiness: u64, nr_to_scan: u64) -> bool {
+        if nr_to_scan == 0 {
+            return false;
+        }
+        let Evicted { scanned, swapped } = mm.evict_pages(env, self.lru, swappiness, sc);
+        self.need_swapping |= swapped;
+        if scanned == 0 {
+            return false;
+        }
+        self.scanned += scanned;
+        if self.scanned < nr_to_scan && !self.aborts(mm, env, sc) {
+            return true;
+        }
+        if sc.nr_reclaimed - self.reclaimed_before >= MIN_LRU_BATCH && !self.need_aging {
+            sc.need_aging = false;
+        }
+        false
+    }
+
+    /// Whether the pass does too much (`should_abort_scan()`); what it does not do then is credited to it.
+    fn aborts(&self, mm: &Mm, env: &Env, sc: &mut ScanControl) -> bool {
+        if env.task.kswapd {
+            if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
+                return false;
+            }
+        } else if mm.lru_gen(self.lru).max_seq - self.first_seq > 1
+            || (sc.nr_reclaimed >= sc.nr_to_reclaim && self.need_swapping)
+        {
+            return true;
+        }
+        let mark = if env.task.kswapd { Wmark::High } else { Wmark::Low };
+        let mut zones = mm.zones_up_to(self.lru.node, sc.reclaim_idx);
+        if sc.priority > DEF_PRIORITY - 2 || zones.any(|zone| mm.wmark(zone, mark) > mm.zones[zone.index()].free_pages)
+        {
+            return false;
+        }
+        sc.nr_reclaimed += MIN_LRU_BATCH;
+        true
+    }
+}
+
+impl Mm {
+    /// How much anonymous pages are to be preferred; 0 if they cannot be evicted, 1 if they should not be.
+    fn swappiness_by_kswapd(&self, sc: &ScanControl) -> u64 {
+        let swappiness = if self.swap_free_pages() < MIN_LRU_BATCH { 0 } else { self.tunables.swappiness };
+        if sc.may_swap { swappiness } else { swappiness.min(1) }
+    }
+
+    /// What kswapd does before a pass (`lru_gen_age_node()`, 6.1).
+    pub(in crate::reclaim) fn age_node_by_kswapd(&mut self, env: &Env, lru: LruvecId, sc: &mut ScanControl) -> AgeNode {
+        sc.last_reclaimed = sc.nr_reclaimed;
+        if !std::mem::replace(&mut sc.need_aging, true) {
+            return AgeNode::Nothing;
+        }
+        let can_swap = self.swap_free_pages() >= MIN_LRU_BATCH && self.tunables.swappiness > 0;
+        let need = self.lru_gen(lru).aging_need(can_swap);
+        let ttl = self.lru_gen_min_ttl();
+        if self.tunables.lru_gen_min_ttl_ms > 0 {
+            let young = self.lru_gen_age(env, lru) < ttl;
+            let small = need.total >> sc.priority == 0 && sc.priority != DEF_PRIORITY;
+            if young || small {
+                let kills = sc.order == units::Order(0);
+                return if kills { AgeNode::OutOfMemory } else { AgeNode::Nothing };
+            }
+        }
+        if need.due { AgeNode::Age(Aging::new(self, lru, can_swap)) } else { AgeNode::Nothing }
+    }
+}

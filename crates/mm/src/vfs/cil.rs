@@ -1,0 +1,158 @@
+//! The list of committed items: how XFS collects changes of inodes before they go to the log.
+//!
+//! Rule: a transaction formats each inode that it changes into a vector. The first of a checkpoint takes the vector that
+//! the item has in reserve (its shadow) and pins the inode; later ones write over it, and get the item a new shadow for
+//! the next checkpoint. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written, and then
+//! its vectors are freed and its inodes unpinned. What was logged three quarters of the log ago is written in place
+//! (`xfs_ail_push()`), so that the log never runs full.
+//! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
+//! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
+//! Abstracted: a vector of an inode is always of the size for one extent (`kmalloc-512`); a checkpoint's vectors are
+//! freed when its last log buffer is on disk.
+//! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
+//! the limit of 32 MiB for a checkpoint (5.5).
+
+use units::{FileId, Gfp};
+
+use super::inode::LOG_VECTOR;
+use super::{FileRec, FsId, FsKind, FsSpec, Need, Obj};
+use crate::zone::AllocFlags;
+use crate::{Bio, Effect, Env, Mm};
+
+/// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
+const ITEM_BYTES: u64 = 56 + 176 + 16 + 3 * 12;
+
+/// What is collected and not in the log yet.
+#[derive(Debug, Default)]
+pub(super) struct Cil {
+    /// Inodes of this checkpoint and their vectors, in the order of their first change.
+    items: Vec<(FileId, Obj)>,
+    /// Vectors of checkpoints that are in the log.
+    written: Vec<Obj>,
+    /// Bytes written to the log since it was made.
+    pub(super) head: u64,
+    /// Size of the log; 0 without one.
+    size: u64,
+    /// Somebody was asked to write the checkpoint.
+    asked: bool,
+}
+
+impl Cil {
+    pub(super) fn new(spec: &FsSpec) -> Cil {
+        Cil { size: spec.log_bytes().0, ..Cil::default() }
+    }
+
+    /// Bytes that the checkpoint takes in the log.
+    fn space_used(&self) -> u64 {
+        self.items.len() as u64 * ITEM_BYTES
+    }
+
+    /// Up to where in the log changes must be written in place now.
+    fn push_target(&self) -> u64 {
+        self.head.saturating_sub(self.size / 4 * 3)
+    }
+
+    pub(super) fn host_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<(FileId, Obj)>() + self.written.capacity() * size_of::<Obj>()
+    }
+
+    pub(super) fn files(&self) -> impl Iterator<Item = FileId> + '_ {
+        self.items.iter().map(|(file, _)| *file)
+    }
+}
+
+impl Mm {
+    /// Commits a change of an inode whose objects are in memory.
+    ///
+    /// # Errors
+    /// What its vector lacks.
+    pub(super) fn log_item(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        self.log_inode(file);
+        if self.vfs.spec_of(file).kind != FsKind::Xfs {
+            return Ok(());
+        }
+        if !self.vfs.rec(file).log_vector.is_some() {
+            let vector = self.vfs_alloc(env, LOG_VECTOR, Gfp::NOFS)?;
+            self.vfs.rec_mut(file).log_vector = vector;
+        }
+        self.insert_item(file);
+        Ok(())
+    }
+
+    /// The same where nobody may wait: with the last attempt of an allocation that the kernel would make before it sleeps,
+    /// and without a vector if that fails.
+    pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
+        if let Err(Need::Slab(cache, request)) = self.log_item(env, file) {
+            self.wake_all_kswapds(request);
+            let flags: AllocFlags = self.gfp_to_alloc_flags(env, request);
+            if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {
+                self.slab_add_page(env, cache, pfn);
+                // It can only lack what was just given.
+                let _given = self.log_item(env, file);
+            }
+        }
+    }
+
+    /// Puts an inode with a shadow into the checkpoint, unless it is there.
+    pub(super) fn insert_item(&mut self, file: FileId) {
+        let fs = self.vfs.fs_of(file);
+        let rec = self.vfs.rec_mut(file);
+        if rec.has(FileRec::IN_CIL) {
+            return;
+        }
+        rec.flags |= FileRec::IN_CIL;
+        let vector = std::mem::replace(&mut rec.log_vector, Obj::NONE);
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.items.push((file, vector));
+        if cil.space_used() >= cil.size / 8 && !cil.asked {
+            cil.asked = true;
+            self.effects.push(Effect::WakeLog(fs));
+        }
+    }
+
+    /// Writes the checkpoint to the log (`xlog_cil_push()`). Its vectors are freed by
+    /// [`Mm::vfs_free_log_vectors`] once the log is on disk.
+    pub fn vfs_push_cil(&mut self, env: &Env, fs: FsId) {
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.asked = false;
+        if cil.items.is_empty() {
+            return;
+        }
+        let (bytes, items) = (cil.space_used(), std::mem::take(&mut cil.items));
+        cil.written.extend(items.iter().map(|(_, vector)| *vector));
+        cil.head += bytes;
+        for (file, _) in items {
+            self.vfs.rec_mut(file).flags &= !FileRec::IN_CIL;
+        }
+        let device = self.vfs.fs_mut(fs).spec.device;
+        self.journal_add(env, device, bytes);
+        self.effects.push(Effect::WakeLog(fs));
+    }
+
+    /// The bio after which the last change of a file is in the log; none if it is there already (`xfs_file_fsync()`).
+    pub(crate) fn force_log(&mut self, env: &Env, file: FileId) -> Option<Bio> {
+        if self.vfs.rec(file).has(FileRec::IN_CIL) {
+            self.vfs_push_cil(env, self.vfs.fs_of(file));
+        }
+        self.journal_force(self.device_of(file))
+    }
+
+    /// Whether the checkpoint is to be written before its time, or vectors are to be freed.
+    pub fn vfs_log_waits(&self, fs: FsId) -> bool {
+        let cil = &self.vfs.fs[fs.0 as usize].cil;
+        cil.asked || !cil.written.is_empty()
+    }
+
+    /// Frees the vectors of what is in the log.
+    pub fn vfs_free_log_vectors(&mut self, env: &Env, fs: FsId) {
+        for vector in std::mem::take(&mut self.vfs.fs_mut(fs).cil.written) {
+            self.slab_free(env, LOG_VECTOR, vector);
+        }
+    }
+
+    /// Up to where in the log changes must be written in place: all that is in it, or as much as it needs to have room.
+    pub fn vfs_push_target(&self, fs: FsId, all: bool) -> u64 {
+        let cil = &self.vfs.fs[fs.0 as usize].cil;
+        if all { cil.head } else { cil.push_target() }
+    }
+}
