@@ -22,6 +22,14 @@ const MANIFEST: &str = "manifest.json";
 /// Fragmentation events, which `/proc/vmstat` does not count.
 const EXTFRAG: &str = "extfrag_events";
 
+/// The tunable that switches the multi-gen LRU.
+const LRU_GEN: &str = "lru_gen.enabled";
+
+/// Whether this value of [`LRU_GEN`] is that of the classic LRU.
+fn is_off(value: &str) -> bool {
+    matches!(value, "n" | "0" | "0x0000")
+}
+
 /// A real run, and what is needed to make it again on the twin.
 pub(crate) struct RealRun {
     /// Its group: repetitions of the same inputs.
@@ -44,8 +52,6 @@ pub(crate) struct RealRun {
     pub(crate) elapsed_s: Option<f64>,
     /// What was counted.
     counted: Counted,
-    /// Whether the multi-gen LRU was on.
-    pub(crate) mglru: bool,
 }
 
 /// What was counted in a run.
@@ -81,23 +87,21 @@ impl RealRun {
 
     /// What the twin lacks to make it again.
     fn waits_for(&self) -> Option<String> {
-        if self.mglru {
-            return Some("multi-gen LRU is not modelled".to_string());
-        }
         let known = KERNELS.iter().any(|(name, _)| *name == self.kernel);
         (!known).then(|| format!("there is no kernel {}", self.kernel))
     }
 }
 
-/// What groups are told apart by.
+/// What groups are told apart by. Runs of different programs are no pair, whatever else they have in common.
 fn traits(
+    maker: &str,
     kernel: &str,
     workload: &str,
     mglru: bool,
     written: impl Iterator<Item = (String, String)>,
 ) -> IndexMap<String, String> {
     let lru = if mglru { "multi-gen" } else { "classic" };
-    let fixed = [("kernel", kernel), ("workload", workload), ("LRU", lru)];
+    let fixed = [("maker", maker), ("kernel", kernel), ("workload", workload), ("LRU", lru)];
     fixed.into_iter().map(|(name, value)| (name.to_string(), value.to_string())).chain(written).collect()
 }
 

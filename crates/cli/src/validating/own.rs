@@ -6,7 +6,7 @@ use std::path::Path;
 use observe::{Manifest, RunDir, World};
 use profile::Machine;
 
-use super::{Counted, RealRun};
+use super::{Counted, LRU_GEN, RealRun, is_off};
 use crate::capturing::{Captured, settings};
 use crate::failure::Failure;
 
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-    let mglru = manifest.sysctls.get("lru_gen.enabled").is_none_or(|value| value != "n" && value != "0");
+    let mglru = manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
     let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
     let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
     let extfrag = run.metrics.iter().find(|metric| metric.name == "extfrag_events");
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         group: group_of(&kernel, manifest, mglru, &written),
         workload: manifest.workload.name.clone(),
         params: manifest.workload.params.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
-        traits: super::traits(&kernel, &manifest.workload.name, mglru, written.into_iter()),
+        traits: super::traits("mmtwin", &kernel, &manifest.workload.name, mglru, written.into_iter()),
         kernel,
         seed: manifest.seed,
         iteration: manifest.iteration,
@@ -46,7 +46,6 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
             after: run.after.vmstat,
         },
         machine,
-        mglru,
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use observe::{ReferenceRun, Snapshot, TraceHist, chosen_word, extfrag_events, parse_settings};
 use profile::Machine;
 
-use super::{Counted, RealRun};
+use super::{Counted, LRU_GEN, RealRun, is_off};
 use crate::capturing::Captured;
 use crate::failure::Failure;
 
@@ -42,36 +42,31 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     }
     let before = Snapshot::read(&path.join("before")).map_err(Failure::bad_input)?;
     let after = Snapshot::read(&path.join("after")).map_err(Failure::bad_input)?;
+    let captured_sysctls = settings(path, &run)?;
     let captured = Captured {
         name: run.id.clone(),
         description: format!("The guest of {} as the workload started.", path.display()),
         snapshot: &before,
-        sysctls: settings(path, &run)?,
+        sysctls: captured_sysctls.clone(),
     };
     let base = Machine::load(&format!("guest-{}m", run.mem_mb)).map_err(|error| refused(format!("mem_mb: {error}")))?;
     let machine = base.started_from(&captured.machine()?)?;
     let text = fs::read_to_string(path.join(EXTFRAG)).ok();
     let histogram = text.map(|text| TraceHist::parse(EXTFRAG, &text)).transpose().map_err(Failure::bad_input)?;
     let extfrag = histogram.and_then(|histogram| extfrag_events(&histogram));
-    let mglru = run.sysfs.get("/sys/kernel/mm/lru_gen/enabled").map_or_else(|| lru_gen_default(path), |v| v != "n");
+    let mglru = captured_sysctls.iter().any(|(name, value)| name == LRU_GEN && !is_off(value));
     Ok(RealRun {
         group: run.group().to_string(),
         kernel: run.kernel.clone(),
         workload: run.workload.clone(),
         params: params(&run).map_err(refused)?,
-        traits: super::traits(&run.kernel, &run.workload, mglru, written(&run)),
+        traits: super::traits("reference", &run.kernel, &run.workload, mglru, written(&run)),
         seed: run.seed,
         iteration: run.rep,
         elapsed_s: run.elapsed_s(),
         counted: Counted { before: before.vmstat, after: after.vmstat, extfrag: extfrag.map(|e| e.iter().sum()) },
         machine,
-        mglru,
     })
-}
-
-/// What the guest had when nothing was written.
-fn lru_gen_default(path: &Path) -> bool {
-    fs::read_to_string(path.join("lru_gen")).is_ok_and(|text| text.trim() != "0x0000")
 }
 
 fn written(run: &ReferenceRun) -> impl Iterator<Item = (String, String)> + '_ {
@@ -88,6 +83,7 @@ fn settings(path: &Path, run: &ReferenceRun) -> Result<Vec<(String, String)>, Fa
     for (name, line) in ["thp.enabled", "thp.defrag"].into_iter().zip(thp.lines()) {
         settings.extend(chosen_word(line).map(|word| (name.to_string(), word.to_string())));
     }
+    settings.push((LRU_GEN.to_string(), read("lru_gen")?.trim().to_string()));
     settings.extend(written(run));
     Ok(settings)
 }

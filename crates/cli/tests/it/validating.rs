@@ -25,7 +25,7 @@ fn groups_are_compared_counter_by_counter_and_others_wait() {
     assert_eq!((&dirtied["class"], dirtied["real_mean"].as_f64().unwrap().round()), (&"S".into(), 152_073.0));
     // 480 MiB of writes are 122880 pages, and two passes store to a fourth of 230 MiB: 2 * 57 * 256.
     assert_eq!(dirtied["twin_mean"], 152_064.0);
-    assert_eq!(document["waiting"][0]["group"], "6.12-untar2-vcp20-icount");
+    assert_eq!(document["waiting"][0]["group"], "5.10-wbstrm-classic-icount");
     assert!(document["summary"]["S"]["n"].as_u64().unwrap() > 5);
 }
 

@@ -67,15 +67,18 @@ impl Mm {
         };
         self.frames[pfn].set(Frame::YOUNG);
         let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
-        if faulted || store {
-            self.charge(self.costs.fault);
-            tally.fault();
-        }
         if store {
             if !self.has_room_for(area.file, touch.vpn - area.base) {
                 return Some(TouchStop::IoError);
             }
+            if let Err(need) = self.attach_buffers(env, pfn) {
+                return Some(TouchStop::Need(need));
+            }
             self.set_page_dirty(env, pfn);
+        }
+        if faulted || store {
+            self.charge(self.costs.fault);
+            tally.fault();
         }
         touch.vpn += 1;
         store.then_some(TouchStop::Dirtied(area.file))

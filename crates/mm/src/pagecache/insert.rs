@@ -101,6 +101,7 @@ impl Mm {
         assert!(old == slots::page(pfn), "page {index} of file {file} is another frame than {pfn:?}");
         self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, -1);
         self.charge(self.costs.cache_insert);
+        self.free_buffers(env, pfn);
         self.free_nodes(env);
         self.note_shadow_nodes();
         if self.pagecache.trees.nr_pages(file) == 0 {
@@ -121,6 +122,7 @@ impl Mm {
         (to.owner, to.index) = (from.owner, from.index);
         to.copy_flags_from(&from);
         self.frames[old].set_kind(Kind::Held, Order(0));
+        self.move_buffers(old, new);
         let was = self.pagecache.trees.replace(from.owner, from.index, slots::page(new));
         assert!(was == slots::page(old), "page {} of file {} is another frame than {old:?}", from.index, from.owner);
         for (pfn, sign) in [(old, -1), (new, 1)] {

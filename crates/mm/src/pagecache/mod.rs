@@ -6,6 +6,7 @@
 //! Abstracted: a page holds exactly 4 KiB (no large folios). The page lock is only seen during reads.
 //! Omitted: mapped files, direct I/O, cleancache, DAX.
 
+mod buffers;
 mod directory;
 mod dirty;
 mod insert;
@@ -40,6 +41,7 @@ use std::collections::BTreeMap;
 use units::{FileId, Pfn};
 
 use crate::Mm;
+use crate::slab::Obj;
 
 pub(crate) use io::BIO_PAGES;
 pub(crate) use mapped::FaultStop;
@@ -66,6 +68,8 @@ pub struct PageCache {
     orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
     /// Which spaces map which files.
     maps: Vec<mapped::FileMap>,
+    /// Buffer head of each frame's page; empty while no page has one.
+    buffers: Vec<Obj>,
 }
 
 impl Mm {
@@ -87,6 +91,6 @@ impl Mm {
 
     /// Host bytes that the page cache's own structures take.
     pub fn pagecache_host_bytes(&self) -> usize {
-        self.pagecache.trees.host_bytes()
+        self.pagecache.trees.host_bytes() + self.pagecache.buffers.capacity() * size_of::<Obj>()
     }
 }

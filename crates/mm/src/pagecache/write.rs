@@ -63,8 +63,12 @@ impl Mm {
                 pfn
             }
         };
-        self.charge(self.costs.copy_page);
+        // Nothing of it is needed from the disk, whether or not the write goes on now.
         self.frames[pfn].set(Frame::UPTODATE);
+        if let Err(need) = self.attach_buffers(env, pfn) {
+            return WriteStop::Need(need);
+        }
+        self.charge(self.costs.copy_page);
         if index >= self.inode_size_pages(file) {
             self.set_inode_size_pages(file, index + 1);
         }

@@ -97,7 +97,9 @@ impl Mm {
         if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.opens > 0 || rec.blocks > 0) {
             wrong("a name that does not exist has a file");
         }
-        if !rec.inode.is_some() && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some()) {
+        if !rec.inode.is_some()
+            && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some() || rec.security.is_some())
+        {
             wrong("parts of an inode without it");
         }
         let listed = rec.has(FileRec::DENTRY_LRU);

@@ -9,14 +9,15 @@
 //! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
 //! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
-//! inode that is pinned. The log item is allocated with the first change, the extent records (kmalloc-16) with the inode.
+//! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
+//! (kmalloc-16; ext4: one `extent_status`) with the inode.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
-use rules::{InodeReclaim, XfsReclaim};
+use rules::{InodeReclaim, StructSizes, XfsReclaim};
 use units::{FileId, Gfp, NodeId};
 
 use super::disk::Metadata;
-use super::{FileRec, FsKind, Lru, Need, Obj};
+use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -24,8 +25,8 @@ use crate::{Env, Mm};
 const LOOKUP_BATCH: u64 = 32;
 /// Cache of the log vector of an inode item (one extent: 40 + 56 + 176 + 64 B).
 pub(super) const LOG_VECTOR: CacheId = CacheId::KMALLOC_512;
-/// Cache of the extent records of a file with one extent.
-pub(super) const EXTENT_RECORDS: CacheId = CacheId::KMALLOC_16;
+/// Objects of an inode: itself, its extents, its log item, the item's log vector, what security modules keep of it.
+pub(super) const PARTS: usize = 5;
 
 impl Mm {
     /// An object, or what is missing.
@@ -33,25 +34,45 @@ impl Mm {
         self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
     }
 
-    /// All of the objects, or none and what is missing.
-    pub(super) fn vfs_alloc_all<const N: usize>(
+    /// The caches of an inode's parts; the log's only if it is `changed`. Security modules have theirs since 5.1
+    /// (`lsm_inode_alloc()`, security/security.c; afb1cbe37440).
+    pub(super) fn inode_caches(&self, spec: &FsSpec, changed: bool) -> [Option<CacheId>; PARTS] {
+        let secured = self.rules.struct_sizes == StructSizes::Linux612;
+        [
+            Some(spec.inode_cache),
+            Some(spec.extent_cache),
+            changed.then_some(spec.item_cache),
+            (changed && spec.kind == FsKind::Xfs).then_some(LOG_VECTOR),
+            secured.then_some(CacheId::LSM_INODE),
+        ]
+    }
+
+    /// The parts of an inode, or none and what is missing.
+    pub(super) fn alloc_inode(
         &mut self,
         env: &Env,
-        wanted: [(CacheId, Gfp); N],
-    ) -> Result<[Obj; N], Need> {
-        let mut objects = [Obj::NONE; N];
-        for n in 0..N {
-            match self.vfs_alloc(env, wanted[n].0, wanted[n].1) {
+        caches: [Option<CacheId>; PARTS],
+        gfp: Gfp,
+    ) -> Result<[Obj; PARTS], Need> {
+        let mut objects = [Obj::NONE; PARTS];
+        for n in 0..PARTS {
+            let Some(cache) = caches[n] else { continue };
+            match self.vfs_alloc(env, cache, gfp) {
                 Ok(obj) => objects[n] = obj,
                 Err(need) => {
-                    for undone in (0..n).rev() {
-                        self.slab_free(env, wanted[undone].0, objects[undone]);
-                    }
+                    self.free_inode_parts(env, caches, objects);
                     return Err(need);
                 }
             }
         }
         Ok(objects)
+    }
+
+    fn free_inode_parts(&mut self, env: &Env, caches: [Option<CacheId>; PARTS], objects: [Obj; PARTS]) {
+        let parts = caches.into_iter().zip(objects).filter(|(_, obj)| obj.is_some());
+        for (cache, obj) in parts {
+            self.slab_free(env, cache.expect("an object has a cache"), obj);
+        }
     }
 
     /// Node of an inode in memory.
@@ -74,10 +95,9 @@ impl Mm {
         let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(rec.ino);
         self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
         let spec = *self.vfs.spec_of(file);
-        let wanted = [(spec.inode_cache, Gfp::KERNEL), (EXTENT_RECORDS, Gfp::NOFS)];
-        let [inode, extents] = self.vfs_alloc_all(env, wanted)?;
+        let [inode, extents, .., security] = self.alloc_inode(env, self.inode_caches(&spec, false), Gfp::KERNEL)?;
         let rec = self.vfs.rec_mut(file);
-        (rec.inode, rec.extents) = (inode, extents);
+        (rec.inode, rec.extents, rec.security) = (inode, extents, security);
         self.vfs.nr_inodes += 1;
         Ok(())
     }
@@ -186,17 +206,11 @@ impl Mm {
     /// Frees the objects of an inode.
     fn free_inode(&mut self, env: &Env, file: FileId) {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
-        let inode_cache = self.vfs.spec_of(file).inode_cache;
+        let caches = self.inode_caches(self.vfs.spec_of(file), true);
         let rec = self.vfs.rec_mut(file);
-        let objects = [
-            (inode_cache, std::mem::replace(&mut rec.inode, Obj::NONE)),
-            (CacheId::XFS_ILI, std::mem::replace(&mut rec.ili, Obj::NONE)),
-            (LOG_VECTOR, std::mem::replace(&mut rec.log_vector, Obj::NONE)),
-            (EXTENT_RECORDS, std::mem::replace(&mut rec.extents, Obj::NONE)),
-        ];
-        for (cache, obj) in objects.into_iter().filter(|(_, obj)| obj.is_some()) {
-            self.slab_free(env, cache, obj);
-        }
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.log_vector, &mut rec.security];
+        let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);
     }
@@ -299,23 +313,33 @@ impl Mm {
             return Verdict::Busy;
         }
         let pages = if rec.has(FileRec::DIR) { 0 } else { self.nr_cached(file) };
+        // Since 5.16 a shadow in the root keeps the inode for another round too (`mapping_empty()`).
+        let shadow = self.rules.inode_reclaim == InodeReclaim::NotOnLru
+            && !rec.has(FileRec::DIR)
+            && self.pagecache.trees.next_entry(file.0, 0).is_some();
         let keep = self.rules.inode_reclaim == InodeReclaim::SkipWithPages && pages > 1;
         if rec.has(FileRec::INODE_REF) || keep {
             Verdict::Rotate
-        } else if pages > 0 {
+        } else if pages > 0 || shadow {
             Verdict::Invalidate
         } else {
             Verdict::Evict
         }
     }
 
-    /// Drops the clean pages of an inode; the reference held meanwhile marks it as referenced when dropped.
+    /// Drops the clean pages of an inode; the reference held meanwhile marks it as referenced when dropped. Where inodes
+    /// with pages are not on the LRU, only a shadow is left to drop, which counts as a page does
+    /// (`mapping_try_invalidate()`), and the inode is pinned in another way (`inode_pin_lru_isolating()`, 6.11).
     fn steal_pages(&mut self, env: &Env, file: FileId) {
-        let pages = self.invalidate_clean_pages(env, file);
+        let newer = self.rules.inode_reclaim == InodeReclaim::NotOnLru;
+        let shadow = newer && self.pagecache.trees.next_entry(file.0, 0).is_some();
+        let pages = self.invalidate_clean_pages(env, file) + u64::from(shadow);
         let event =
             if env.task.kswapd { crate::stat::VmEvent::KswapdInodesteal } else { crate::stat::VmEvent::Pginodesteal };
         self.stat.count(event, pages);
-        self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+        if !newer {
+            self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+        }
     }
 }
 
@@ -326,7 +350,7 @@ enum Verdict {
     Busy,
     /// Gets another round (`LRU_ROTATE`).
     Rotate,
-    /// Loses its clean pages first (`LRU_RETRY`).
+    /// Loses its clean pages, or its shadow, first (`LRU_RETRY`).
     Invalidate,
     /// Goes (`LRU_REMOVED`).
     Evict,

@@ -93,7 +93,7 @@ pub struct Handle {
 const DENTRIES: usize = 0;
 const INODES: usize = 1;
 
-/// One file: on disk, and what is in memory of it. 68 bytes.
+/// One file: on disk, and what is in memory of it. 72 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the vector it has in reserve (`li_lv_shadow`), the extent records.
@@ -101,6 +101,8 @@ struct FileRec {
     inode: Obj,
     ili: Obj,
     log_vector: Obj,
+    /// What security modules keep of the inode.
+    security: Obj,
     extents: Obj,
     links: [Link; 2],
     /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
@@ -155,6 +157,7 @@ impl FileRec {
         inode: Obj::NONE,
         ili: Obj::NONE,
         log_vector: Obj::NONE,
+        security: Obj::NONE,
         extents: Obj::NONE,
         links: [Link::NONE; 2],
         size: NONE,

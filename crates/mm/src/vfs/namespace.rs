@@ -11,8 +11,8 @@
 use units::{FileId, Gfp};
 
 use super::disk::{Fs, Metadata};
-use super::inode::{EXTENT_RECORDS, LOG_VECTOR};
-use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
+use super::inode::PARTS;
+use super::{Dir, DirBlock, DirId, FileRec, FsId, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -139,10 +139,11 @@ impl Mm {
                 return Err(need);
             }
         };
-        let [inode, extents, ili, log_vector] = objects;
+        let [inode, extents, ili, log_vector, security] = objects;
         let Place { dirent, .. } = place;
         let ino = self.vfs.take_place(dir, place);
-        let made = FileRec { inode, extents, ili, log_vector, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let made =
+            FileRec { inode, extents, ili, log_vector, security, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
@@ -165,17 +166,11 @@ impl Mm {
         Ok(file)
     }
 
-    /// The objects of a new inode: itself, its extent records, and what XFS keeps for its log.
-    fn new_inode_objects(&mut self, env: &Env, dir: DirId) -> Result<[Obj; 4], Need> {
+    /// The parts of a new inode.
+    fn new_inode_objects(&mut self, env: &Env, dir: DirId) -> Result<[Obj; PARTS], Need> {
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let spec = self.vfs.fs_mut(fs).spec;
-        let wanted = [(spec.inode_cache, Gfp::NOFS), (EXTENT_RECORDS, Gfp::NOFS)];
-        if spec.kind == FsKind::Xfs {
-            let [(inode, _), (extents, _)] = wanted;
-            let caches = [inode, extents, CacheId::XFS_ILI, LOG_VECTOR];
-            return self.vfs_alloc_all(env, caches.map(|cache| (cache, Gfp::NOFS)));
-        }
-        self.vfs_alloc_all(env, wanted).map(|[inode, extents]| [inode, extents, Obj::NONE, Obj::NONE])
+        self.alloc_inode(env, self.inode_caches(&spec, true), Gfp::NOFS)
     }
 
     /// Notes that a name in a directory changed.

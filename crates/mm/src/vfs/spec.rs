@@ -42,6 +42,11 @@ pub struct FsSpec {
     pub prealloc_from_pages: u32,
     /// Cache of inodes in memory.
     pub inode_cache: CacheId,
+    /// Cache of what an inode keeps of a file's extents, for one of them.
+    pub extent_cache: CacheId,
+    /// Cache of what the log keeps of an inode that was changed: its log item, or its place in a transaction
+    /// (`jbd2_inode`).
+    pub item_cache: CacheId,
     /// Cache of the metadata buffers' heads.
     pub buffer_cache: CacheId,
 }
@@ -61,6 +66,8 @@ impl FsSpec {
             inline_dirents: 12,
             prealloc_from_pages: 16,
             inode_cache: CacheId::XFS_INODE,
+            extent_cache: CacheId::KMALLOC_16,
+            item_cache: CacheId::XFS_ILI,
             buffer_cache: CacheId::XFS_BUF,
         }
     }
@@ -78,6 +85,8 @@ impl FsSpec {
             inline_dirents: 0,
             prealloc_from_pages: u32::MAX,
             inode_cache: CacheId::EXT4_INODE,
+            extent_cache: CacheId::EXTENT_STATUS,
+            item_cache: CacheId::JBD2_INODE,
             buffer_cache: CacheId::BUFFER_HEAD,
         }
     }

@@ -9,8 +9,7 @@
 
 use units::{FileId, Gfp};
 
-use super::{FileRec, FsKind, Need};
-use crate::slab::CacheId;
+use super::{FileRec, Need};
 use crate::{Env, Mm};
 
 impl Mm {
@@ -50,8 +49,8 @@ impl Mm {
 
     /// Commits a change of an inode, which gets its log item with the first.
     pub(super) fn log_change(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if self.vfs.spec_of(file).kind == FsKind::Xfs && !self.vfs.rec(file).ili.is_some() {
-            let ili = self.vfs_alloc(env, CacheId::XFS_ILI, Gfp::NOFS)?;
+        if !self.vfs.rec(file).ili.is_some() {
+            let ili = self.vfs_alloc(env, self.vfs.spec_of(file).item_cache, Gfp::NOFS)?;
             self.vfs.rec_mut(file).ili = ili;
         }
         self.log_item(env, file)

@@ -1,0 +1,52 @@
+//! Buffer heads: what says where the blocks of a page are.
+//!
+//! Rule: on ext4, a page that is written gets a `buffer_head` for its block, which lives as long as the page is in its
+//! file; a page that is only read gets none. XFS has no buffer heads since 4.19.
+//! Source: `create_empty_buffers()`, `try_to_free_buffers()` (fs/buffer.c), `ext4_block_write_begin()`,
+//! `ext4_page_mkwrite()` (fs/ext4/inode.c), `buffer_migrate_folio()` (mm/migrate.c), 6.12.
+//! Abstracted: blocks of 4 KiB, one head a page.
+//! Omitted: freeing the heads of pages that stay (`buffer_heads_over_limit`), XFS's heads until 4.18.
+
+use units::{FileId, Gfp, Pfn};
+
+use crate::slab::{CacheId, Obj};
+use crate::table;
+use crate::vfs::{FsKind, Need};
+use crate::{Env, Mm};
+
+impl Mm {
+    /// Gives a page of a file, which is about to be written, its buffer head if it needs one.
+    pub(crate) fn attach_buffers(&mut self, env: &Env, pfn: Pfn) -> Result<(), Need> {
+        if self.fs_kind(FileId(self.frames[pfn].owner)) != FsKind::Ext4 {
+            return Ok(());
+        }
+        if self.pagecache.buffers.is_empty() {
+            table::grow(&mut self.pagecache.buffers, self.frames.len(), Obj::NONE);
+        }
+        if self.pagecache.buffers[pfn.index()].is_some() {
+            return Ok(());
+        }
+        let cache = CacheId::BUFFER_HEAD;
+        let head = self.slab_alloc(env, cache, Gfp::NOFS).map_err(|request| Need::Slab(cache, request))?;
+        self.pagecache.buffers[pfn.index()] = head;
+        Ok(())
+    }
+
+    /// The page leaves its file.
+    #[inline]
+    pub(super) fn free_buffers(&mut self, env: &Env, pfn: Pfn) {
+        if let Some(head) = self.pagecache.buffers.get_mut(pfn.index())
+            && head.is_some()
+        {
+            let head = std::mem::replace(head, Obj::NONE);
+            self.slab_free(env, CacheId::BUFFER_HEAD, head);
+        }
+    }
+
+    /// Migration: `new` takes over what `old` has.
+    pub(super) fn move_buffers(&mut self, old: Pfn, new: Pfn) {
+        if !self.pagecache.buffers.is_empty() {
+            self.pagecache.buffers.swap(old.index(), new.index());
+        }
+    }
+}
