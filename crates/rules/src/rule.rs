@@ -542,6 +542,16 @@ rule!(
     }
 );
 
+rule!(
+    /// What balances LRU lists against each other looks at.
+    LruStatistics {
+        /// Sizes and refaults as they are: 6.1 flushes the cgroups' statistics before each pass.
+        Live,
+        /// What the statistics of the memory cgroup, root's too, said when they were last flushed: every 2 seconds (6.12).
+        Flushed,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -570,6 +580,8 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// Statistics of the LRU lists.
+    pub lru_statistics: LruStatistics,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
     /// End of reclaim for compaction.
@@ -672,6 +684,7 @@ impl Rules {
             lru_policy: LruPolicy::MultiGen,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            lru_statistics: LruStatistics::Flushed,
             scan_counting: ScanCounting::BasePages,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,

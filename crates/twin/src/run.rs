@@ -24,7 +24,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, MEMCG_FLUSH_INTERVAL, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -316,7 +316,7 @@ fn wire(
     nr_nodes: usize,
     streams: &sim::Streams,
 ) -> Result<(), RunError> {
-    use rand::RngCore;
+    use rand::{Rng, RngCore};
     world.queues = Queues::new(ctl, nr_nodes, machine.disks.len());
     let mut devices = Vec::new();
     for disk in &machine.disks {
@@ -327,6 +327,10 @@ fn wire(
     }
     world.devices = Devices::new(devices);
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+    // The run begins at some moment between two flushes of a kernel that has been up for long.
+    world.mm.flush_lru_stats();
+    let first = streams.rng("memcg-flush").random_range(0..MEMCG_FLUSH_INTERVAL.0);
+    ctl.schedule_after(Nanos(first), Class::Timer, Event::MemcgStats);
     Ok(())
 }
 

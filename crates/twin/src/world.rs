@@ -26,10 +26,14 @@ pub(crate) enum Event {
     Flusher(u16),
     /// The vmstat worker of every CPU is due.
     Vmstat,
+    /// The statistics of memory cgroups are due to be added up.
+    MemcgStats,
 }
 
 /// `vm.stat_interval`.
 pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
+/// `FLUSH_TIME` (mm/memcontrol.c, 6.12).
+pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::secs(2);
 
 /// Who waits for what.
 pub(crate) struct Queues {
@@ -311,6 +315,10 @@ impl sim::World for World {
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());
                 ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+            }
+            Event::MemcgStats => {
+                self.mm.flush_lru_stats();
+                ctl.schedule_after(MEMCG_FLUSH_INTERVAL, Class::Timer, Event::MemcgStats);
             }
         }
     }

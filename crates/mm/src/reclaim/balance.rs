@@ -170,23 +170,23 @@ impl Mm {
         }
         let lruvec = self.lruvec(lru);
         sc.cost = lruvec.cost;
-        let activated = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
+        let stats = self.lru_stats(lru);
         for kind in [ANON, FILE] {
             sc.may_deactivate[kind] = sc.force_deactivate
-                || self.stat.node(lru.node, activated[kind]) != lruvec.refaults[kind]
+                || stats.activated[kind] != lruvec.refaults[kind]
                 || self.node_inactive_is_low(lru, kind == FILE);
         }
-        let inactive_file = self.lru_size(lru, LruList::InactiveFile);
+        let inactive_file = stats.size(LruList::InactiveFile);
         sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
         sc.file_is_tiny = self.file_cache_is_tiny(lru)
             && !sc.may_deactivate[ANON]
             && self.lru_size(lru, LruList::InactiveAnon) >> sc.priority > 0;
     }
 
-    /// `inactive_is_low()` of 6.12: over all zones of the node.
+    /// `inactive_is_low()` of 6.12: over all zones of the node, as far as the statistics know.
     fn node_inactive_is_low(&self, lru: LruvecId, file: bool) -> bool {
-        let (inactive, active) = pair(file);
-        is_low(self.lru_size(lru, inactive), self.lru_size(lru, active))
+        let ((inactive, active), stats) = (pair(file), self.lru_stats(lru));
+        is_low(stats.size(inactive), stats.size(active))
     }
 
     /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
@@ -232,10 +232,8 @@ impl Mm {
 
     /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
     pub(super) fn snapshot_refaults(&mut self, node: NodeId) {
-        let items = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
-        let now = items.map(|item| self.stat.node(node, item));
-        for lruvec in &mut self.nodes[node.index()].lruvecs {
-            lruvec.refaults = now;
+        for lru in self.lruvecs_of(node) {
+            self.lruvec_mut(lru).refaults = self.lru_stats(lru).activated;
         }
     }
 
@@ -245,7 +243,7 @@ impl Mm {
         if self.rules.scan_balance != ScanBalance::RefaultCost {
             return;
         }
-        let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size(lru, list)).sum();
+        let pages = self.lru_stats(lru).total();
         let cost = &mut self.lruvec_mut(lru).cost;
         cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
         if cost[ANON] + cost[FILE] > pages / 4 {
