@@ -552,6 +552,17 @@ rule!(
     }
 );
 
+rule!(
+    /// Which runnable task a CPU picks.
+    TaskPicking {
+        /// That of least virtual runtime; a sleeper that wakes soon gets the CPU (CFS): until 6.5.
+        LeastRuntime,
+        /// Of those that are owed time, that of the earliest deadline; what runs keeps the CPU for its slice (EEVDF): since
+        /// 147f3efaa241 (6.6).
+        EarliestDeadline,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -582,6 +593,8 @@ pub struct Rules {
     pub scan_balance: ScanBalance,
     /// Statistics of the LRU lists.
     pub lru_statistics: LruStatistics,
+    /// Scheduling of tasks.
+    pub task_picking: TaskPicking,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
     /// End of reclaim for compaction.
@@ -685,6 +698,7 @@ impl Rules {
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             lru_statistics: LruStatistics::Flushed,
+            task_picking: TaskPicking::EarliestDeadline,
             scan_counting: ScanCounting::BasePages,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,

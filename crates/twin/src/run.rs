@@ -11,7 +11,7 @@ use mm::vfs::{FsId, FsSpec};
 use mm::{Costs, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
-use rules::Tunables;
+use rules::{TaskPicking, Tunables};
 use sim::{BlockedTask, Class, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
@@ -264,7 +264,10 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let machine = &spec.machine;
     let layout = boot::memory_layout(machine);
     let topology = CpuTopology::new(layout.cpu_nodes.clone());
-    let params = SchedParams::linux_4_20(topology.nr_cpus());
+    let params = match spec.kernel.rules.task_picking {
+        TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
+        TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
+    };
     let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
