@@ -39,8 +39,7 @@ impl Mm {
         let device = &self.swap.devices[device];
         let target = BioTarget::Swap { pfn };
         let bio = Bio { device: device.device, sector: device.sector(offset), pages: 1, write, sync, target };
-        self.effects.push(Effect::Submit(bio));
-        self.charge(self.costs.submit_bio);
+        self.submit(bio);
     }
 
     fn count_writeback(&mut self, pfn: Pfn, pages: i64) {
