@@ -24,7 +24,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, MEMCG_FLUSH_INTERVAL, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -330,10 +330,14 @@ fn wire(
     }
     world.devices = Devices::new(devices);
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
-    // The run begins at some moment between two flushes of a kernel that has been up for long.
+    // The run begins between two flushes, which have come at their interval since boot.
     world.mm.flush_lru_stats();
-    let first = streams.rng("memcg-flush").random_range(0..MEMCG_FLUSH_INTERVAL.0);
-    ctl.schedule_after(Nanos(first), Class::Timer, Event::MemcgStats);
+    let interval = MEMCG_FLUSH_INTERVAL.0;
+    let since_flush = match &machine.uptime_s {
+        Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(MEMCG_FLUSH_SET).0 % interval,
+        None => streams.rng("memcg-flush").random_range(0..interval),
+    };
+    ctl.schedule_after(Nanos(interval - since_flush), Class::Timer, Event::MemcgStats);
     Ok(())
 }
 

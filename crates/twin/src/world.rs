@@ -32,8 +32,11 @@ pub(crate) enum Event {
 
 /// `vm.stat_interval`.
 pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
-/// `FLUSH_TIME` (mm/memcontrol.c, 6.12).
-pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::secs(2);
+/// `FLUSH_TIME` (mm/memcontrol.c, 6.12) is 500 ticks of 4 ms. A timer of that length waits in a level of the wheel with a grain
+/// of 8 ticks, to which its end is rounded up, and beyond: 504 ticks (`calc_index()`, kernel/time/timer.c).
+pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
+/// When that timer is first set: as the root cgroup is made, early in the boot (0.15 s in the log of a guest).
+pub(crate) const MEMCG_FLUSH_SET: Nanos = Nanos::millis(150);
 
 /// Who waits for what.
 pub(crate) struct Queues {
