@@ -40,6 +40,7 @@ impl Mm {
         {
             let head = std::mem::replace(head, Obj::NONE);
             self.slab_free(env, CacheId::BUFFER_HEAD, head);
+            self.charge(self.costs.free_buffer);
         }
     }
 

@@ -12,7 +12,7 @@ use units::{FileId, PAGE_SHIFT, Pfn};
 use super::Slot;
 use crate::stat::VmEvent;
 use crate::vfs::Extent;
-use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
+use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
 
 /// Most pages of a bio (`BIO_MAX_PAGES`).
 pub(crate) const BIO_PAGES: u32 = 256;
@@ -52,7 +52,7 @@ impl Mm {
             debug_assert!(pages > 0);
             let pages = pages.min(to - at).min(BIO_PAGES);
             let target = BioTarget::File { file, index: at };
-            self.submit(Bio { device, sector, pages, write: false, sync: true, target });
+            self.submit(Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE });
             at += pages;
         }
     }

@@ -16,7 +16,6 @@ use units::{FileId, Gfp};
 
 use super::inode::LOG_VECTOR;
 use super::{FileRec, FsId, FsKind, FsSpec, Need, Obj};
-use crate::zone::AllocFlags;
 use crate::{Bio, Effect, Env, Mm};
 
 /// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
@@ -82,14 +81,14 @@ impl Mm {
     /// The same where nobody may wait: with the last attempt of an allocation that the kernel would make before it sleeps,
     /// and without a vector if that fails.
     pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
-        if let Err(Need::Slab(cache, request)) = self.log_item(env, file) {
-            self.wake_all_kswapds(request);
-            let flags: AllocFlags = self.gfp_to_alloc_flags(env, request);
-            if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {
-                self.slab_add_page(env, cache, pfn);
-                // It can only lack what was just given.
-                let _given = self.log_item(env, file);
-            }
+        self.log_inode(file);
+        let rec = self.vfs.rec(file);
+        if rec.ili.is_some() && !rec.log_vector.is_some() {
+            let vector = self.slab_alloc_nowait(env, LOG_VECTOR, Gfp::NOFS);
+            self.vfs.rec_mut(file).log_vector = vector;
+        }
+        if self.vfs.rec(file).log_vector.is_some() {
+            self.insert_item(file);
         }
     }
 

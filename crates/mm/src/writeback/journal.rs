@@ -10,7 +10,7 @@
 use units::{FileId, PAGE_SIZE};
 
 use crate::vfs::FsKind;
-use crate::{Bio, BioTarget, Env, Mm};
+use crate::{Bio, BioMemory, BioTarget, Env, Mm};
 
 /// Bytes of a log buffer.
 const BUFFER: u64 = 32 << 10;
@@ -47,7 +47,15 @@ impl Journal {
         let sector = self.sector + self.next * SECTORS;
         self.next += pages;
         self.bytes = 0;
-        Bio { device, sector, pages: pages as u32, write: true, sync, target: BioTarget::Metadata }
+        Bio {
+            device,
+            sector,
+            pages: pages as u32,
+            write: true,
+            sync,
+            target: BioTarget::Metadata,
+            memory: BioMemory::NONE,
+        }
     }
 }
 
