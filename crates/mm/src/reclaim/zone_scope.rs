@@ -6,7 +6,7 @@
 //! Source: `zone_reclaimable()`, `zone_reclaimable_pages()`, `shrink_zones()`, `shrink_zone()` (mm/vmscan.c, 3.19).
 //! Since/until: [`LruScope::Zone`], until 4.7.
 
-use rules::LruScope;
+use rules::{LruScope, SlabCaller};
 use units::ZoneId;
 
 use super::ScanControl;
@@ -53,6 +53,9 @@ impl Mm {
 
     /// Whether a pass over these lists calls the shrinkers.
     pub(super) fn shrinks_slab(&self, lru: LruvecId, sc: &ScanControl) -> bool {
+        if self.rules.slab_caller == SlabCaller::Reclaimer {
+            return false;
+        }
         let Some(zone) = self.zone_with(lru) else { return true };
         let highest = self.zones_up_to(lru.node, sc.reclaim_idx).last();
         highest == Some(zone)

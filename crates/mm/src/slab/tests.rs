@@ -126,7 +126,7 @@ fn without_large_blocks_a_slab_is_of_the_least_order() {
 fn a_request_for_the_slow_path_is_of_the_least_order_and_full_effort() {
     let mut mm = machine(1, 1 << 12, rules_4_20());
     let held = exhaust(&mut mm, Some(Wmark::Min));
-    let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark");
+    let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark").pages;
     let gfp = Gfp::KERNEL.with(Gfp::COMP).with(Gfp::RECLAIMABLE);
     assert_eq!(missing, AllocRequest { gfp, order: Order(0), node: NodeId(0) });
     // Between min and low the speculative attempt of order 2 is still served, by its second walk; below, the slow

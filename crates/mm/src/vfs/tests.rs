@@ -657,7 +657,7 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     }
                     mm.drain_pcp_all();
                     let (cache, missing) = match need {
-                        Need::Slab(cache, missing) => (Some(cache), missing),
+                        Need::Slab(cache, missing) => (Some(cache), missing.pages),
                         Need::Page(missing) => (None, missing),
                         Need::Read(_) | Need::Space => panic!("{need:?}"),
                     };
