@@ -9,8 +9,7 @@
 //! Source: `balance_pgdat()`, `pgdat_balanced()`, `sleeping_prematurely()` (mm/vmscan.c), 2.6.39, 3.0 and 3.1.
 //! Since/until: [`KswapdRun`], 2.6.38 to 3.10; slabs of zones that need nothing are shrunk until 2.6.39, and the highest zone
 //! that it was asked for follows the highest that needs reclaim.
-//! Abstracted: a zone is given up by the count of its pages scanned, not by a flag that kswapd sets from that count when the
-//! shrinkers find nothing either (`all_unreclaimable`).
+//! A zone that was scanned six times over is given up until a page of it is freed, unless the shrinkers still find something.
 //! Omitted: soft limits of cgroups, the swap token, highmem.
 
 use rules::{KswapdRun, KswapdSleep};
@@ -120,8 +119,9 @@ impl BalanceAgain {
                     if pass.step(mm, env, self.node, &mut self.sc) {
                         return Step::More;
                     }
-                    let at = *at;
+                    let (at, freed) = (*at, pass.freed());
                     self.total_scanned += self.sc.nr_scanned;
+                    self.give_up_if_hopeless(mm, at, freed);
                     self.end_zone(mm, at);
                     return Step::More;
                 }
@@ -158,6 +158,7 @@ impl BalanceAgain {
         self.phase = Phase::Out;
         for at in (0..mm.nodes[self.node.index()].zones.len()).rev() {
             let zone = self.zone(mm, at);
+            mm.charge(mm.costs.alloc_walk);
             if self.passed_over(mm, zone) {
                 continue;
             }
@@ -184,7 +185,7 @@ impl BalanceAgain {
 
     /// Whether a zone is left alone because it was scanned in vain.
     fn passed_over(&self, mm: &Mm, zone: ZoneId) -> bool {
-        mm.zones[zone.index()].managed == 0 || (self.sc.priority != DEF_PRIORITY && !mm.zone_reclaimable(zone))
+        mm.zones[zone.index()].managed == 0 || (self.sc.priority != DEF_PRIORITY && mm.zone_given_up(zone))
     }
 
     /// Begins to reclaim the zone at a place if it needs that.
@@ -209,11 +210,19 @@ impl BalanceAgain {
         }
     }
 
+    /// Gives a zone up that was scanned in vain, if the shrinkers found nothing either.
+    fn give_up_if_hopeless(&self, mm: &mut Mm, at: usize, freed: u64) {
+        let zone = self.zone(mm, at);
+        if freed == 0 && !mm.zone_reclaimable(zone) {
+            mm.zones[zone.index()].all_unreclaimable = true;
+        }
+    }
+
     /// After a zone was looked at: is it balanced now?
     fn end_zone(&mut self, mm: &mut Mm, at: usize) {
         let zone = self.zone(mm, at);
         self.phase = Phase::Zones(at + 1);
-        if !mm.zone_reclaimable(zone) {
+        if mm.zone_given_up(zone) {
             return;
         }
         let ok = |mark| mm.zone_watermark_ok(zone, self.order, mm.wmark(zone, mark), self.sc.reclaim_idx, PLAIN);
@@ -309,7 +318,7 @@ impl Mm {
         for zone in self.zones_up_to(node, if looks_at_all { ZoneKind::Movable } else { classzone }) {
             let state = &self.zones[zone.index()];
             let test_for = if looks_at_all { classzone } else { state.kind };
-            if !self.zone_reclaimable(zone)
+            if self.zone_given_up(zone)
                 || self.zone_watermark_ok(zone, order, self.wmark(zone, Wmark::High), test_for, PLAIN)
             {
                 balanced += state.present;
@@ -322,5 +331,101 @@ impl Mm {
         }
         let enough = self.quarter_is_balanced(node, balanced, classzone);
         if self.rules.kswapd_sleep == KswapdSleep::UnlessBalanced { !enough } else { enough }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::Gfp;
+
+    use super::super::fixture::{Machine, NODE, rules_2_6_39};
+    use super::*;
+    use crate::zone::AllocFlags;
+    use crate::{AllocRequest, Frame, Kind};
+
+    fn with_sleep(kswapd_sleep: KswapdSleep) -> Machine {
+        Machine::new(Rules { kswapd_sleep, ..rules_2_6_39() })
+    }
+
+    fn may_sleep(m: &Machine, order: u8, must_resched: bool) -> bool {
+        m.mm.may_sleep_after_run(NODE, Order(order), ZoneKind::Normal, must_resched)
+    }
+
+    /// Takes all memory, singly, and gives back every second page of it.
+    fn fragment(m: &mut Machine) {
+        let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NODE };
+        let any = AllocFlags { wmark: None, ..PLAIN };
+        let taken: Vec<_> = std::iter::from_fn(|| m.mm.get_page_from_freelist(&m.env, request, any)).collect();
+        for pfn in taken.into_iter().filter(|pfn| pfn.0 % 2 == 0) {
+            m.mm.free_pages(&m.env, pfn, Order(0));
+        }
+        m.mm.drain_pcp_all();
+    }
+
+    fn run(m: &mut Machine, order: u8) -> (Order, ZoneKind) {
+        let mut run = BalanceAgain::new(&m.mm, NODE, Order(order), ZoneKind::Normal);
+        m.run(|mm, env| run.step(mm, env));
+        run.reached(&m.mm)
+    }
+
+    #[test]
+    fn the_missing_negation_keeps_a_balanced_kswapd_awake_and_lets_another_sleep() {
+        let mut wrong = with_sleep(KswapdSleep::UnlessBalanced);
+        let mut right = with_sleep(KswapdSleep::IfBalanced);
+        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 0, false)), [true, true]);
+        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 2, false)), [false, true]);
+        fragment(&mut wrong);
+        fragment(&mut right);
+        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 0, false)), [true, true], "half of memory is free");
+        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 2, false)), [true, false], "in single pages");
+    }
+
+    #[test]
+    fn a_preempted_kswapd_sleeps_with_the_fourth_patch_alone() {
+        for (rule, sleeps) in [(KswapdSleep::IfBalanced, false), (KswapdSleep::IfBalancedOrPreempted, true)] {
+            let mut m = with_sleep(rule);
+            fragment(&mut m);
+            assert_eq!(may_sleep(&m, 2, true), sleeps);
+            assert!(!may_sleep(&m, 2, false));
+        }
+    }
+
+    #[test]
+    fn more_than_a_quarter_of_the_pages_must_be_in_balanced_zones() {
+        let m = with_sleep(KswapdSleep::IfBalanced);
+        // 16 Ki pages of DMA32 and 64 Ki of Normal: a quarter are 20 Ki.
+        assert!(!m.mm.quarter_is_balanced(NODE, 20 << 10, ZoneKind::Normal));
+        assert!(m.mm.quarter_is_balanced(NODE, (20 << 10) + 1, ZoneKind::Normal));
+        // Up to DMA32: 4 Ki.
+        assert!(!m.mm.quarter_is_balanced(NODE, 4 << 10, ZoneKind::Dma32));
+        assert!(m.mm.quarter_is_balanced(NODE, (4 << 10) + 1, ZoneKind::Dma32));
+    }
+
+    #[test]
+    fn a_run_ends_when_every_zone_is_above_its_high_watermark() {
+        let mut m = with_sleep(KswapdSleep::IfBalanced);
+        m.fill(Kind::File, 0);
+        assert!(!may_sleep(&m, 0, false));
+        run(&mut m, 0);
+        let zones: Vec<_> = m.mm.zones_up_to(NODE, ZoneKind::Normal).collect();
+        for zone in zones {
+            assert!(m.mm.zone_watermark_ok(zone, Order(0), m.mm.wmark(zone, Wmark::High), ZoneKind::Dma, PLAIN));
+        }
+        m.check();
+    }
+
+    #[test]
+    fn an_order_that_reclaim_cannot_make_is_given_up() {
+        let mut m = with_sleep(KswapdSleep::IfBalanced);
+        assert_eq!(run(&mut m, 3), (Order(3), ZoneKind::Dma32), "it is there already: no zone needs reclaim");
+        // Pages that cannot be reclaimed, in each zone: the lists are not empty, and nothing comes of them.
+        for gfp in [Gfp::HIGHUSER_MOVABLE, Gfp::DMA32] {
+            for _ in 0..2_000 {
+                m.add_page(Kind::File, Frame::LOCKED, gfp).expect("memory is plentiful");
+            }
+        }
+        fragment(&mut m);
+        assert_eq!(run(&mut m, 3).0, Order(0));
     }
 }

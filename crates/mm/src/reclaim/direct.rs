@@ -174,7 +174,7 @@ impl DirectReclaim {
             return;
         }
         let lru = mm.zones[zone.index()].lru;
-        if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| !mm.zone_reclaimable(zone)) {
+        if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| mm.zone_given_up(zone)) {
             return;
         }
         if self.sc.order > Order::COSTLY && mm.compaction_ready(zone, &self.sc) {

@@ -107,13 +107,25 @@ pub(super) struct SlabPass {
     pressure: Pressure,
     at: usize,
     job: Option<Job>,
+    /// Objects freed.
+    freed: u64,
 }
 
 impl SlabPass {
     /// A pass after `scanned` of `pages` LRU pages were looked at.
     pub(super) fn new(mm: &Mm, sc: &ScanControl, scanned: u64, pages: u64) -> SlabPass {
         let rule = mm.rules.slab_pressure;
-        SlabPass { pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) }, at: 0, job: None }
+        SlabPass {
+            pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) },
+            at: 0,
+            job: None,
+            freed: 0,
+        }
+    }
+
+    /// Objects that the shrinkers have freed so far.
+    pub(super) fn freed(&self) -> u64 {
+        self.freed
     }
 
     /// Calls a shrinker once. `false`: none is left to call.
@@ -132,8 +144,9 @@ impl SlabPass {
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
-                && mm.call_shrinker(env, shrinker.id, node, nr, sc)
+                && let Some(freed) = mm.call_shrinker(env, shrinker.id, node, nr, sc)
             {
+                self.freed += freed;
                 job.total_scan -= nr;
                 job.scanned += nr;
                 return true;
@@ -147,16 +160,16 @@ impl SlabPass {
 }
 
 impl Mm {
-    /// Has a shrinker scan `nr` objects; `false` if it refuses.
-    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> bool {
+    /// Has a shrinker scan `nr` objects; says how many it freed, unless it refuses.
+    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> Option<u64> {
         let freed_before = self.stat.event(VmEvent::Pgfree);
         let result = self.shrinker_scan(env, id, node, nr, sc.gfp);
         if result.scanned == 0 && result.freed == 0 {
-            return false;
+            return None;
         }
         sc.nr_reclaimed += self.stat.event(VmEvent::Pgfree) - freed_before;
         self.stat.count(VmEvent::SlabsScanned, nr);
-        true
+        Some(result.freed)
     }
 
     /// Frees what all shrinkers can free, for `drop_caches`: rounds are repeated while one frees more than ten objects.

@@ -16,6 +16,8 @@ mod alloc;
 mod caches;
 mod check;
 mod free;
+#[cfg(test)]
+mod model;
 mod order;
 #[cfg(test)]
 pub(crate) mod tests;
