@@ -4,12 +4,14 @@
 //! list and check them, and is added to the one registry in `registry.rs`.
 
 mod fio;
+mod large_copy;
 mod param;
 mod registry;
 mod steps;
 mod stress_highalloc;
 mod thpfio3;
 mod thpfioscale;
+mod tree;
 mod untar2;
 mod wbstrm;
 
