@@ -275,6 +275,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     mm.trace.filter = spec.trace;
+    for (device, disk) in machine.disks.iter().enumerate() {
+        if matches!(disk.device.get_ref(), DeviceSpec::Ram(_)) {
+            mm.writeback.set_synchronous(device as u16);
+        }
+    }
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);

@@ -8,7 +8,7 @@
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! Abstracted: a vector of an inode is always of the size for one extent (`kmalloc-512`); a checkpoint's vectors are
-//! freed when its last log buffer is on disk.
+//! freed when its last log buffer is on disk; the log's size decides when it is pushed, and not where it lies.
 //! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
@@ -142,9 +142,16 @@ impl Mm {
         cil.asked || !cil.written.is_empty()
     }
 
+    /// The vectors of the checkpoints that were handed to the log so far; the caller frees them with
+    /// [`Mm::vfs_free_log_vectors`] once that is on disk.
+    #[must_use = "they are objects of a slab"]
+    pub fn vfs_take_log_vectors(&mut self, fs: FsId) -> Vec<Obj> {
+        std::mem::take(&mut self.vfs.fs_mut(fs).cil.written)
+    }
+
     /// Frees the vectors of what is in the log.
-    pub fn vfs_free_log_vectors(&mut self, env: &Env, fs: FsId) {
-        for vector in std::mem::take(&mut self.vfs.fs_mut(fs).cil.written) {
+    pub fn vfs_free_log_vectors(&mut self, env: &Env, vectors: Vec<Obj>) {
+        for vector in vectors {
             self.slab_free(env, LOG_VECTOR, vector);
         }
     }

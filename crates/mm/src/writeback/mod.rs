@@ -101,6 +101,8 @@ pub(super) struct Device {
     tickets: u64,
     tickets_done: u64,
     journal: Journal,
+    /// Ends a bio as it is submitted.
+    synchronous: bool,
 }
 
 impl Device {
@@ -129,6 +131,7 @@ impl Device {
             tickets: 0,
             tickets_done: 0,
             journal: Journal::default(),
+            synchronous: false,
         }
     }
 
@@ -170,6 +173,11 @@ impl Writeback {
             self.devices.resize_with(at + 1, Device::new);
         }
         &mut self.devices[at]
+    }
+
+    /// The device copies in the context of whoever submits a bio, and ends it there (brd, pmem).
+    pub fn set_synchronous(&mut self, device: u16) {
+        self.device_mut(device).synchronous = true;
     }
 
     fn device(&self, device: u16) -> Option<&Device> {

@@ -125,9 +125,13 @@ impl Mm {
     }
 
     /// Hands a bio of a file's data to the block layer. It is allocated for as many vectors as there may be
-    /// (`BIO_MAX_PAGES`), whatever it carries in the end; what cannot be had without sleeping comes from a reserve.
+    /// (`BIO_MAX_PAGES`), whatever it carries in the end; what cannot be had without sleeping comes from a reserve. One
+    /// that ends as it is submitted takes no more than a place for a moment.
     pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
         let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
+        if self.writeback.device_mut(bio.device).synchronous {
+            return self.submit(bio);
+        }
         let cache = Mm::bio_cache(self.fs_kind(file));
         let memory = BioMemory {
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
@@ -167,7 +171,8 @@ impl Mm {
         let device = state.device;
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
-        self.charge(self.costs.writeback_page);
+        let owner = FileId(self.frames[pfn].owner);
+        self.charge(self.costs.writeback_page + self.by_fs(owner, 0, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.

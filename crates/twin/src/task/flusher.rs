@@ -62,17 +62,18 @@ pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId, device: u16) {
     let mut due = PUSH_INTERVAL;
     loop {
         let timer = task.wait_for_log(&mut due, |mm| mm.vfs_log_waits(fs)).await;
-        let last = task.mm(|mm, env| {
+        let (last, vectors) = task.mm(|mm, env| {
             if !timer && !mm.vfs_log_waits(fs) {
-                return None;
+                return (None, Vec::new());
             }
             mm.vfs_push_cil(env, fs);
-            mm.journal_force(device)
+            (mm.journal_force(device), mm.vfs_take_log_vectors(fs))
         });
         if let Some(bio) = last {
             task.metadata_io(bio).await;
         }
-        task.mm(|mm, env| mm.vfs_free_log_vectors(env, fs));
+        // Not those of checkpoints that an fsync wrote meanwhile: they may not be on disk yet.
+        task.mm(|mm, env| mm.vfs_free_log_vectors(env, vectors));
     }
 }
 
