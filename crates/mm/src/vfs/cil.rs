@@ -82,6 +82,9 @@ impl Mm {
     /// and without a vector if that fails.
     pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
         self.log_inode(file);
+        if self.vfs.spec_of(file).kind != FsKind::Xfs {
+            return;
+        }
         let rec = self.vfs.rec(file);
         if rec.ili.is_some() && !rec.log_vector.is_some() {
             let vector = self.slab_alloc_nowait(env, LOG_VECTOR, Gfp::NOFS);
