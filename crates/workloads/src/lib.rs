@@ -4,6 +4,7 @@
 //! list and check them, and is added to the one registry in `registry.rs`.
 
 mod fio;
+mod memcached_fio;
 mod param;
 mod registry;
 mod steps;

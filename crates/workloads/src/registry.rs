@@ -2,12 +2,13 @@
 
 use sys::Sys;
 
+use crate::memcached_fio::MemcachedFio;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{Param, ParamError, Params, memcached_fio, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub struct WorkloadSpec {
 
 /// Every workload.
 pub const WORKLOADS: &[WorkloadSpec] =
-    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC];
+    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC, memcached_fio::SPEC];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub enum Workload {
     WbStrm(WbStrm),
     /// See [`untar2`].
     Untar2(Untar2),
+    /// See [`memcached_fio`].
+    MemcachedFio(MemcachedFio),
 }
 
 impl Workload {
@@ -52,6 +55,7 @@ impl Workload {
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
@@ -65,7 +69,8 @@ impl Workload {
             | Workload::ThpFioScale(_)
             | Workload::ThpFio3(_)
             | Workload::WbStrm(_)
-            | Workload::Untar2(_) => true,
+            | Workload::Untar2(_)
+            | Workload::MemcachedFio(_) => true,
         }
     }
 
@@ -77,6 +82,7 @@ impl Workload {
             Workload::ThpFio3(workload) => workload.run(sys).await,
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
+            Workload::MemcachedFio(workload) => workload.run(sys).await,
         }
     }
 }

@@ -36,6 +36,7 @@ impl Mm {
         self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
         self.stat.count(if file { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scanned);
         self.note_scanned(env, lru, scanned, 0);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scanned, 0);
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
@@ -45,6 +46,7 @@ impl Mm {
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_scanned(env, lru, 0, stat.reclaimed);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         self.note_cost(lru, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
         if stat.unqueued_dirty == isolated.taken {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Vmscan));

@@ -10,6 +10,7 @@ use rules::LruScope;
 use units::ZoneId;
 
 use super::ScanControl;
+use crate::memcg::ROOT;
 use crate::stat::ZoneEvent;
 use crate::{Env, LruvecId, Mm};
 
@@ -18,7 +19,8 @@ const SCANS_IN_VAIN: u64 = 6;
 
 impl Mm {
     /// The zone whose lists these are, if it has its own.
-    pub(super) fn zone_with(&self, lru: LruvecId) -> Option<ZoneId> {
+    #[inline]
+    pub(crate) fn zone_with(&self, lru: LruvecId) -> Option<ZoneId> {
         let own = self.rules.lru_scope == LruScope::Zone;
         own.then(|| self.nodes[lru.node.index()].zones[usize::from(lru.part)])
     }
@@ -53,7 +55,7 @@ impl Mm {
 
     /// Whether a pass over these lists calls the shrinkers.
     pub(super) fn shrinks_slab(&self, lru: LruvecId, sc: &ScanControl) -> bool {
-        let Some(zone) = self.zone_with(lru) else { return true };
+        let Some(zone) = self.zone_with(lru) else { return self.memcg_of(lru) == ROOT };
         let highest = self.zones_up_to(lru.node, sc.reclaim_idx).last();
         highest == Some(zone)
     }

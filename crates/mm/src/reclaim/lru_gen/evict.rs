@@ -201,6 +201,7 @@ impl Mm {
         }
         let by_whom = if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
         self.stat.count(by_whom, scan.isolated);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scan.isolated, 0);
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
         self.stat.count(VmEvent::Pgrefill, scan.sorted);
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
@@ -261,14 +262,15 @@ impl Mm {
         let mut again = false;
         while !pages.is_empty() {
             let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
-            self.count_evicted(env, kind, &stat, sc);
+            self.count_evicted(env, (lru, kind), &stat, sc);
             pages = self.put_back_evicted(&kept, again);
             again = true;
         }
         Evicted { scanned, swapped }
     }
 
-    fn count_evicted(&mut self, env: &Env, kind: usize, stat: &BatchStat, sc: &mut ScanControl) {
+    fn count_evicted(&mut self, env: &Env, (lru, kind): (LruvecId, usize), stat: &BatchStat, sc: &mut ScanControl) {
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         if self.rules.lru_policy == LruPolicy::MultiGen {
             sc.nr.unqueued_dirty += stat.unqueued_dirty;
         }
