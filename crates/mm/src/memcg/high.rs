@@ -91,6 +91,6 @@ mod tests {
         // A fifth: four times that, of the unrounded figure: 639.
         assert_eq!(delay(overage(1200, 1000), 64), Nanos(639 * JIFFY_NS));
         assert_eq!(overage(1000, 1000), 0, "at the limit is not above it");
-        assert_eq!(overage(5, 0), 5 << 20, "a limit of nothing counts as one page");
+        assert_eq!(overage(5, 0), 4 << 20, "a limit of nothing counts as one page");
     }
 }
