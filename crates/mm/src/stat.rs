@@ -110,6 +110,7 @@ items!(
         KswapdInodesteal = "kswapd_inodesteal",
         KswapdLowWmarkHitQuickly = "kswapd_low_wmark_hit_quickly",
         KswapdHighWmarkHitQuickly = "kswapd_high_wmark_hit_quickly",
+        KswapdSkipCongestionWait = "kswapd_skip_congestion_wait",
         Pageoutrun = "pageoutrun",
         Pgrotated = "pgrotated",
         DropPagecache = "drop_pagecache",

@@ -6,6 +6,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
     ("xeon-6154-node", include_str!("../../../machines/xeon-6154-node.toml")),
+    ("server-2g", include_str!("../../../machines/server-2g.toml")),
     ("small", include_str!("../../../machines/small.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
@@ -14,6 +15,11 @@ pub const MACHINES: &[(&str, &str)] = &[
 
 /// Kernels by name.
 pub const KERNELS: &[(&str, &str)] = &[
+    ("2.6.39-rc7", include_str!("../../../kernels/2.6.39-rc7.toml")),
+    ("2.6.39-rc7-fixprematurely", include_str!("../../../kernels/2.6.39-rc7-fixprematurely.toml")),
+    ("2.6.39-rc7-nowwake", include_str!("../../../kernels/2.6.39-rc7-nowwake.toml")),
+    ("2.6.39-rc7-noexstep", include_str!("../../../kernels/2.6.39-rc7-noexstep.toml")),
+    ("2.6.39-rc7-kswapdsleep", include_str!("../../../kernels/2.6.39-rc7-kswapdsleep.toml")),
     ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
     ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
     ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),
@@ -34,12 +40,14 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("watermark-boost", include_str!("../../../studies/watermark-boost.toml")),
     ("mglru-memcgs", include_str!("../../../studies/mglru-memcgs.toml")),
     ("compaction-pivot", include_str!("../../../studies/compaction-pivot.toml")),
+    ("slub-high-order", include_str!("../../../studies/slub-high-order.toml")),
 ];
 
 /// Published figures by file name.
 const PUBLISHED: &[(&str, &str)] = &[
     ("000_watermark_boost.json", include_str!("../../../studies/published/000_watermark_boost.json")),
     ("002_mglru_memcg.json", include_str!("../../../studies/published/002_mglru_memcg.json")),
+    ("001_slub_kswapd.json", include_str!("../../../studies/published/001_slub_kswapd.json")),
     ("003_compaction_pivot.json", include_str!("../../../studies/published/003_compaction_pivot.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
 ];

@@ -63,7 +63,9 @@ rule!(
 rule!(
     /// How many objects a shrinker is asked to scan.
     SlabPressure {
-        /// In proportion to the LRU pages scanned: until 4.11.
+        /// In proportion to the LRU pages scanned, with what was put off earlier, twice the cache at most: until 3.0.
+        LruScannedInFull,
+        /// In proportion to the LRU pages scanned; what was put off counts for half of the cache: 3.1 to 4.11.
         LruScanned,
         /// `freeable >> priority`, times 4, over seeks: 9092c71bb724 (4.16).
         Priority,
@@ -213,7 +215,12 @@ rule!(
 rule!(
     /// Who may use the memory below the min watermark.
     AllocReserves {
-        /// `ALLOC_HARDER` for atomic requests, a quarter of the reserve beyond the half of `__GFP_HIGH`: until 6.3.
+        /// `ALLOC_HARDER`, a quarter of the reserve beyond the half of `__GFP_HIGH`, for whoever may not wait: until 3.16.
+        HarderWithoutWaiting,
+        /// The same, but not for requests that do not wake kswapd: patch 3 of the SLUB series of May 2011, and 3.17
+        /// (b104a35d3202) to 4.3.
+        HarderIfWaking,
+        /// `ALLOC_HARDER` for atomic requests (`__GFP_ATOMIC`): 4.4 to 6.3.
         Harder,
         /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4).
         NonBlocking,
@@ -264,7 +271,10 @@ rule!(
 rule!(
     /// What limits the partial slabs that a CPU keeps.
     CpuPartial {
-        /// Free objects in them when they were put there: until 5.15.
+        /// There are none: a slab that gets a free object goes to its node's list, and is given back once it is empty:
+        /// until 3.1.
+        None,
+        /// Free objects in them when they were put there: since 49e2258586b4 (3.2), until 5.15.
         Objects,
         /// Their number: since b47291ef02b0 (5.16).
         Slabs,
@@ -561,6 +571,108 @@ rule!(
         Gap,
     }
 );
+rule!(
+    /// Whether the kernel can compact memory (`CONFIG_COMPACTION`).
+    Compaction {
+        /// It can.
+        Built,
+        /// It cannot: only reclaim makes large blocks, lumpy where the kernel knows that.
+        NotBuilt,
+    }
+);
+rule!(
+    /// What an allocation of a slab in more than its least order may do to get it.
+    SlabSpeculation {
+        /// All that its caller may, once (`__GFP_NORETRY`): 2.6.39 to 4.1.
+        Reclaims,
+        /// The same, but kswapd is not woken: patch 2 of the SLUB series of May 2011, never merged.
+        ReclaimsQuietly,
+        /// Neither wakes kswapd nor reclaims: patch 3 of the same, never merged.
+        FreeOnly,
+        /// The same, and no reserve is used either: since 4.2.
+        FreeAboveReserves,
+    }
+);
+rule!(
+    /// Who calls the shrinkers, and with which share of the LRU pages.
+    SlabCaller {
+        /// kswapd after each zone, direct reclaim after each priority, by all LRU pages of the zones in question: until
+        /// 3.18.
+        Reclaimer,
+        /// Whoever has scanned a node, or the highest zone of one, by its LRU pages: since 6b4f7799c6a5 (3.19).
+        Lists,
+    }
+);
+rule!(
+    /// Which shrinkers unused dentries and inodes have.
+    VfsShrinkers {
+        /// One for all dentries and one for all inodes, in batches of 128: until 3.0.
+        Apart,
+        /// One for a file system, in batches of 1024: since b0d40c92adaf (3.1).
+        Superblock,
+    }
+);
+rule!(
+    /// How a run of kswapd over every zone ends.
+    KswapdRun {
+        /// It goes through the priorities over and over until the node is balanced, giving up the order where nothing comes
+        /// of that; slabs are shrunk for every zone that it looks at: 2.6.39.
+        AgainWithSlab,
+        /// The same; slabs are shrunk for the zones that it scans: d7868dae893c (3.0) to 3.10.
+        Again,
+        /// It goes through them once: since b8e83b942a16 (3.11).
+        Once,
+    }
+);
+rule!(
+    /// When kswapd, having balanced for an order above 0, may sleep.
+    KswapdSleep {
+        /// While zones with a quarter of the memory are not balanced: the missing negation of 1741c8775715, 2.6.38 to
+        /// 2.6.39-rc7.
+        UnlessBalanced,
+        /// Once they are: since afc7e326a3f5 (2.6.39).
+        IfBalanced,
+        /// Then, and at any order once its time on the CPU is over: patch 4 of the SLUB series of May 2011, replaced by a
+        /// point of rescheduling in `shrink_slab()` (f06590bd718e).
+        IfBalancedOrPreempted,
+    }
+);
+rule!(
+    /// When kswapd takes up what came in while it worked.
+    KswapdOrders {
+        /// At once, whatever came of its last run: until 2.6.39.
+        AtOnce,
+        /// After it has reached what it was asked for: since 215ddd6664ce (3.0).
+        AfterSuccess,
+    }
+);
+rule!(
+    /// Whom a request wakes that finds too little memory, where kswapd balances every zone.
+    KswapdWake {
+        /// A kswapd that has a zone below its low watermark: until 3.14.
+        LowMark,
+        /// A kswapd that has a zone which is not balanced: since 3.15.
+        Unbalanced,
+    }
+);
+rule!(
+    /// Whether the page cache remembers what was evicted from it.
+    RefaultDetection {
+        /// It does not: until 3.14.
+        None,
+        /// By shadow entries: since a528910e12ec (3.15).
+        Shadows,
+    }
+);
+rule!(
+    /// Whether a direct reclaimer waits while the reserve is nearly gone.
+    ReserveThrottle {
+        /// It does not: until 3.5.
+        None,
+        /// It does, until kswapd has filled half of the reserve: since 5515061d22f0 (3.6).
+        HalfOfReserve,
+    }
+);
 
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -678,6 +790,26 @@ pub struct Rules {
     pub direct_compaction: DirectCompaction,
     /// Reclaim or compaction.
     pub compaction_ready: CompactionReady,
+    /// Compaction at all.
+    pub compaction: Compaction,
+    /// Large slabs.
+    pub slab_speculation: SlabSpeculation,
+    /// Callers of shrinkers.
+    pub slab_caller: SlabCaller,
+    /// Shrinkers of file systems.
+    pub vfs_shrinkers: VfsShrinkers,
+    /// End of kswapd's runs.
+    pub kswapd_run: KswapdRun,
+    /// kswapd's sleep.
+    pub kswapd_sleep: KswapdSleep,
+    /// Orders that kswapd is given.
+    pub kswapd_orders: KswapdOrders,
+    /// kswapd's wake-up.
+    pub kswapd_wake: KswapdWake,
+    /// Evicted pages of files.
+    pub refault_detection: RefaultDetection,
+    /// Direct reclaim and the reserve.
+    pub reserve_throttle: ReserveThrottle,
 }
 
 impl Rules {
@@ -740,6 +872,16 @@ impl Rules {
             background_compaction: BackgroundCompaction::Kcompactd,
             direct_compaction: DirectCompaction::Priorities,
             compaction_ready: CompactionReady::Gap,
+            compaction: Compaction::Built,
+            slab_speculation: SlabSpeculation::FreeAboveReserves,
+            slab_caller: SlabCaller::Lists,
+            vfs_shrinkers: VfsShrinkers::Superblock,
+            kswapd_run: KswapdRun::Once,
+            kswapd_sleep: KswapdSleep::IfBalanced,
+            kswapd_orders: KswapdOrders::AfterSuccess,
+            kswapd_wake: KswapdWake::Unbalanced,
+            refault_detection: RefaultDetection::Shadows,
+            reserve_throttle: ReserveThrottle::HalfOfReserve,
         }
     }
 }

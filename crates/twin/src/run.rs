@@ -84,10 +84,12 @@ pub struct RunOutcome {
     pub zone_maps: Vec<(Nanos, Vec<ZoneMap>)>,
     /// Virtual time from the start to the end of the workload.
     pub virtual_time: Nanos,
-    /// CPU time of each task: name, daemon or not, time.
+    /// CPU time of each task: name, time.
     pub cpu_times: Vec<(String, Nanos)>,
     /// CPU time of the whole machine.
     pub cpu: CpuTime,
+    /// Slabs that had to be of the least order.
+    pub slab_order_fallbacks: u64,
     /// Frames of the machine, holes included.
     pub frames: u64,
     /// Most host bytes that everything took that grows with the machine, the workload's files or the length of the run.
@@ -239,6 +241,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         virtual_time,
         cpu_times,
         cpu,
+        slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
         frames: world.mm.frames.len() as u64,
         host_bytes,
         extfrag,

@@ -4,6 +4,7 @@
 //! list and check them, and is added to the one registry in `registry.rs`.
 
 mod fio;
+mod large_copy;
 mod memcached_fio;
 mod param;
 mod registry;
@@ -11,6 +12,7 @@ mod steps;
 mod stress_highalloc;
 mod thpfio3;
 mod thpfioscale;
+mod tree;
 mod untar2;
 mod wbstrm;
 

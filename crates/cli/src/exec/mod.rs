@@ -1,5 +1,6 @@
 //! Runs runs: several at a time, with progress, until they are done or the user has had enough.
 
+mod cpu;
 mod events;
 mod interrupt;
 mod job;
@@ -93,6 +94,7 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
 fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
     metrics.extend(parts::metrics(&outcome));
+    metrics.extend(cpu::metrics(&outcome));
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
     let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
     let printed = zones::printed(&outcome, output::width());

@@ -70,7 +70,12 @@ fn cpu_time(suffix: &str, start: CpuTime, end: CpuTime) -> Vec<Metric> {
     let seconds = |kind: &str, start: Nanos, end: Nanos| {
         Metric::new(&format!("{kind}_s{suffix}"), vec![end.since(start).as_secs_f64()])
     };
-    vec![seconds("user", start.user, end.user), seconds("system", start.system, end.system)]
+    let both = |time: CpuTime| Nanos(time.user.0 + time.system.0);
+    vec![
+        seconds("user", start.user, end.user),
+        seconds("system", start.system, end.system),
+        seconds("cpu", both(start), both(end)),
+    ]
 }
 
 /// What was sampled in a phase.

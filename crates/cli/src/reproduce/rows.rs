@@ -5,8 +5,8 @@ use observe::Metric;
 use profile::{Case, Comparison, MetricMap, Study, Take};
 use report::{Effect, Row, TwinEffect};
 
-/// A row for each case, comparison and metric of which both kernels have run and, if the study has published figures at
-/// all, of which one is published. `runs` gives the metrics of each run of a case (by its number) under a kernel (by its number).
+/// A row for each case, comparison and metric of which both kernels have run and, if the metric has published names, of
+/// which a figure is published. `runs` gives the metrics of each run of a case (by its number) under a kernel (by its number).
 pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Metric]>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (number, case) in study.cases.iter().enumerate() {
@@ -32,12 +32,13 @@ pub(super) fn rows<'a>(study: &Study, runs: impl Fn(usize, usize) -> Vec<&'a [Me
     rows
 }
 
-/// The row without the twin's figures, and whether the publication marked it; nothing if the study has published figures
-/// and none of this.
+/// The row without the twin's figures, and whether the publication marked it; nothing if the metric has published names and
+/// no figure of this.
 fn published(study: &Study, case: &Case, comparison: &Comparison, metric: &MetricMap) -> Option<(Row, bool)> {
     let [baseline, variant] =
         [&comparison.baseline, &comparison.variant].map(|names| study.figure(case, names, metric));
-    if baseline.or(variant).is_none() && !study.published.is_empty() {
+    let expected = !study.published.is_empty() && !metric.published.is_empty();
+    if baseline.or(variant).is_none() && expected {
         return None;
     }
     let [of_baseline, of_variant] = [baseline, variant].map(|figure| figure.and_then(|row| row.value_of(metric)));
@@ -74,6 +75,7 @@ fn value(metric: &MetricMap, name: &str, metrics: &[Metric]) -> Option<f64> {
         Take::Mean => compare::mean(samples),
         Take::Min => samples.iter().copied().reduce(f64::min),
         Take::Total => samples.iter().copied().reduce(|a, b| a + b),
+        Take::Stddev => compare::sd(samples),
     }
 }
 

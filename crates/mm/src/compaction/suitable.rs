@@ -6,9 +6,9 @@
 //! - **Source**: `__compaction_suitable()`, `compaction_suitable()` (mm/compaction.c, 4.20);
 //!   `compaction_suit_allocation_order()` (6.12) decides the same. `compaction_zonelist_suitable()` is in
 //!   zone/slowpath.rs.
-//! - **Since/until**: [`CompactionWatermark`].
+//! - **Since/until**: [`CompactionWatermark`]. No zone suits where compaction is not built in ([`Compaction`]).
 
-use rules::CompactionWatermark;
+use rules::{Compaction, CompactionWatermark};
 use units::{Order, ZoneId};
 
 use super::CompactResult;
@@ -19,6 +19,9 @@ use crate::{Mm, ZoneKind};
 /// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped` without
 /// memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
 pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+    if mm.rules.compaction == Compaction::NotBuilt {
+        return CompactResult::Skipped;
+    }
     if mm.rules.compaction_watermark == CompactionWatermark::Low {
         return suitable_by_low_mark(mm, zone, order, flags, highest);
     }

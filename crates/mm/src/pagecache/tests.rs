@@ -252,7 +252,7 @@ fn a_write_says_what_it_lacks_and_goes_on_with_it() {
             WriteStop::Need(Need::Slab(cache, req)) => {
                 needs.push("slab");
                 let page = from_reclaim(&mut rig, &mut taken);
-                assert_eq!(req.order, Order(0), "the least that a slab of nodes takes");
+                assert_eq!(req.pages.order, Order(0), "the least that a slab of nodes takes");
                 rig.mm.slab_add_page(&rig.env, cache, page);
             }
             WriteStop::Need(Need::Page(req)) => {

@@ -6,7 +6,7 @@
 //! Source: `compaction_ready()`, `should_continue_reclaim()`, `in_reclaim_compaction()` (mm/vmscan.c, 4.20; 6.12).
 //! Since/until: [`ReclaimForCompaction`], [`CompactionReady`].
 
-use rules::{CompactionReady, ReclaimForCompaction};
+use rules::{Compaction, CompactionReady, ReclaimForCompaction};
 use units::{Gfp, Order, ZoneId};
 
 use super::{DEF_PRIORITY, ScanControl};
@@ -60,7 +60,8 @@ impl Mm {
         scanned: u64,
         sc: &ScanControl,
     ) -> bool {
-        if sc.order == Order(0) || (sc.order <= Order::COSTLY && sc.priority >= DEF_PRIORITY - 2) {
+        let built = self.rules.compaction == Compaction::Built;
+        if !built || sc.order == Order(0) || (sc.order <= Order::COSTLY && sc.priority >= DEF_PRIORITY - 2) {
             return false;
         }
         // A zone with lists of its own is asked for no request in particular.

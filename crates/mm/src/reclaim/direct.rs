@@ -1,6 +1,6 @@
 //! Reclaim by a task whose allocation found too little memory, or whose group is above a limit: [`DirectReclaim`].
 //!
-//! Rule: first wait while the reserve is nearly gone. Then scan each node of the zonelist once at priority 12, and again
+//! Rule: first wait while the reserve is nearly gone ([`ReserveThrottle`], 3.6). Then scan each node of the zonelist once at priority 12, and again
 //! at 11, 10, ... until 32 pages are reclaimed, a zone is ready for compaction, or priority 0 is done. For a costly order,
 //! zones that compaction can serve are left alone.
 //! Source: `try_to_free_pages()`, `do_try_to_free_pages()`, `shrink_zones()`, `throttle_direct_reclaim()`
@@ -12,8 +12,10 @@
 //! Abstracted: a killed task is told to end by its caller.
 //! Omitted: cpusets.
 
+use rules::{ReserveThrottle, SlabCaller};
 use units::{Gfp, MemcgId, Nanos, NodeId, Order, ZoneId};
 
+use super::shrinker::SlabPass;
 use super::{DEF_PRIORITY, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::{VmEvent, ZoneEvent};
 use crate::trace::TraceEvent;
@@ -29,6 +31,8 @@ enum Phase {
     Zones(usize),
     /// A node is scanned; then the place to go on at.
     Shrink(ShrinkNode, usize),
+    /// The shrinkers, where the reclaimer calls them.
+    Slab(SlabPass),
     /// All nodes were scanned at this priority.
     Judge,
     Next,
@@ -112,6 +116,12 @@ impl DirectReclaim {
                     }
                     other => return other,
                 },
+                Phase::Slab(pass) => {
+                    if pass.step(mm, env, self.node, &mut self.sc) {
+                        return Step::More;
+                    }
+                    self.phase = Phase::Judge;
+                }
                 Phase::Judge => {
                     self.phase = Phase::Next;
                     if let Some(node) = self.first_node
@@ -154,7 +164,8 @@ impl DirectReclaim {
     /// Waits once for at most a second if the caller may hold file system locks, else until there is a reserve.
     fn look_at_reserve(&mut self, mm: &mut Mm, waited: bool) -> Option<Step> {
         let enters_fs = self.sc.gfp.contains(Gfp::FS);
-        let node = self.reserve_node(mm).filter(|_| enters_fs || !waited);
+        let waits = mm.rules.reserve_throttle == ReserveThrottle::HalfOfReserve;
+        let node = self.reserve_node(mm).filter(|_| waits && (enters_fs || !waited));
         if let Some(node) = node
             && !mm.allow_direct_reclaim(node)
         {
@@ -171,7 +182,7 @@ impl DirectReclaim {
     /// Goes on in the zonelist.
     fn next_zone(&mut self, mm: &mut Mm, at: usize) {
         let Some(&zone) = mm.nodes[self.node.index()].zonelist.get(at) else {
-            self.phase = Phase::Judge;
+            self.phase = self.slab_pass(mm).map_or(Phase::Judge, Phase::Slab);
             return;
         };
         self.phase = Phase::Zones(at + 1);
@@ -182,7 +193,7 @@ impl DirectReclaim {
         if !self.sc.is_global() {
             lru = mm.lruvec_of_memcg(lru.node, self.sc.target);
         }
-        if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| !mm.zone_reclaimable(zone)) {
+        if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| mm.zone_given_up(zone)) {
             return;
         }
         if self.sc.order > Order::COSTLY && mm.compaction_ready(zone, &self.sc) {
@@ -194,6 +205,16 @@ impl DirectReclaim {
             self.last_lists = Some(lru);
             self.phase = Phase::Shrink(ShrinkNode::new(lru), at + 1);
         }
+    }
+
+    /// The shrinkers' pass after a priority, by the pages of all zones that the request may use ([`SlabCaller`]).
+    fn slab_pass(&self, mm: &Mm) -> Option<SlabPass> {
+        if mm.rules.slab_caller != SlabCaller::Reclaimer {
+            return None;
+        }
+        let zones = mm.nodes[self.node.index()].zonelist.iter().filter(|zone| self.is_eligible(mm, **zone));
+        let pages = zones.map(|zone| mm.reclaimable_pages(*zone)).sum();
+        Some(SlabPass::new(mm, &self.sc, self.sc.nr_scanned, pages))
     }
 
     fn is_eligible(&self, mm: &Mm, zone: ZoneId) -> bool {

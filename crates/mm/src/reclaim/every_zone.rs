@@ -7,11 +7,11 @@
 //! serve the order and more was reclaimed than was attempted, kswapd compacts asynchronously.
 //! Source: `balance_pgdat()`, `kswapd_shrink_zone()`, `zone_balanced()`, `pgdat_balanced()`, `wakeup_kswapd()`
 //! (mm/vmscan.c), `__compact_pgdat()` (mm/compaction.c), 3.19.
-//! Since/until: [`KswapdBalance::EveryZone`], 2.6.39 to 4.7; compaction by kswapd itself until 4.5
+//! Since/until: [`KswapdRun::Once`](rules::KswapdRun), 3.11 to 4.7 (before, see again.rs); compaction by kswapd itself until 4.5
 //! ([`BackgroundCompaction::Kswapd`]).
 //! Omitted: freezing, soft limits of cgroups, highmem and its buffer heads.
 
-use rules::{BackgroundCompaction, KswapdBalance};
+use rules::{BackgroundCompaction, Compaction, KswapdBalance, KswapdWake};
 use units::{NodeId, Order, ZoneId};
 
 use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
@@ -22,7 +22,7 @@ use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{Effect, Env, Mm, ZoneKind};
 
 /// No allocation flag at all.
-const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
+pub(super) const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
 
 #[derive(Debug)]
 enum Phase {
@@ -262,7 +262,9 @@ impl Mm {
     pub fn zone_balanced(&self, zone: ZoneId, order: Order, gap: u64, classzone: ZoneKind) -> bool {
         let mark = self.wmark(zone, Wmark::High) + gap;
         self.zone_watermark_ok(zone, order, mark, classzone, PLAIN)
-            && (order == Order(0) || self.may_compact(zone, order, classzone))
+            && (order == Order(0)
+                || self.rules.compaction == Compaction::NotBuilt
+                || self.may_compact(zone, order, classzone))
     }
 
     /// Whether kswapd may leave a node: at order 0 all of its zones up to `classzone` are balanced or were scanned in
@@ -281,7 +283,8 @@ impl Mm {
         order == Order(0) || balanced >= managed / 4
     }
 
-    /// Asks the kswapd of a zone's node for an order; wakes it unless the zone is balanced (`wakeup_kswapd()`).
+    /// Asks the kswapd of a zone's node for an order; wakes it unless the zone has enough ([`KswapdWake`],
+    /// `wakeup_kswapd()`).
     pub(crate) fn wakeup_kswapd_for_zone(&mut self, zone: ZoneId, order: Order, classzone: ZoneKind) {
         let node = self.zones[zone.index()].node;
         let kswapd = &mut self.nodes[node.index()].kswapd;
@@ -289,7 +292,16 @@ impl Mm {
             kswapd.order = order;
             kswapd.highest_zone = Some(kswapd.highest_zone.map_or(classzone, |old| old.min(classzone)));
         }
-        if !kswapd.asleep || self.zone_balanced(zone, order, 0, ZoneKind::Dma) {
+        if !kswapd.asleep {
+            return;
+        }
+        let needless = match self.rules.kswapd_wake {
+            KswapdWake::LowMark => {
+                self.zone_watermark_ok(zone, order, self.wmark(zone, Wmark::Low), ZoneKind::Dma, PLAIN)
+            }
+            KswapdWake::Unbalanced => self.zone_balanced(zone, order, 0, ZoneKind::Dma),
+        };
+        if needless {
             return;
         }
         self.nodes[node.index()].kswapd.asleep = false;

@@ -1,8 +1,9 @@
 //! A small machine whose LRU lists tests can set up and draw.
 
 use rules::{
-    AnonStart, BoostedSlab, KswapdZone, ProportionalReclaim, ReclaimForCompaction, ReclaimThrottle, Rules, ScanBalance,
-    ScanCounting, SlabPressure, Tunables, WatermarkBoost,
+    AnonStart, BoostedSlab, Compaction, KswapdBalance, KswapdRun, KswapdSleep, KswapdZone, LruScope,
+    ProportionalReclaim, ReclaimForCompaction, ReclaimThrottle, Rules, ScanBalance, ScanCounting, SlabCaller,
+    SlabPressure, Tunables, WatermarkBoost, WatermarkCheck,
 };
 use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
@@ -37,6 +38,21 @@ pub(super) fn rules_4_20() -> Rules {
         proportional_reclaim: ProportionalReclaim::ScanRest,
         kswapd_zone: KswapdZone::LowestUnlessAsked,
         ..Rules::newest()
+    }
+}
+
+/// What 2.6.39 does, as far as kswapd is concerned: without compaction.
+pub(super) fn rules_2_6_39() -> Rules {
+    Rules {
+        slab_pressure: SlabPressure::LruScannedInFull,
+        slab_caller: SlabCaller::Reclaimer,
+        lru_scope: LruScope::Zone,
+        kswapd_balance: KswapdBalance::EveryZone,
+        kswapd_run: KswapdRun::AgainWithSlab,
+        kswapd_sleep: KswapdSleep::IfBalanced,
+        watermark_check: WatermarkCheck::EveryOrder,
+        compaction: Compaction::NotBuilt,
+        ..rules_4_20()
     }
 }
 

@@ -5,9 +5,9 @@
 //! balanced, it sleeps until it is woken.
 //! Source: `prepare_kswapd_sleep()`, `kswapd_try_to_sleep()`, `kswapd_classzone_idx()` (mm/vmscan.c, 4.20),
 //! `kswapd_highest_zoneidx()` (6.12).
-//! Since/until: [`KswapdZone`].
+//! Since/until: [`KswapdZone`]; where kswapd balances every zone, see every_zone.rs and again.rs.
 
-use rules::{KswapdBalance, KswapdZone};
+use rules::{KswapdBalance, KswapdRun, KswapdZone};
 use units::{NodeId, Order};
 
 use super::ThrottleReason;
@@ -26,8 +26,13 @@ pub struct KswapdRequest {
 }
 
 impl Mm {
-    /// Whether kswapd may sleep; if the node is balanced, its flags are cleared (`prepare_kswapd_sleep()`).
-    pub fn prepare_kswapd_sleep(&mut self, node: NodeId, order: Order, highest: ZoneKind) -> bool {
+    /// Whether kswapd may sleep; if the node is balanced, its flags are cleared (`prepare_kswapd_sleep()`). `must_resched`
+    /// says that another task waits for its CPU.
+    pub fn prepare_kswapd_sleep(&mut self, node: NodeId, work: KswapdRequest, must_resched: bool) -> bool {
+        let KswapdRequest { order, highest } = work;
+        if self.rules.kswapd_run != KswapdRun::Once {
+            return self.may_sleep_after_run(node, order, highest, must_resched);
+        }
         self.wake_throttled(node, ThrottleReason::Reserve);
         if self.rules.kswapd_balance == KswapdBalance::EveryZone {
             return self.every_zone_balanced(node, order, highest);
@@ -109,18 +114,20 @@ mod tests {
     use super::*;
     use crate::Kind;
 
+    const AT_ORDER_0: KswapdRequest = KswapdRequest { order: Order(0), highest: ZoneKind::Normal };
+
     #[test]
     fn kswapd_sleeps_when_balanced_or_hopeless() {
         let mut m = Machine::new(rules_4_20());
         m.mm.nodes[0].lruvecs[0].dirty_seen = true;
-        assert!(m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        assert!(m.mm.prepare_kswapd_sleep(NODE, AT_ORDER_0, false));
         assert!(!m.mm.nodes[0].lruvecs[0].dirty_seen, "a balanced node forgets its flags");
         m.fill(Kind::File, 0);
-        assert!(!m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        assert!(!m.mm.prepare_kswapd_sleep(NODE, AT_ORDER_0, false));
         m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES - 1;
-        assert!(!m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        assert!(!m.mm.prepare_kswapd_sleep(NODE, AT_ORDER_0, false));
         m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES;
-        assert!(m.mm.prepare_kswapd_sleep(NODE, Order(0), ZoneKind::Normal));
+        assert!(m.mm.prepare_kswapd_sleep(NODE, AT_ORDER_0, false));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 mod accessed;
 mod active;
+mod again;
 mod balance;
 mod compaction_ready;
 mod direct;
@@ -36,6 +37,7 @@ mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use again::BalanceAgain;
 pub use direct::DirectReclaim;
 pub use every_zone::BalanceZones;
 pub use kswapd::{BalancePgdat, BoostSnapshot};

@@ -152,7 +152,7 @@ impl ShrinkNode {
 
     /// Whether something was reclaimed from a zone's own lists, or may yet be.
     pub(super) fn reclaimable(&self, mm: &Mm) -> bool {
-        mm.zone_with(self.lru).is_some_and(|zone| self.reclaimable || mm.zone_reclaimable(zone))
+        mm.zone_with(self.lru).is_some_and(|zone| self.reclaimable || !mm.zone_given_up(zone))
     }
 
     /// Does one batch.

@@ -17,7 +17,7 @@
 //! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
 //! `VM_LOCKED`.
 
-use rules::{AnonStart, ReclaimThrottle, ScanCounting, XfsWritepage};
+use rules::{AnonStart, ReclaimThrottle, RefaultDetection, ScanCounting, XfsWritepage};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::ScanControl;
@@ -376,8 +376,9 @@ impl Mm {
         }
         match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
             (Kind::File, false) => {
-                let shadow = self.evict_from(lru, pfn);
-                self.pagecache_remove(env, pfn, Some(shadow));
+                let remembers = self.rules.refault_detection == RefaultDetection::Shadows;
+                let shadow = remembers.then(|| self.evict_from(lru, pfn));
+                self.pagecache_remove(env, pfn, shadow);
             }
             (Kind::Anon, true) => {
                 let shadow = if self.swap_has_shadows() { self.evict_from(lru, pfn) } else { 0 };

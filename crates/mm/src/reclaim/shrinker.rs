@@ -5,7 +5,8 @@
 //! is put off to the next pass. What was put off counts in full, but for no more than half of the cache unless this pass
 //! alone asks for a quarter, and twice the cache at most.
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
-//! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned; in 4.19 to 5.0 at least one batch; since
+//! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
+//! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
 //! 5.13 what was put off counts only by `nr >> priority`.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
@@ -30,6 +31,8 @@ pub(super) type Deferred = [u64; SHRINKERS.len()];
 struct Job {
     freeable: u64,
     batch: u64,
+    /// Less than a batch is put off even if it is all there is.
+    whole_batches: bool,
     /// Still to scan now.
     total_scan: u64,
     /// Put off to the next pass if nothing at all were scanned.
@@ -53,9 +56,10 @@ impl Pressure {
             return freeable / 2;
         }
         match self.rule {
-            SlabPressure::LruScanned => {
+            SlabPressure::LruScanned | SlabPressure::LruScannedInFull => {
                 let (scanned, pages) = self.lru;
-                4 * scanned.max(u64::from(super::SWAP_CLUSTER_MAX)) / shrinker.seeks * freeable / (pages + 1)
+                let scanned = if scanned == 0 { u64::from(super::SWAP_CLUSTER_MAX) } else { scanned };
+                4 * scanned / shrinker.seeks * freeable / (pages + 1)
             }
             _ => (freeable >> self.priority) * 4 / shrinker.seeks,
         }
@@ -63,24 +67,30 @@ impl Pressure {
 
     fn job(self, freeable: u64, deferred: u64, shrinker: ShrinkerSpec) -> Job {
         let mut delta = self.delta(freeable, shrinker);
+        let batch = shrinker.batch;
+        if self.rule == SlabPressure::LruScannedInFull {
+            let total_scan = (deferred + delta).min(2 * freeable);
+            return Job { freeable, batch, whole_batches: true, total_scan, deferrable: total_scan, scanned: 0 };
+        }
         let (total_scan, deferrable) = if self.rule == SlabPressure::PriorityAndDeferred {
             ((deferred >> self.priority) + delta, deferred + delta)
         } else {
             if self.rule == SlabPressure::PriorityAtLeastBatch {
-                delta = delta.max(freeable.min(shrinker.batch));
+                delta = delta.max(freeable.min(batch));
             }
             let all = deferred + delta;
             (if delta < freeable / 4 { all.min(freeable / 2) } else { all }, all)
         };
         let total_scan = total_scan.min(2 * freeable);
-        Job { freeable, batch: shrinker.batch, total_scan, deferrable, scanned: 0 }
+        Job { freeable, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
     }
 }
 
 impl Job {
     /// Objects to scan in the next call; `None` if the rest is put off.
     fn next_call(&self) -> Option<u64> {
-        let worth_it = self.total_scan >= self.batch || self.total_scan >= self.freeable;
+        let all_there_is = !self.whole_batches && self.total_scan >= self.freeable;
+        let worth_it = self.total_scan >= self.batch || all_there_is;
         (worth_it && self.total_scan > 0).then_some(self.batch.min(self.total_scan))
     }
 
@@ -97,13 +107,25 @@ pub(super) struct SlabPass {
     pressure: Pressure,
     at: usize,
     job: Option<Job>,
+    /// Objects freed.
+    freed: u64,
 }
 
 impl SlabPass {
     /// A pass after `scanned` of `pages` LRU pages were looked at.
     pub(super) fn new(mm: &Mm, sc: &ScanControl, scanned: u64, pages: u64) -> SlabPass {
         let rule = mm.rules.slab_pressure;
-        SlabPass { pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) }, at: 0, job: None }
+        SlabPass {
+            pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) },
+            at: 0,
+            job: None,
+            freed: 0,
+        }
+    }
+
+    /// Objects that the shrinkers have freed so far.
+    pub(super) fn freed(&self) -> u64 {
+        self.freed
     }
 
     /// Calls a shrinker once. `false`: none is left to call.
@@ -122,8 +144,9 @@ impl SlabPass {
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
-                && mm.call_shrinker(env, shrinker.id, node, nr, sc)
+                && let Some(freed) = mm.call_shrinker(env, shrinker.id, node, nr, sc)
             {
+                self.freed += freed;
                 job.total_scan -= nr;
                 job.scanned += nr;
                 return true;
@@ -137,16 +160,16 @@ impl SlabPass {
 }
 
 impl Mm {
-    /// Has a shrinker scan `nr` objects; `false` if it refuses.
-    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> bool {
+    /// Has a shrinker scan `nr` objects; says how many it freed, unless it refuses.
+    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> Option<u64> {
         let freed_before = self.stat.event(VmEvent::Pgfree);
         let result = self.shrinker_scan(env, id, node, nr, sc.gfp);
         if result.scanned == 0 && result.freed == 0 {
-            return false;
+            return None;
         }
         sc.nr_reclaimed += self.stat.event(VmEvent::Pgfree) - freed_before;
         self.stat.count(VmEvent::SlabsScanned, nr);
-        true
+        Some(result.freed)
     }
 
     /// Frees what all shrinkers can free, for `drop_caches`: rounds are repeated while one frees more than ten objects.
@@ -219,6 +242,17 @@ mod tests {
         // 1 000 000 >> 12 = 244, plus 4.
         assert_eq!(job.total_scan, 248);
         assert_eq!(job.put_off(SlabPressure::PriorityAndDeferred), 20_000, "twice the cache at most");
+    }
+
+    #[test]
+    fn until_3_0_what_was_put_off_counts_in_full_and_batches_are_whole() {
+        let by_lru = Pressure { rule: SlabPressure::LruScannedInFull, priority: 12, lru: (1_000, 99_999) };
+        // 1000 as below, and 30 000 put off: no more than twice 50 000.
+        assert_eq!(by_lru.job(50_000, 30_000, SUPERBLOCK).total_scan, 31_000);
+        assert_eq!(by_lru.job(50_000, 1_000_000, SUPERBLOCK).total_scan, 100_000);
+        // 4 x 1000 / 2 x 200 / 100 000 = 4 and 400 put off, all there is twice, but no whole batch of 1024.
+        let job = by_lru.job(200, 400, SUPERBLOCK);
+        assert_eq!((job.total_scan, job.next_call(), job.put_off(by_lru.rule)), (400, None, 400));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::{Effect, Env, LruList, LruvecId, Mm, ZoneKind};
 /// One tick of the timer.
 pub(super) const JIFFY: Nanos = Nanos::millis(4);
 /// `HZ / 10`.
-const TENTH: Nanos = Nanos::millis(100);
+pub(super) const TENTH: Nanos = Nanos::millis(100);
 
 /// What a reclaimer waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -6,7 +6,7 @@
 //! not larger than what it competes with becomes active at once.
 //! Source: `workingset_eviction()`, `workingset_refault()`, `workingset_test_recent()` (mm/workingset.c, 4.20; 6.12),
 //! `lru_note_cost()` (mm/swap.c, 6.12).
-//! Since/until: competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
+//! Since/until: [`RefaultDetection`](rules::RefaultDetection), 3.15. Competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
 //! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
 //! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
 //! the rest for the clock, whose low bits are dropped if memory has more frames than fit.

@@ -6,7 +6,7 @@
 //! Source: `zone_reclaimable()`, `zone_reclaimable_pages()`, `shrink_zones()`, `shrink_zone()` (mm/vmscan.c, 3.19).
 //! Since/until: [`LruScope::Zone`], until 4.7.
 
-use rules::LruScope;
+use rules::{KswapdRun, LruScope, SlabCaller};
 use units::ZoneId;
 
 use super::ScanControl;
@@ -53,8 +53,20 @@ impl Mm {
         self.zones[zone.index()].pages_scanned < self.reclaimable_pages(zone) * SCANS_IN_VAIN
     }
 
+    /// Whether reclaim leaves a zone alone after its first priority: where kswapd's runs go on until the node is balanced it
+    /// has marked the zone, since then whoever asks looks for himself ([`KswapdRun`]).
+    pub(super) fn zone_given_up(&self, zone: ZoneId) -> bool {
+        match self.rules.kswapd_run {
+            KswapdRun::Once => !self.zone_reclaimable(zone),
+            KswapdRun::Again | KswapdRun::AgainWithSlab => self.zones[zone.index()].all_unreclaimable,
+        }
+    }
+
     /// Whether a pass over these lists calls the shrinkers.
     pub(super) fn shrinks_slab(&self, lru: LruvecId, sc: &ScanControl) -> bool {
+        if self.rules.slab_caller == SlabCaller::Reclaimer {
+            return false;
+        }
         let Some(zone) = self.zone_with(lru) else { return self.memcg_of(lru) == ROOT };
         let highest = self.zones_up_to(lru.node, sc.reclaim_idx).last();
         highest == Some(zone)

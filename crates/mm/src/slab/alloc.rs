@@ -1,18 +1,18 @@
 //! Allocation of an object, and of a slab for it.
 //!
-//! Rule: a new slab is first asked for in the preferred order, without direct reclaim and without waking kswapd
-//! where the caller could sleep (the attempt is speculative), then in the least order with all that the caller
-//! allows. Source: `___slab_alloc()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
-//! Since/until: the flags of the speculative attempt since 4.2 (`__GFP_RECLAIM`) and 2.6.39 (`NORETRY`).
+//! Rule: a new slab is first asked for in the preferred order, which is speculative and may do less than the caller
+//! ([`SlabSpeculation`]), then in the least order with all that the caller allows. Source: `___slab_alloc()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
+//! Since/until: [`SlabSpeculation`]: until 4.1 the attempt reclaims too, but once only.
 //! Abstracted: the speculative attempt ends after the two walks of the free lists (at the low watermark and, on the
 //! slow path, at min) that it makes when it may not reclaim; an allocation whose preferred order is the least one
 //! goes to the slow path once, with the caller's flags, instead of with `NORETRY` first. Remote partial slabs are
 //! always considered (`remote_node_defrag_ratio` 1000 of 1024). A slab that comes from another node than the one
 //! asked for is used. Omitted: `__GFP_THISNODE` requests, memory policies.
 
+use rules::SlabSpeculation;
 use units::{Gfp, NodeId, Pfn};
 
-use super::{Cache, CacheId, NONE, Obj, Place, Slab, order};
+use super::{Cache, CacheId, NONE, Obj, Place, Slab, SlabRequest, order};
 use crate::stat::NodeStat;
 use crate::{AllocRequest, Env, Kind, Mm, table};
 
@@ -115,9 +115,9 @@ impl Cache {
 }
 
 impl Mm {
-    /// Allocates an object; an error is the request to take to the slow path: give its page to
-    /// [`Mm::slab_add_page`] and repeat.
-    pub fn slab_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, AllocRequest> {
+    /// Allocates an object; an error says what to take to the slow path: give its page to [`Mm::slab_add_page`] and
+    /// repeat.
+    pub fn slab_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
         self.charge(self.costs.slab_object);
         let cpu = env.cpu.index();
         if let Some(obj) = self.slabs.caches[cache.index()].take_from_cpu(cpu) {
@@ -152,7 +152,7 @@ impl Mm {
     }
 
     /// Pages for a new slab, or the request for the slow path.
-    fn slab_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, AllocRequest> {
+    fn slab_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, SlabRequest> {
         let Cache { order, min_order, spec, .. } = self.slabs.caches[cache.index()];
         let mut gfp = gfp;
         if order.0 > 0 {
@@ -161,10 +161,15 @@ impl Mm {
         if spec.reclaimable {
             gfp = gfp.with(Gfp::RECLAIMABLE);
         }
+        let least = AllocRequest { gfp, order: min_order, node: env.node };
         if order > min_order {
-            let request = AllocRequest { gfp: speculative(gfp), order, node: env.node };
+            let gfp = speculative(gfp, self.rules.slab_speculation);
+            let request = AllocRequest { gfp, order, node: env.node };
             if let Some(pfn) = self.alloc_pages(env, request) {
                 return Ok(pfn);
+            }
+            if gfp.contains(Gfp::DIRECT_RECLAIM) {
+                return Err(SlabRequest { pages: request, fallback: Some(least) });
             }
             if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
                 self.wake_all_kswapds(request);
@@ -174,8 +179,7 @@ impl Mm {
                 return Ok(pfn);
             }
         }
-        let request = AllocRequest { gfp, order: min_order, node: env.node };
-        self.alloc_pages(env, request).ok_or(request)
+        self.alloc_pages(env, least).ok_or(SlabRequest { pages: least, fallback: None })
     }
 
     /// Makes pages that the caller allocated for it the slab of the CPU (any order that holds an object).
@@ -207,9 +211,17 @@ fn take_lowest(word: &mut u64) -> u32 {
 }
 
 /// The flags of the attempt for more than the least order.
-fn speculative(gfp: Gfp) -> Gfp {
-    let gfp = gfp.with(Gfp::NOWARN).with(Gfp::NORETRY).without(Gfp::NOFAIL);
-    if gfp.contains(Gfp::DIRECT_RECLAIM) { gfp.with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM) } else { gfp }
+fn speculative(gfp: Gfp, rule: SlabSpeculation) -> Gfp {
+    let quiet = gfp.with(Gfp::NOWARN).without(Gfp::NOFAIL);
+    match rule {
+        SlabSpeculation::Reclaims => quiet.with(Gfp::NORETRY),
+        SlabSpeculation::ReclaimsQuietly => quiet.with(Gfp::NORETRY).without(Gfp::KSWAPD_RECLAIM),
+        SlabSpeculation::FreeOnly => quiet.without(Gfp::RECLAIM.with(Gfp::RETRY_MAYFAIL)),
+        SlabSpeculation::FreeAboveReserves if gfp.contains(Gfp::DIRECT_RECLAIM) => {
+            quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM)
+        }
+        SlabSpeculation::FreeAboveReserves => quiet.with(Gfp::NORETRY),
+    }
 }
 
 /// The gauge of a cache's pages.

@@ -7,7 +7,7 @@
 //! shrinking caches frees few pages.
 //! Source: `___slab_alloc()`, `get_partial_node()`, `get_any_partial()`, `__slab_free()`, `put_cpu_partial()`,
 //! `unfreeze_partials()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
-//! Since/until: this structure since 3.2 (CPU partial lists); it ends with sheaves (6.18).
+//! Since/until: this structure since 3.2 (CPU partial lists, [`CpuPartial`]); it ends with sheaves (6.18).
 //! Abstracted: the CPU's free list and the slab's are one; which free slot of a slab is taken (the lowest, the
 //! kernel's order is random); objects that the kernel frees by RCU are free at once.
 //! Omitted: debugging, cgroup accounting, pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
@@ -16,13 +16,16 @@ mod alloc;
 mod caches;
 mod check;
 mod free;
+#[cfg(test)]
+mod model;
 mod order;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use rules::CpuPartial;
 use units::{NodeId, Order};
 
-use crate::Mm;
+use crate::{AllocRequest, Mm};
 
 /// A slab cache.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,6 +52,15 @@ impl Obj {
     pub fn is_some(self) -> bool {
         self != Obj::NONE
     }
+}
+
+/// Pages that a cache lacks for a slab.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlabRequest {
+    /// What to ask the slow path for.
+    pub pages: AllocRequest,
+    /// What to ask for if it refuses that: the least order, with all that the caller allows.
+    pub fallback: Option<AllocRequest>,
 }
 
 /// What a cache holds.
@@ -144,7 +156,8 @@ struct Cache {
     words: usize,
     min_partial: u32,
     cpu_partial: u32,
-    /// Whether `cpu_partial` counts slabs (or objects).
+    /// Whether CPUs keep partial slabs, and whether `cpu_partial` counts them (or objects).
+    has_cpu_partial: bool,
     cpu_partial_slabs: bool,
     slabs: Vec<Slab>,
     /// Free slots, `words` words a slab.
@@ -284,7 +297,8 @@ impl Mm {
             words: objects.div_ceil(64) as usize,
             min_partial: order::min_partial(spec.size),
             cpu_partial: order::cpu_partial(spec.size, objects, self.rules.cpu_partial),
-            cpu_partial_slabs: self.rules.cpu_partial == rules::CpuPartial::Slabs,
+            has_cpu_partial: self.rules.cpu_partial != CpuPartial::None,
+            cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
             slabs: Vec::new(),
             free: Vec::new(),
             unused: NONE,

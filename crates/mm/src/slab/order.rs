@@ -76,6 +76,7 @@ pub(crate) fn cpu_partial(size: u32, objects: u32, rule: CpuPartial) -> u32 {
         _ => 3,
     };
     match rule {
+        CpuPartial::None => 0,
         CpuPartial::Objects => [2, 6, 13, 30][class],
         CpuPartial::Slabs => (2 * [6u32, 24, 52, 120][class]).div_ceil(objects),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use rules::{CpuPartial, Rules, SlabOrder, StructSizes, Tunables, WatermarkBoost, ZoneSpreading};
+use rules::{CpuPartial, Rules, SlabOrder, SlabSpeculation, StructSizes, Tunables, WatermarkBoost, ZoneSpreading};
 use units::{CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
 use super::{CacheId, CacheSpec, Obj};
@@ -44,6 +44,11 @@ pub(crate) fn rules_4_20() -> Rules {
         zone_spreading: ZoneSpreading::Off,
         ..Rules::newest()
     }
+}
+
+/// The rules of 2.6.39.
+pub(super) fn rules_2_6_39() -> Rules {
+    Rules { cpu_partial: CpuPartial::None, slab_speculation: SlabSpeculation::Reclaims, ..rules_4_20() }
 }
 
 pub(crate) fn assert_valid(mm: &Mm) {
@@ -126,7 +131,7 @@ fn without_large_blocks_a_slab_is_of_the_least_order() {
 fn a_request_for_the_slow_path_is_of_the_least_order_and_full_effort() {
     let mut mm = machine(1, 1 << 12, rules_4_20());
     let held = exhaust(&mut mm, Some(Wmark::Min));
-    let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark");
+    let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark").pages;
     let gfp = Gfp::KERNEL.with(Gfp::COMP).with(Gfp::RECLAIMABLE);
     assert_eq!(missing, AllocRequest { gfp, order: Order(0), node: NodeId(0) });
     // Between min and low the speculative attempt of order 2 is still served, by its second walk; below, the slow
@@ -140,6 +145,36 @@ fn a_request_for_the_slow_path_is_of_the_least_order_and_full_effort() {
     mm.slab_add_page(&on(0), CacheId::XFS_INODE, pfn);
     let obj = alloc(&mut mm, 0, CacheId::XFS_INODE);
     assert_eq!(mm.slabs.pfn_of(CacheId::XFS_INODE, obj), pfn);
+}
+
+#[test]
+fn until_4_1_the_request_for_the_slow_path_is_of_the_preferred_order_and_has_a_fallback() {
+    let mut mm = machine(1, 1 << 12, rules_2_6_39());
+    exhaust(&mut mm, Some(Wmark::Min));
+    let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark");
+    let gfp = Gfp::KERNEL.with(Gfp::COMP).with(Gfp::RECLAIMABLE);
+    let request = |gfp, order| AllocRequest { gfp, order: Order(order), node: NodeId(0) };
+    assert_eq!(missing.pages, request(gfp.with(Gfp::NOWARN).with(Gfp::NORETRY), 2));
+    assert_eq!(missing.fallback, Some(request(gfp, 0)));
+    // Who may not sleep goes no further than the free lists.
+    let atomic = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::NOWAIT).expect_err("at the min watermark");
+    assert_eq!((atomic.pages.order, atomic.fallback), (Order(0), None));
+}
+
+#[test]
+fn until_3_1_an_empty_slab_of_a_node_is_given_back_at_once() {
+    let mut mm = machine(1, 1 << 14, rules_2_6_39());
+    // 21 dentries a page: two slabs, and a third that the CPU allocates from.
+    let objects: Vec<Obj> = (0..43).map(|_| alloc(&mut mm, 0, CacheId::DENTRY)).collect();
+    assert_eq!(slab_pages(&mm), 3);
+    for obj in &objects[..21] {
+        mm.slab_free(&on(0), CacheId::DENTRY, *obj);
+    }
+    assert_eq!(slab_pages(&mm), 2);
+    // The CPU's own stays.
+    mm.slab_free(&on(0), CacheId::DENTRY, objects[42]);
+    assert_eq!(slab_pages(&mm), 2);
+    assert_valid(&mm);
 }
 
 #[test]
@@ -190,12 +225,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn objects_are_distinct_and_stay_where_they_are(
-        old in any::<bool>(),
+        era in 0usize..3,
         steps in prop::collection::vec((0u16..4, 0usize..5, any::<u16>(), 0u8..5), 1..1500),
     ) {
         let caches =
             [CacheId::DENTRY, CacheId::XFS_INODE, CacheId::KMALLOC_8, CacheId::KMALLOC_4K, CacheId::TASK_STRUCT];
-        let mut mm = machine(2, 1 << 13, if old { rules_4_20() } else { Rules::newest() });
+        let mut mm = machine(2, 1 << 13, [rules_2_6_39(), rules_4_20(), Rules::newest()][era].clone());
         let mut live: Vec<BTreeMap<Obj, Pfn>> = vec![BTreeMap::new(); caches.len()];
         for (cpu, which, pick, kind) in steps {
             let (cache, known) = (caches[which], &mut live[which]);

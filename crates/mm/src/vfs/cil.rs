@@ -83,6 +83,7 @@ impl Mm {
     /// and without a vector if that fails.
     pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
         if let Err(Need::Slab(cache, request)) = self.log_item(env, file) {
+            let request = request.fallback.unwrap_or(request.pages);
             self.wake_all_kswapds(request);
             let flags: AllocFlags = self.gfp_to_alloc_flags(env, request);
             if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {

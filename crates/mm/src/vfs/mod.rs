@@ -29,7 +29,7 @@ use units::{FileId, Pfn};
 
 use crate::memcg::Uncharged;
 use crate::pool::Block;
-use crate::slab::{CacheId, Obj};
+use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
 use disk::Fs;
@@ -43,8 +43,8 @@ pub use spec::{FsKind, FsSpec};
 pub enum Need {
     /// A page for the caller's own use; from a vfs operation: allocate it, give it to `vfs_add_page`, repeat.
     Page(AllocRequest),
-    /// A page for a slab cache: allocate it, give it to `slab_add_page`, repeat.
-    Slab(CacheId, AllocRequest),
+    /// Pages for a slab cache: allocate them, give them to `slab_add_page`, repeat.
+    Slab(CacheId, SlabRequest),
     /// Data from a device: submit, wait for its end, repeat.
     Read(Bio),
     /// Room below the limit of a memory cgroup: reclaim from it, and repeat.

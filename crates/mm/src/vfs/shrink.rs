@@ -4,10 +4,14 @@
 //! that XFS has evicted, scaled by vfs_cache_pressure; buffers and shadow nodes are not scaled. A scan is divided among the three in proportion, each getting
 //! one more, dentries first because they keep inodes. It does nothing where file systems must not be called.
 //! Source: `super_cache_count()`, `super_cache_scan()`, fs/super.c; `xfs_buftarg_shrink_scan()`, fs/xfs/xfs_buf.c;
-//! `shadow_lru_isolate()`, mm/workingset.c, 4.20 and 6.12.
+//! `shadow_lru_isolate()`, mm/workingset.c, 4.20 and 6.12; `shrink_dcache_memory()`, fs/dcache.c,
+//! `shrink_icache_memory()`, fs/inode.c, `xfs_reclaim_inode_shrink()`, fs/xfs, 2.6.39.
+//! Since/until: [`VfsShrinkers`]: until 3.0 dentries, inodes and XFS's evicted inodes have a shrinker each; the first two
+//! count whole hundreds.
 //! Abstracted: one shrinker for all superblocks. What XFS frees is not counted as freed, as in the kernel.
 //! Omitted: buffers of block devices, caches of cgroups.
 
+use rules::VfsShrinkers;
 use units::{Gfp, NodeId};
 
 use super::Scanned;
@@ -22,6 +26,12 @@ pub enum ShrinkerId {
     XfsBuf,
     /// Radix tree nodes that hold only shadow entries.
     ShadowNodes,
+    /// Dentries alone.
+    Dentries,
+    /// Inodes alone.
+    Inodes,
+    /// Inodes that XFS has evicted, alone.
+    XfsInodes,
 }
 
 /// What the core of shrinking must know of a shrinker.
@@ -35,11 +45,14 @@ pub struct ShrinkerSpec {
     pub batch: u64,
 }
 
-/// All shrinkers, in the order of their registration.
-pub const SHRINKERS: [ShrinkerSpec; 3] = [
+/// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
+pub const SHRINKERS: [ShrinkerSpec; 6] = [
     ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128 },
     ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024 },
     ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128 },
+    ShrinkerSpec { id: ShrinkerId::Dentries, seeks: 2, batch: 128 },
+    ShrinkerSpec { id: ShrinkerId::Inodes, seeks: 2, batch: 128 },
+    ShrinkerSpec { id: ShrinkerId::XfsInodes, seeks: 2, batch: 128 },
 ];
 
 /// `x * n / d` without overflow (`mult_frac()`).
@@ -50,11 +63,17 @@ fn mult_frac(x: u64, n: u64, d: u64) -> u64 {
 impl Mm {
     /// Objects on a node that a shrinker offers to free.
     pub fn shrinker_count(&self, id: ShrinkerId, node: NodeId) -> u64 {
+        let apart = self.rules.vfs_shrinkers == VfsShrinkers::Apart;
+        let [dentries, inodes, evicted] = self.superblock_objects(node);
+        let hundreds = |n: u64| n / 100 * self.tunables.vfs_cache_pressure;
         match id {
-            ShrinkerId::Superblock => {
-                let total: u64 = self.superblock_objects(node).iter().sum();
-                mult_frac(total, self.tunables.vfs_cache_pressure, 100)
+            ShrinkerId::Superblock if !apart => {
+                mult_frac(dentries + inodes + evicted, self.tunables.vfs_cache_pressure, 100)
             }
+            ShrinkerId::Dentries if apart => hundreds(dentries),
+            ShrinkerId::Inodes if apart => hundreds(inodes),
+            ShrinkerId::XfsInodes if apart => evicted,
+            ShrinkerId::Superblock | ShrinkerId::Dentries | ShrinkerId::Inodes | ShrinkerId::XfsInodes => 0,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
             ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
         }
@@ -70,17 +89,21 @@ impl Mm {
     /// Lets a shrinker look at `nr` objects of a node.
     pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
         match id {
-            ShrinkerId::Superblock => self.superblock_scan(env, node, nr, gfp),
+            ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
             ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
             ShrinkerId::XfsBuf => Scanned::default(),
-            ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
+            _ if !gfp.contains(Gfp::FS) || node.index() >= self.vfs.dentry_lru.len() => Scanned::default(),
+            ShrinkerId::Superblock => self.superblock_scan(env, node, nr),
+            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, node, nr) },
+            ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, node, nr) },
+            ShrinkerId::XfsInodes => {
+                self.reclaim_inodes_nr(env, nr);
+                Scanned { scanned: nr, freed: 0 }
+            }
         }
     }
 
-    fn superblock_scan(&mut self, env: &Env, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
-        if !gfp.contains(Gfp::FS) || node.index() >= self.vfs.dentry_lru.len() {
-            return Scanned::default();
-        }
+    fn superblock_scan(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
         let objects = self.superblock_objects(node);
         let total = objects.iter().sum::<u64>() + 1;
         let [dentries, inodes, evicted] = objects.map(|n| mult_frac(nr, n, total));

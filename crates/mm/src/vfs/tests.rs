@@ -523,6 +523,26 @@ fn files_on_disk_take_no_memory_until_they_are_opened() {
 }
 
 #[test]
+fn until_3_0_dentries_and_inodes_have_shrinkers_of_their_own_that_count_in_hundreds() {
+    let rules = Rules { vfs_shrinkers: rules::VfsShrinkers::Apart, ..old_rules() };
+    let (mut mm, _, dir) = xfs(rules);
+    for _ in 0..250 {
+        let handle = create(&mut mm, dir);
+        mm.vfs_close(&on(0), handle);
+    }
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, NODE), 0);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, NODE), 200, "of 250");
+    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, NODE), 0, "dentries hold their inodes");
+    let nofs = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, NODE, 128, Gfp::NOFS);
+    assert_eq!(nofs, Scanned::default());
+    let scanned = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, NODE, 128, Gfp::KERNEL);
+    assert_eq!((scanned.scanned, scanned.freed), (128, 128));
+    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, NODE), 100, "of 122");
+    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, NODE), 100, "of 128");
+    assert_valid(&mm);
+}
+
+#[test]
 fn an_ext4_inode_is_freed_with_its_eviction() {
     let mut mm = machine(1, 1 << 15, Rules::newest());
     let fs = mm.vfs_mkfs(FsSpec::ext4(3, Bytes::gib(4)));
@@ -657,7 +677,7 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     }
                     mm.drain_pcp_all();
                     let (cache, missing) = match need {
-                        Need::Slab(cache, missing) => (Some(cache), missing),
+                        Need::Slab(cache, missing) => (Some(cache), missing.pages),
                         Need::Page(missing) => (None, missing),
                         Need::Read(_) | Need::Space | Need::Charge(_) => panic!("{need:?}"),
                     };

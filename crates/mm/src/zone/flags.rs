@@ -4,8 +4,9 @@
 //! `__GFP_HIGH` and for requests that cannot reclaim; a reclaimer and an OOM victim use the reserves.
 //! Source: `gfp_zone()`, `gfp_to_alloc_flags()`, `__gfp_pfmemalloc_flags()`, `alloc_flags_nofragment()`
 //! (mm/page_alloc.c, 4.20 and 6.12; 6bb154504f8b for the last).
-//! Since/until: `AllocReserves::Harder` (until 6.3) knows `__GFP_ATOMIC`; here that is `__GFP_HIGH` without
-//! `__GFP_DIRECT_RECLAIM`, which is what `GFP_ATOMIC` stands for. `NonBlocking` (6.4) looks at the flags themselves.
+//! Since/until: `AllocReserves::Harder` (4.4 to 6.3) knows `__GFP_ATOMIC`; here that is `__GFP_HIGH` without
+//! `__GFP_DIRECT_RECLAIM`, which is what `GFP_ATOMIC` stands for. Before, whoever may not wait was served so, since 3.17
+//! only if it also wakes kswapd. `NonBlocking` (6.4) looks at the flags themselves.
 //! Omitted: cpusets, real-time tasks, interrupts.
 
 use rules::{AllocReserves, ZoneFairness, ZoneSpreading};
@@ -98,6 +99,8 @@ impl Mm {
         let (high, blocking) = (gfp.contains(Gfp::HIGH), gfp.contains(Gfp::DIRECT_RECLAIM));
         let may_use = !gfp.contains(Gfp::NOMEMALLOC) && !blocking;
         let (harder, highatomic) = match self.rules.alloc_reserves {
+            AllocReserves::HarderWithoutWaiting => (may_use, false),
+            AllocReserves::HarderIfWaking => (may_use && gfp.contains(Gfp::KSWAPD_RECLAIM), false),
             AllocReserves::Harder => (may_use && high, may_use && high),
             AllocReserves::NonBlocking => (may_use, may_use && high && req.order.0 > 0),
         };

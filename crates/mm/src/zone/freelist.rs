@@ -302,7 +302,8 @@ impl Mm {
     pub(crate) fn account_free(&mut self, zone: ZoneId, pages: i64) {
         self.stat.zone_add(zone, ZoneStat::FreePages, pages);
         if pages > 0 {
-            self.zones[zone.index()].pages_scanned = 0;
+            let state = &mut self.zones[zone.index()];
+            (state.pages_scanned, state.all_unreclaimable) = (0, false);
         }
     }
 

@@ -124,6 +124,8 @@ pub struct Zone {
     pub fair_depleted: bool,
     /// Pages scanned since one was last freed (`NR_PAGES_SCANNED`).
     pub pages_scanned: u64,
+    /// kswapd has given it up, until a page is freed (until 3.13).
+    pub all_unreclaimable: bool,
     /// Pageblocks kept as `MIGRATE_RESERVE`.
     migrate_reserve: u32,
     /// Free lists always agree with the pageblock's type (`FreeListTypes::Strict`).

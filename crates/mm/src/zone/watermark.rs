@@ -207,8 +207,8 @@ impl Mm {
             return 0;
         }
         let exempt = match self.rules.alloc_reserves {
-            AllocReserves::Harder => flags.harder || flags.oom,
             AllocReserves::NonBlocking => flags.reserves(),
+            _ => flags.harder || flags.oom,
         };
         if exempt {
             return 0;
@@ -244,9 +244,6 @@ fn reserve_of(mark: u64, flags: AllocFlags, rule: AllocReserves) -> u64 {
         min -= min / 2;
     }
     match rule {
-        AllocReserves::Harder if flags.oom => min -= min / 2,
-        AllocReserves::Harder if flags.harder => min -= min / 4,
-        AllocReserves::Harder => {}
         AllocReserves::NonBlocking => {
             if flags.high && flags.harder {
                 min -= min / 4;
@@ -255,6 +252,9 @@ fn reserve_of(mark: u64, flags: AllocFlags, rule: AllocReserves) -> u64 {
                 min -= min / 2;
             }
         }
+        _ if flags.oom => min -= min / 2,
+        _ if flags.harder => min -= min / 4,
+        _ => {}
     }
     min
 }

@@ -51,6 +51,7 @@ impl Zone {
                     alloc_batch: 0,
                     fair_depleted: false,
                     pages_scanned: 0,
+                    all_unreclaimable: false,
                     migrate_reserve: 0,
                 });
             }

@@ -146,6 +146,8 @@ pub enum Take {
     Min,
     /// Their sum.
     Total,
+    /// Their standard deviation.
+    Stddev,
 }
 
 /// What stands in a metric's name for the part of the run.

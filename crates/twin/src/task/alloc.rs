@@ -7,6 +7,7 @@
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
+use mm::slab::SlabRequest;
 use mm::vfs::Need;
 use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
 use mm::{AllocRequest, Env, MigrateType, Mm};
@@ -48,7 +49,7 @@ impl Task {
     pub(crate) async fn satisfy(&self, need: Need) -> Option<()> {
         match need {
             Need::Slab(cache, request) => {
-                let pfn = self.alloc_pages_slowpath(request).await?;
+                let pfn = self.slab_pages(request).await?;
                 self.mm(|mm, env| mm.slab_add_page(env, cache, pfn));
             }
             Need::Page(request) => {
@@ -60,6 +61,18 @@ impl Task {
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }
         Some(())
+    }
+
+    /// Pages for a slab: those of the speculative order, or of the least one (`allocate_slab()`).
+    async fn slab_pages(&self, request: SlabRequest) -> Option<Pfn> {
+        if let Some(pfn) = self.alloc_pages_slowpath(request.pages).await {
+            return Some(pfn);
+        }
+        let least = request.fallback?;
+        match self.mm(|mm, env| mm.alloc_pages(env, least)) {
+            Some(pfn) => Some(pfn),
+            None => self.alloc_pages_slowpath(least).await,
+        }
     }
 
     /// The loop of reclaim and compaction.

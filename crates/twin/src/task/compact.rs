@@ -14,7 +14,7 @@ impl Task {
         request: AllocRequest,
         priority: CompactPriority,
     ) -> (Option<Pfn>, CompactResult) {
-        if request.order.0 == 0 {
+        if request.order.0 == 0 || self.mm(|mm, _| mm.rules.compaction == rules::Compaction::NotBuilt) {
             return (None, CompactResult::Skipped);
         }
         let before = self.set_flags(|flags| flags.memalloc = true);
@@ -57,7 +57,7 @@ impl Task {
     }
 
     /// Whether another task waits for this CPU (`need_resched()`); the end of a slice alone does not count.
-    fn cpu_is_wanted(&self) -> bool {
+    pub(super) fn cpu_is_wanted(&self) -> bool {
         self.ctx.with(|_, ctl| ctl.need_resched() && ctl.nr_running(ctl.cpu()) > 1)
     }
 }

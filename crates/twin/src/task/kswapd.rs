@@ -1,11 +1,11 @@
 //! kswapd of a node.
 //!
-//! Source: `kswapd()`, `kswapd_try_to_sleep()`, `balance_pgdat()`, mm/vmscan.c, 3.19, 4.20 and 6.12. What is decided is in
+//! Source: `kswapd()`, `kswapd_try_to_sleep()`, `balance_pgdat()`, mm/vmscan.c, 2.6.39, 3.19, 4.20 and 6.12. What is decided is in
 //! `mm::reclaim`; here it sleeps, and gives up the CPU between batches.
 
-use mm::ZoneKind;
-use mm::reclaim::{BalancePgdat, BalanceZones, KswapdRequest, Step};
-use rules::{KswapdBalance, SkipResetTime};
+use mm::reclaim::{BalanceAgain, BalancePgdat, BalanceZones, KswapdRequest, Step};
+use mm::{Env, Mm, ZoneKind};
+use rules::{KswapdBalance, KswapdOrders, KswapdRun, SkipResetTime};
 use sim::{Ctx, Wake};
 use units::{Nanos, NodeId, Order};
 
@@ -33,7 +33,8 @@ impl Task {
             let (alloc_order, mut reclaim_order) = (request.order, request.order);
             highest = request.highest;
             loop {
-                self.kswapd_try_to_sleep(node, alloc_order, reclaim_order, highest).await;
+                let done = KswapdRequest { order: reclaim_order, highest };
+                self.kswapd_try_to_sleep(node, alloc_order, done).await;
                 let request = self.mm(|mm, _| mm.kswapd_take(node, highest));
                 highest = request.highest;
                 reclaim_order = self.balance_pgdat(node, request.order, highest).await;
@@ -46,56 +47,76 @@ impl Task {
 
     /// Where every zone is balanced: what came in while it worked is taken up once it has reached what it was asked for.
     async fn kswapd_of_zones(&self, node: NodeId) {
+        let (orders, runs) = self.mm(|mm, _| (mm.rules.kswapd_orders, mm.rules.kswapd_run));
         let mut done = KswapdRequest { order: Order(0), highest: ZoneKind::Movable };
         let (mut work, mut asked) = (done, done);
         loop {
-            if done.highest >= asked.highest && done.order == asked.order {
+            if orders == KswapdOrders::AtOnce || done.highest >= asked.highest && done.order == asked.order {
                 asked = self.mm(|mm, _| mm.kswapd_collect(node));
             }
-            if work.order < asked.order || work.highest > asked.highest {
+            let before = if runs == KswapdRun::Once { work } else { done };
+            if before.order < asked.order || before.highest > asked.highest {
                 work = asked;
             } else {
-                self.kswapd_try_to_sleep(node, done.order, done.order, done.highest).await;
+                self.kswapd_try_to_sleep(node, done.order, done).await;
                 work = self.mm(|mm, _| mm.kswapd_collect(node));
                 asked = work;
             }
-            done = self.balance_zones(node, work).await;
+            done = match runs {
+                KswapdRun::Once => self.balance_zones(node, work).await,
+                KswapdRun::Again | KswapdRun::AgainWithSlab => self.balance_again(node, work).await,
+            };
         }
     }
 
     async fn balance_zones(&self, node: NodeId, work: KswapdRequest) -> KswapdRequest {
         let mut run = self.mm(|mm, _| BalanceZones::new(mm, node, work.order, work.highest));
-        loop {
-            match self.mm(|mm, env| run.step(mm, env)) {
-                Step::More => self.ctx.preempt_point().await,
-                Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
-                Step::OutOfMemory => unreachable!("lists of a zone have no age"),
-                Step::Done => {
-                    let (order, highest) = self.mm(|mm, _| run.reached(mm));
-                    return KswapdRequest { order, highest };
-                }
-            }
-        }
+        while self.kswapd_goes_on(node, |mm, env| run.step(mm, env)).await {}
+        let (order, highest) = self.mm(|mm, _| run.reached(mm));
+        KswapdRequest { order, highest }
     }
 
-    async fn kswapd_try_to_sleep(&self, node: NodeId, alloc: Order, reclaim: Order, highest: ZoneKind) {
+    async fn balance_again(&self, node: NodeId, work: KswapdRequest) -> KswapdRequest {
+        let mut run = self.mm(|mm, _| BalanceAgain::new(mm, node, work.order, work.highest));
+        while self.kswapd_goes_on(node, |mm, env| run.step(mm, env)).await {}
+        let (order, highest) = self.mm(|mm, _| run.reached(mm));
+        KswapdRequest { order, highest }
+    }
+
+    /// Does one step of a run, and what it asks for; `false` at the run's end.
+    async fn kswapd_goes_on(&self, node: NodeId, step: impl FnOnce(&mut Mm, &Env) -> Step) -> bool {
+        match self.mm(step) {
+            Step::More => self.ctx.preempt_point().await,
+            Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
+            Step::OutOfMemory => {
+                self.out_of_memory(mm::memcg::ROOT);
+            }
+            Step::Done => return false,
+        }
+        true
+    }
+
+    /// Sleeps if what was done last, and the watermarks, allow it; `alloc` is the order that was asked for.
+    async fn kswapd_try_to_sleep(&self, node: NodeId, alloc: Order, done: KswapdRequest) {
         let queue = self.ctx.with(|world, _| world.queues.kswapd[node.index()]);
         let mut woken = false;
-        if self.mm(|mm, _| mm.prepare_kswapd_sleep(node, reclaim, highest)) {
+        let must_resched = self.cpu_is_wanted();
+        if self.mm(|mm, _| mm.prepare_kswapd_sleep(node, done, must_resched)) {
             self.mm(|mm, _| {
                 mm.forget_skip_hints(node, SkipResetTime::Nap);
-                mm.kswapd_begins_nap(node, mm::reclaim::KswapdRequest { order: alloc, highest });
+                mm.kswapd_begins_nap(node, KswapdRequest { order: alloc, highest: done.highest });
                 mm.nodes[node.index()].kswapd.asleep = true;
             });
             woken = self.ctx.wait_timeout(queue, SleepReason::KswapdNap, NAP).await == Wake::Woken;
             self.mm(|mm, _| {
                 mm.nodes[node.index()].kswapd.asleep = false;
                 if woken {
-                    mm.kswapd_woken_early(node, reclaim, highest);
+                    mm.kswapd_woken_early(node, done.order, done.highest);
                 }
             });
         }
-        let sleeps = !woken && self.mm(|mm, _| mm.prepare_kswapd_sleep(node, reclaim, highest));
+        let must_resched = self.cpu_is_wanted();
+        let sleeps = !woken && self.mm(|mm, _| mm.prepare_kswapd_sleep(node, done, must_resched));
         self.mm(|mm, _| {
             if sleeps {
                 mm.forget_skip_hints(node, SkipResetTime::Sleep);
@@ -112,15 +133,7 @@ impl Task {
     /// Returns the order that the run stopped at.
     async fn balance_pgdat(&self, node: NodeId, order: Order, highest: ZoneKind) -> Order {
         let mut run = self.mm(|mm, _| BalancePgdat::new(mm, node, order, highest));
-        loop {
-            match self.mm(|mm, env| run.step(mm, env)) {
-                Step::More => self.ctx.preempt_point().await,
-                Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
-                Step::OutOfMemory => {
-                    self.out_of_memory(mm::memcg::ROOT);
-                }
-                Step::Done => return run.order(),
-            }
-        }
+        while self.kswapd_goes_on(node, |mm, env| run.step(mm, env)).await {}
+        run.order()
     }
 }

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use sys::{Access, FileName, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
-use super::tree::{Tree, read_file, write_file};
+use crate::tree::{Tree, read_file, write_file};
 
 /// Headers that nearly every file includes, and those that one includes of all others.
 const COMMON_HEADERS: u32 = 330;

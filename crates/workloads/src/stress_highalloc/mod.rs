@@ -14,15 +14,14 @@
 mod build;
 mod module;
 mod monitor;
-mod tree;
 
 use sys::{OpenMode, SpawnOptions, Sys, Thread};
 use units::{Bytes, Gfp, Nanos};
 
+use crate::tree::Tree;
 use crate::{Param, ParamError, Params, WorkloadSpec};
 use build::{Builder, Compile};
 use module::{Attempts, Outcome};
-use tree::Tree;
 
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {

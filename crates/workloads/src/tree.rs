@@ -14,9 +14,9 @@ const SIZES: [u32; 20] = [
     22_500, 34_000, 92_000,
 ];
 /// Files in a directory.
-const FILES_PER_DIR: u32 = 16;
+pub(crate) const FILES_PER_DIR: u32 = 16;
 /// CPU time for unpacking one file: 5 s of `gzip -d` for linux-3.0.
-const UNPACK: Nanos = Nanos::micros(135);
+pub(crate) const UNPACK: Nanos = Nanos::micros(135);
 /// Names of the files that a build makes come after those of the sources.
 const OBJECTS: u64 = FILES_PER_DIR as u64;
 /// Name of the large file in the first directory: after two made of each source.
@@ -24,13 +24,13 @@ const LARGE: u64 = 3 * OBJECTS;
 
 /// One tree.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     dirs: Vec<Dir>,
     files: u32,
 }
 
 impl Tree {
-    pub(super) async fn new<S: Sys>(sys: &S, name: &str, files: u32) -> sys::Result<Tree> {
+    pub(crate) async fn new<S: Sys>(sys: &S, name: &str, files: u32) -> sys::Result<Tree> {
         let mut dirs = Vec::new();
         for number in 0..files.div_ceil(FILES_PER_DIR) {
             dirs.push(sys.mkdir(&format!("{name}/{number}")).await?);
@@ -39,31 +39,30 @@ impl Tree {
     }
 
     /// Number of source files.
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.files
     }
 
-    pub(super) fn source(&self, file: u32) -> FileName {
+    pub(crate) fn source(&self, file: u32) -> FileName {
         FileName { dir: self.dirs[(file / FILES_PER_DIR) as usize], number: u64::from(file % FILES_PER_DIR) }
     }
 
     /// What compiling a source file makes: 0 the object, 1 its dependencies.
-    pub(super) fn object(&self, file: u32, what: u64) -> FileName {
+    pub(crate) fn object(&self, file: u32, what: u64) -> FileName {
         let FileName { dir, number } = self.source(file);
         FileName { dir, number: OBJECTS + 2 * number + what }
     }
 
-    pub(super) fn large_file(&self) -> FileName {
+    pub(crate) fn large_file(&self) -> FileName {
         FileName { dir: self.dirs[0], number: LARGE }
     }
 
-    pub(super) fn size(&self, file: u32) -> Bytes {
-        // A step that shares no divisor with the table spreads the sizes over directories.
-        Bytes(u64::from(SIZES[(u64::from(file) * 7 % SIZES.len() as u64) as usize]))
+    pub(crate) fn size(&self, file: u32) -> Bytes {
+        size_of(file)
     }
 
     /// Writes every file (`tar -x`).
-    pub(super) async fn unpack<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+    pub(crate) async fn unpack<S: Sys>(&self, sys: &S) -> sys::Result<()> {
         for file in 0..self.files {
             sys.compute(UNPACK).await;
             write_file(sys, self.source(file), self.size(file)).await?;
@@ -72,7 +71,7 @@ impl Tree {
     }
 
     /// Copies another tree file by file (`cp -r`).
-    pub(super) async fn copy_of<S: Sys>(&self, sys: &S, from: &Tree) -> sys::Result<()> {
+    pub(crate) async fn copy_of<S: Sys>(&self, sys: &S, from: &Tree) -> sys::Result<()> {
         for file in 0..self.files {
             read_file(sys, from.source(file), from.size(file)).await?;
             write_file(sys, self.source(file), self.size(file)).await?;
@@ -81,7 +80,7 @@ impl Tree {
     }
 
     /// Removes every file, also those that a build made (`rm -rf`).
-    pub(super) async fn remove<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+    pub(crate) async fn remove<S: Sys>(&self, sys: &S) -> sys::Result<()> {
         for file in 0..self.files {
             let made = [self.source(file), self.object(file, 0), self.object(file, 1)];
             for name in made {
@@ -95,15 +94,21 @@ impl Tree {
     }
 }
 
+/// Size of a file of a tree.
+pub(crate) fn size_of(file: u32) -> Bytes {
+    // A step that shares no divisor with the table spreads the sizes over directories.
+    Bytes(u64::from(SIZES[(u64::from(file) * 7 % SIZES.len() as u64) as usize]))
+}
+
 /// Reads a whole file.
-pub(super) async fn read_file<S: Sys>(sys: &S, name: FileName, size: Bytes) -> sys::Result<()> {
+pub(crate) async fn read_file<S: Sys>(sys: &S, name: FileName, size: Bytes) -> sys::Result<()> {
     let fd = sys.open(name, OpenMode::Existing).await?;
     sys.read(fd, Bytes(0), size).await?;
     sys.close(fd).await
 }
 
 /// Creates or overwrites a whole file.
-pub(super) async fn write_file<S: Sys>(sys: &S, name: FileName, size: Bytes) -> sys::Result<()> {
+pub(crate) async fn write_file<S: Sys>(sys: &S, name: FileName, size: Bytes) -> sys::Result<()> {
     let fd = sys.open(name, OpenMode::Create).await?;
     sys.write(fd, Bytes(0), Bytes(size.0.next_multiple_of(PAGE_SIZE))).await?;
     sys.close(fd).await
