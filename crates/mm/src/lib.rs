@@ -6,6 +6,7 @@
 
 pub mod anon;
 pub mod compaction;
+mod contention;
 mod costs;
 mod effects;
 mod env;

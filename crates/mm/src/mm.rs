@@ -4,6 +4,7 @@ use rules::{LruPolicy, LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::Spaces;
+use crate::contention::Contention;
 use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
 use crate::reclaim::Reclaim;
@@ -46,6 +47,8 @@ pub struct Mm {
     pub reclaim: Reclaim,
     /// Counters.
     pub stat: VmStat,
+    /// LRU locks.
+    pub(crate) contention: Contention,
     /// Devices whose bios end at once, by device number.
     pub(crate) sync_devices: Vec<Option<crate::SyncDevice>>,
     /// Tracepoints.
@@ -83,6 +86,7 @@ impl Mm {
             writeback: Writeback::default(),
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
+            contention: Contention::default(),
             sync_devices: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),

@@ -31,6 +31,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("5.19-rc1", include_str!("../../../kernels/5.19-rc1.toml")),
     ("6.1-mglru-8", include_str!("../../../kernels/6.1-mglru-8.toml")),
     ("6.1-mglru-9", include_str!("../../../kernels/6.1-mglru-9.toml")),
+    ("6.1-mglru-v7", include_str!("../../../kernels/6.1-mglru-v7.toml")),
     ("6.1", include_str!("../../../kernels/6.1.toml")),
     ("6.12", include_str!("../../../kernels/6.12.toml")),
 ];
@@ -50,6 +51,7 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("001_slub_kswapd.json", include_str!("../../../studies/published/001_slub_kswapd.json")),
     ("003_compaction_pivot.json", include_str!("../../../studies/published/003_compaction_pivot.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
+    ("103_companion_mglru.json", include_str!("../../../studies/published/103_companion_mglru.json")),
 ];
 
 /// A kind of input file: what errors call it, where the built-in ones are and how their names end, and these by name.

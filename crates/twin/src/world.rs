@@ -159,6 +159,7 @@ impl World {
     #[inline]
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
+        self.mm.called_by(&env);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
         let over_high = self.mm.memcg_take_over_high();

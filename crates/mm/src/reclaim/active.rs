@@ -9,6 +9,7 @@ use super::lru::End;
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use units::NodeId;
 
+use crate::contention::ONCE;
 use crate::memcg::{MemcgWalk, ROOT};
 use crate::stat::VmEvent;
 use crate::{Env, Frame, LruList, LruvecId, Mm};
@@ -39,6 +40,7 @@ impl Mm {
         self.note_recent(lru, list.is_file(), isolated.taken, rotated);
         self.stat.count(VmEvent::Pgdeactivate, moved);
         self.charge(isolated.pages.len() as u64 * (self.costs.scan_page + self.costs.lru_move));
+        self.lru_lock(lru, 2 * isolated.pages.len() as u64, 2 * ONCE);
     }
 
     /// Ages the active anonymous lists of all groups of a node by one batch if the node's inactive one is low

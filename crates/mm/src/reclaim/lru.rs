@@ -13,6 +13,7 @@
 use rules::{ScanBalance, ScanCounting};
 use units::{MemcgId, NodeId, Pfn, ZoneId};
 
+use crate::contention::IN_PAGEVEC;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Env, Frame, LruList, LruvecId, Mm, ZoneKind};
 
@@ -60,6 +61,7 @@ impl Mm {
             self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
         }
         self.charge(self.costs.lru_move);
+        self.lru_lock(self.lruvec_of(pfn), 1, IN_PAGEVEC);
     }
 
     /// Takes a page off its list for good: it is truncated, freed or migrated away.
@@ -123,8 +125,10 @@ impl Mm {
         self.frames[pfn].set(Frame::ACTIVE);
         let list = self.lru_link(pfn, End::Front);
         self.stat.count(VmEvent::Pgactivate, counted);
-        self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, 1);
+        let lru = self.lruvec_of(pfn);
+        self.note_recent(lru, list.is_file(), 1, 1);
         self.charge(self.costs.lru_move);
+        self.lru_lock(lru, 2, IN_PAGEVEC);
     }
 
     /// An unmapped page could not be invalidated: it is made a good candidate for reclaim. A clean page goes to the

@@ -83,6 +83,10 @@ pub struct ScanControl {
     pub(super) file_is_tiny: bool,
     /// kswapd makes a new generation before the next pass if one is due (`memcgs_need_aging`).
     pub(super) need_aging: bool,
+    /// kswapd has to swap in the next pass (`memcgs_need_swapping`), and does not swap in this one
+    /// (`memcgs_avoid_swapping`).
+    pub(super) need_swapping: bool,
+    pub(super) avoid_swapping: bool,
     /// Pages reclaimed before the pass (`last_reclaimed`).
     pub(super) last_reclaimed: u64,
     /// May promote pages in batches, as a walk over page tables does (`reclaim_state->mm_walk`).
@@ -118,6 +122,8 @@ impl ScanControl {
             full_walk: false,
             file_is_tiny: false,
             need_aging: false,
+            need_swapping: false,
+            avoid_swapping: false,
             last_reclaimed: 0,
             has_walk: false,
         }

@@ -170,6 +170,7 @@ impl SysTwin {
             at += self.task.mm(|mm, env| mm.read_cached(env, file, &pages[at..], &mut readahead));
             let Some(index) = pages.get(at).filter(|index| **index < size) else { break };
             let mut hand = None;
+            self.task.mm(|mm, _| mm.charge(mm.costs.io_uring_read));
             result = self.read_one(file, *index, 1, &mut readahead, &mut hand).await;
             if result.is_err() {
                 self.task.mm(|mm, env| mm.abandon_read(env, file, &mut readahead));

@@ -7,7 +7,8 @@
 //! Source: `lru_gen_age_node()`, `age_lruvec()`, `lru_gen_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`
 //! (mm/vmscan.c), 6.1; commit f76c83378851.
 //! Since/until: [`rules::LruPolicy::MultiGenByKswapd`], 6.1 and 6.2. Before that commit ([`MultiMemcg::Plain`]) kswapd looks
-//! before every pass, and a pass never ends early.
+//! before every pass, and a pass never ends early; [`MultiMemcg::AvoidSwapping`] is an earlier version of it, whose source is
+//! patch 8 of version 7 on linux-mm.
 //! Abstracted: a reclaimer that finds another one at the page tables does not wait for it.
 //! Omitted: a killed task is told to end by its caller.
 
@@ -18,6 +19,7 @@ use super::super::{DEF_PRIORITY, ScanControl};
 use super::MIN_LRU_BATCH;
 use super::aging::{Aged, Aging};
 use super::evict::Evicted;
+use super::feedback::SWAPPINESS_MAX;
 use crate::memcg::{MemcgWalk, ROOT};
 use crate::zone::Wmark;
 use crate::{Env, LruvecId, Mm};
@@ -125,11 +127,15 @@ impl ShrinkLruvec {
             let need = mm.lru_gen(self.lru).aging_need(swappiness > 0);
             let nr = need.total >> sc.priority;
             self.need_aging = need.due;
+            let avoids_swapping = mm.rules.multi_memcg == MultiMemcg::AvoidSwapping;
+            sc.need_aging &= need.due || !avoids_swapping;
             if !need.due {
                 nr
             } else if sc.priority == DEF_PRIORITY {
                 if need.out_of_cold { 0 } else { nr }
-            } else if env.task.kswapd {
+            } else if env.task.kswapd || (avoids_swapping && sc.is_global() && !sc.force_deactivate) {
+                // Other groups are tried before page tables are walked.
+                sc.skipped_deactivate |= !env.task.kswapd;
                 0
             } else {
                 sc.has_walk = true;
@@ -148,22 +154,26 @@ impl ShrinkLruvec {
         }
         let Evicted { scanned, swapped } = mm.evict_pages(env, self.lru, swappiness, sc);
         self.need_swapping |= swapped;
-        if scanned == 0 {
+        if scanned == 0 || (sc.avoid_swapping && self.need_swapping && swappiness < SWAPPINESS_MAX) {
             return false;
         }
         self.scanned += scanned;
         if self.scanned < nr_to_scan && !self.aborts(mm, env, sc) {
             return true;
         }
-        if sc.nr_reclaimed - self.reclaimed_before >= MIN_LRU_BATCH && !self.need_aging {
-            sc.need_aging = false;
+        if sc.nr_reclaimed - self.reclaimed_before >= MIN_LRU_BATCH {
+            match mm.rules.multi_memcg {
+                MultiMemcg::Plain => {}
+                MultiMemcg::AvoidSwapping => sc.need_swapping &= self.need_swapping,
+                MultiMemcg::SkipAging => sc.need_aging &= self.need_aging,
+            }
         }
         false
     }
 
     /// Whether the pass does too much (`should_abort_scan()`); what it does not do then is credited to it.
     fn aborts(&self, mm: &Mm, env: &Env, sc: &mut ScanControl) -> bool {
-        if mm.rules.multi_memcg == MultiMemcg::Plain {
+        if mm.rules.multi_memcg != MultiMemcg::SkipAging {
             return false;
         }
         if env.task.kswapd {
@@ -204,8 +214,12 @@ impl Mm {
     /// What kswapd does before a pass; nothing if its last one found enough cold pages.
     pub(in crate::reclaim) fn age_memcgs(&mut self, node: NodeId, sc: &mut ScanControl) -> Option<AgeMemcgs> {
         sc.last_reclaimed = sc.nr_reclaimed;
-        let skips = self.rules.multi_memcg == MultiMemcg::SkipAging;
-        let due = std::mem::replace(&mut sc.need_aging, true) || !skips;
+        let needed = std::mem::replace(&mut sc.need_aging, true);
+        let due = needed || self.rules.multi_memcg == MultiMemcg::Plain;
+        if self.rules.multi_memcg == MultiMemcg::AvoidSwapping {
+            sc.avoid_swapping = due || !sc.need_swapping;
+            sc.need_swapping = true;
+        }
         due.then(|| AgeMemcgs { walk: MemcgWalk::full(ROOT, node), aging: None, success: false })
     }
 }

@@ -21,6 +21,7 @@ use super::feedback::SWAPPINESS_MAX;
 use super::lists::clear_refs;
 use super::refault::refs_of;
 use super::{ANON, FILE, MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_of, tier_of};
+use crate::contention::ONCE;
 use crate::stat::{VmEvent, ZoneEvent};
 use crate::{Env, Frame, LruvecId, Mm, ZoneKind};
 
@@ -205,6 +206,7 @@ impl Mm {
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
         self.stat.count(VmEvent::Pgrefill, scan.sorted);
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
+        self.lru_lock(lru, u64::from(MAX_LRU_BATCH - left), ONCE);
         if kind == FILE && self.rules.lru_policy == LruPolicy::MultiGen {
             sc.nr.file_taken += scan.isolated;
         }
@@ -263,6 +265,9 @@ impl Mm {
         while !pages.is_empty() {
             let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
             self.count_evicted(env, (lru, kind), &stat, sc);
+            if !kept.is_empty() {
+                self.lru_lock(lru, kept.len() as u64, ONCE);
+            }
             pages = self.put_back_evicted(&kept, again);
             again = true;
         }
