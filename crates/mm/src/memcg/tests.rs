@@ -104,9 +104,10 @@ fn a_charge_stops_at_the_limit_of_any_group_above() {
     assert_eq!(stop, TouchStop::Need(Need::Charge(over)));
     assert_eq!((m.mm.memcg[below].usage(), m.mm.memcg.margin(MemcgId(1))), (100, 0));
     check(&m);
-    assert!(reclaim(&mut m, MemcgId(1), 1) >= 32, "32 pages at least");
+    // Pages are written first; those whose write has ended are free in a later round.
+    let rounds = (1..10).find(|_| reclaim(&mut m, MemcgId(1), 1) >= 32);
     check(&m);
-    assert!(m.mm.memcg.margin(MemcgId(1)) >= 32 && m.mm.memcg[below].swap_usage() >= 32);
+    assert!(rounds.is_some() && m.mm.memcg.margin(MemcgId(1)) >= 32 && m.mm.memcg[below].swap_usage() >= 32);
 }
 
 #[test]
