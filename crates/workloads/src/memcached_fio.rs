@@ -58,9 +58,17 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             default: "auto",
             doc: "size of a job's file in MiB; auto: 1408 for 128 GiB of memory",
         },
-        Param { name: "warm-up-s", default: "30", doc: "seconds before the measurement" },
-        Param { name: "measure-s", default: "30", doc: "seconds of the measurement" },
-        Param { name: "window-s", default: "3", doc: "seconds of a sample" },
+        Param {
+            name: "warm-up-s",
+            default: "auto",
+            doc: "seconds before the measurement; auto: 20 for 128 GiB, 1 at least",
+        },
+        Param {
+            name: "measure-s",
+            default: "auto",
+            doc: "seconds of the measurement; auto: 10 for 128 GiB, 2 at least",
+        },
+        Param { name: "window-s", default: "1", doc: "seconds of a sample" },
     ],
 };
 
@@ -73,8 +81,8 @@ pub struct MemcachedFio {
     item: u64,
     jobs: u64,
     file_mb: Option<u64>,
-    warm_up: u64,
-    measure: u64,
+    warm_up: Option<u64>,
+    measure: Option<u64>,
     window: u64,
 }
 
@@ -85,6 +93,14 @@ fn chunk_for(item: u64) -> u64 {
         chunk = ((chunk as f64 * CHUNK_GROWTH) as u64).next_multiple_of(8);
     }
     chunk
+}
+
+/// How long everything runs, in seconds.
+#[derive(Clone, Copy)]
+struct Times {
+    warm_up: u64,
+    measure: u64,
+    window: u64,
 }
 
 /// What the threads of a process share.
@@ -125,8 +141,8 @@ impl MemcachedFio {
             item,
             jobs: params.number("jobs", 1, 1024)?,
             file_mb: params.number_or_auto("file-mb", 1, 1 << 20)?,
-            warm_up: params.number("warm-up-s", 0, 1 << 20)?,
-            measure: params.number("measure-s", 1, 1 << 20)?,
+            warm_up: params.number_or_auto("warm-up-s", 0, 1 << 20)?,
+            measure: params.number_or_auto("measure-s", 1, 1 << 20)?,
             window: params.number("window-s", 1, 1 << 20)?,
         })
     }
@@ -135,13 +151,19 @@ impl MemcachedFio {
         let memory = sys.info().node_mem[0].bytes().0 as f64 / (128_u64 << 30) as f64;
         let keys = self.keys.unwrap_or((50e6 * memory) as u64).max(self.threads);
         let file_mb = self.file_mb.unwrap_or((1408.0 * memory).ceil() as u64);
+        // Memory turns over in proportion to its size.
+        let times = Times {
+            warm_up: self.warm_up.unwrap_or((20.0 * memory).ceil() as u64),
+            measure: self.measure.unwrap_or((10.0 * memory).ceil() as u64).max(2 * self.window),
+            window: self.window,
+        };
         let (loaded, ready) = (sys.barrier(2), sys.barrier(3));
         let server = self.clone();
         sys.phase("load");
         let memcached = start(&sys, SpawnOptions::process("memcached"), move |sys: S| async move {
             let group = sys.cgroup("memcached").await?;
             sys.cgroup_enter(group).await?;
-            server.serve(&sys, keys, [loaded, ready]).await
+            server.serve(&sys, keys, times, [loaded, ready]).await
         });
         sys.barrier_wait(loaded).await;
         sys.phase("layout");
@@ -149,34 +171,18 @@ impl MemcachedFio {
         let fio = start(&sys, SpawnOptions::process("fio"), move |sys: S| async move {
             let group = sys.cgroup("fio").await?;
             sys.cgroup_enter(group).await?;
-            reader.read(&sys, file_mb, ready).await
+            reader.read(&sys, file_mb, times, ready).await
         });
         sys.barrier_wait(ready).await;
         sys.phase("warm-up");
-        sys.sleep(Nanos::secs(self.warm_up)).await;
+        sys.sleep(Nanos::secs(times.warm_up)).await;
         sys.phase("measure");
         join_all(&sys, &[memcached, fio]).await;
         Ok(())
     }
 
-    /// Lets the threads of a process run to the end of the measurement; `take` is called with the requests served in a second,
-    /// for each window.
-    async fn measure<S: Sys>(&self, sys: &S, board: &Board, take: impl Fn(&S, f64)) {
-        sys.sleep(Nanos::secs(self.warm_up)).await;
-        let read = || (sys.clock(), board.served.load(Ordering::Relaxed));
-        let mut before = read();
-        for at in 0..self.measure.div_ceil(self.window) {
-            sys.progress((self.warm_up + at * self.window) as f64 / (self.warm_up + self.measure) as f64);
-            sys.sleep(Nanos::secs(self.window)).await;
-            let now = read();
-            take(sys, (now.1 - before.1) as f64 / now.0.since(before.0).as_secs_f64());
-            before = now;
-        }
-        board.over.store(true, Ordering::Relaxed);
-    }
-
     /// memcached and its clients.
-    async fn serve<S: Sys>(self, sys: &S, keys: u64, [loaded, ready]: [Barrier; 2]) -> sys::Result<()> {
+    async fn serve<S: Sys>(self, sys: &S, keys: u64, times: Times, [loaded, ready]: [Barrier; 2]) -> sys::Result<()> {
         let per_page = SLAB_PAGE / self.chunk;
         let slabs = sys.mmap(Bytes(keys.div_ceil(per_page) * SLAB_PAGE), Bytes(PAGE_SIZE)).await?;
         // The table grows once there are 1.5 items for each bucket.
@@ -209,13 +215,13 @@ impl MemcachedFio {
             sys.sample("ops_per_s", per_s);
             sys.sample("bandwidth_kb_per_s", per_s * REQUEST_BYTES / 1024.0);
         };
-        self.measure(sys, &board, take).await;
+        measure(sys, times, &board, take).await;
         join_all(sys, &clients).await;
         Ok(())
     }
 
     /// fio.
-    async fn read<S: Sys>(self, sys: &S, file_mb: u64, ready: Barrier) -> sys::Result<()> {
+    async fn read<S: Sys>(self, sys: &S, file_mb: u64, times: Times, ready: Barrier) -> sys::Result<()> {
         let dir = sys.mkdir("mglru").await?;
         for job in 0..self.jobs {
             lay_out(sys, FileName { dir, number: job }, file_mb).await?;
@@ -234,10 +240,27 @@ impl MemcachedFio {
             sys.sample("iops", per_s);
             sys.sample("bandwidth_mib_per_s", per_s * PAGE_SIZE as f64 / (1 << 20) as f64);
         };
-        self.measure(sys, &board, take).await;
+        measure(sys, times, &board, take).await;
         join_all(sys, &jobs).await;
         Ok(())
     }
+}
+
+/// Lets the threads of a process run to the end of the measurement; `take` is called with the requests served in a second, for
+/// each window.
+async fn measure<S: Sys>(sys: &S, times: Times, board: &Board, take: impl Fn(&S, f64)) {
+    let Times { warm_up, measure, window } = times;
+    sys.sleep(Nanos::secs(warm_up)).await;
+    let read = || (sys.clock(), board.served.load(Ordering::Relaxed));
+    let mut before = read();
+    for at in 0..measure.div_ceil(window) {
+        sys.progress((warm_up + at * window) as f64 / (warm_up + measure) as f64);
+        sys.sleep(Nanos::secs(window)).await;
+        let now = read();
+        take(sys, (now.1 - before.1) as f64 / now.0.since(before.0).as_secs_f64());
+        before = now;
+    }
+    board.over.store(true, Ordering::Relaxed);
 }
 
 /// Stores a thread's share of the keys.

@@ -135,7 +135,7 @@ fn two_groups_are_reclaimed_exactly_under_every_lru() {
     for kernel in ["5.19-rc1", "6.1-mglru-8", "6.1-mglru-9", "6.1-mglru-v7", "6.12"] {
         let mut command = mmtwin();
         command.current_dir(dir.path()).args(["run", "memcached-fio", "-m", "tiny.toml", "-k", kernel, "--verify"]);
-        let sizes = ["threads=2", "keys=14000", "jobs=2", "file-mb=16", "warm-up-s=0", "measure-s=1", "window-s=1"];
+        let sizes = ["threads=2", "keys=14000", "jobs=2", "file-mb=16", "warm-up-s=0", "measure-s=2", "window-s=1"];
         sizes.iter().for_each(|param| {
             command.args(["-p", param]);
         });
