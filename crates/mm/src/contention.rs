@@ -119,7 +119,7 @@ mod tests {
         assert!((mean_wait(2, 1000.0, 100.0) - 100.0 * 100.0 / 1100.0).abs() < 1e-9);
         // 36 that need the lock for a tenth of their time: 36 rounds take 36 x 100 at least, so a round does.
         let round = 1000.0 + 100.0 + mean_wait(36, 1000.0, 100.0);
-        assert!(round >= 3600.0 && round < 3700.0, "{round}");
+        assert!((3600.0..3700.0).contains(&round), "{round}");
     }
 
     #[test]

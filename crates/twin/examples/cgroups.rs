@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p twin --example cgroups -- SCENARIO [KERNEL]`; a scenario is `high`, `noisy`, `low` or `oom`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program, and answers")]
+
 use std::process::ExitCode;
 
 use profile::{Kernel, Machine};

@@ -45,7 +45,7 @@ pub(crate) use stat::Refault;
 pub use stat::{MemcgEvent, MemcgStat};
 pub use walk::{MemcgWalk, SharedWalk};
 
-use crate::{LruvecId, Mm};
+use crate::{Lruvec, LruvecId, Mm};
 use charge::Stock;
 
 /// Groups that a machine may have, the root group included: what shadows have room for.
@@ -296,9 +296,7 @@ impl Mm {
     fn lruvecs_of_new_memcg(&mut self) {
         let generations = self.lru_gen_enabled();
         for node in &mut self.nodes {
-            let mut lruvec = crate::Lruvec::default();
-            lruvec.lru_gen = generations.then(Box::default);
-            node.lruvecs.push(lruvec);
+            node.lruvecs.push(Lruvec { lru_gen: generations.then(Box::default), ..Lruvec::default() });
             node.fifo.add(node.lruvecs.len() - 1);
         }
     }
