@@ -3,12 +3,15 @@
 use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
+use crate::memcached_fio::MemcachedFio;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, large_copy, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{
+    Param, ParamError, Params, large_copy, memcached_fio, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
+};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +25,15 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] =
-    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC, large_copy::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] = &[
+    stress_highalloc::SPEC,
+    thpfioscale::SPEC,
+    thpfio3::SPEC,
+    wbstrm::SPEC,
+    untar2::SPEC,
+    large_copy::SPEC,
+    memcached_fio::SPEC,
+];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
@@ -38,6 +48,8 @@ pub enum Workload {
     WbStrm(WbStrm),
     /// See [`untar2`].
     Untar2(Untar2),
+    /// See [`memcached_fio`].
+    MemcachedFio(MemcachedFio),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
 }
@@ -55,6 +67,7 @@ impl Workload {
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
@@ -70,7 +83,8 @@ impl Workload {
             | Workload::ThpFio3(_)
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
-            | Workload::LargeCopyTar(_) => true,
+            | Workload::LargeCopyTar(_)
+            | Workload::MemcachedFio(_) => true,
         }
     }
 
@@ -82,6 +96,7 @@ impl Workload {
             Workload::ThpFio3(workload) => workload.run(sys).await,
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
+            Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
         }
     }

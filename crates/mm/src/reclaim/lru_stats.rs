@@ -13,13 +13,12 @@
 use rules::LruStatistics;
 use units::NodeId;
 
-use super::workingset::workingset_counters;
 use crate::{LruList, LruvecId, Mm};
 
 /// Statistics of LRU lists, in base pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LruStats {
-    /// On each list that reclaim scans, all zones together.
+    /// On each list that reclaim scans, all zones and all groups below together.
     sizes: [u64; LruList::EVICTABLE.len()],
     /// Refaults that were activated at once, of [anon, file].
     pub(super) activated: [u64; 2],
@@ -56,11 +55,8 @@ impl Mm {
 
     fn live_lru_stats(&self, lru: LruvecId) -> LruStats {
         LruStats {
-            sizes: LruList::EVICTABLE.map(|list| self.lru_size(lru, list)),
-            activated: [false, true].map(|file| {
-                let [_, activate, _] = workingset_counters(file);
-                self.stat.node(lru.node, activate)
-            }),
+            sizes: LruList::EVICTABLE.map(|list| self.lru_size_below(lru, list)),
+            activated: self.activated_below(lru),
         }
     }
 }
