@@ -7,6 +7,7 @@ mod fio;
 mod large_copy;
 mod param;
 mod registry;
+mod squeeze;
 mod steps;
 mod stress_highalloc;
 mod thpfio3;

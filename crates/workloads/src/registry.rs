@@ -3,12 +3,13 @@
 use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
+use crate::squeeze::Squeeze;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, large_copy, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{Param, ParamError, Params, large_copy, squeeze, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +23,15 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] =
-    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC, large_copy::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] = &[
+    stress_highalloc::SPEC,
+    thpfioscale::SPEC,
+    thpfio3::SPEC,
+    wbstrm::SPEC,
+    untar2::SPEC,
+    large_copy::SPEC,
+    squeeze::SPEC,
+];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
@@ -40,6 +48,8 @@ pub enum Workload {
     Untar2(Untar2),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
+    /// See [`squeeze`].
+    Squeeze(Squeeze),
 }
 
 impl Workload {
@@ -57,6 +67,7 @@ impl Workload {
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
+            "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -70,7 +81,8 @@ impl Workload {
             | Workload::ThpFio3(_)
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
-            | Workload::LargeCopyTar(_) => true,
+            | Workload::LargeCopyTar(_)
+            | Workload::Squeeze(_) => true,
         }
     }
 
@@ -83,6 +95,7 @@ impl Workload {
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
+            Workload::Squeeze(workload) => workload.run(sys).await,
         }
     }
 }
