@@ -3,13 +3,17 @@
 use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
+use crate::memcached_fio::MemcachedFio;
 use crate::squeeze::Squeeze;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, large_copy, squeeze, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{
+    Param, ParamError, Params, large_copy, memcached_fio, squeeze, stress_highalloc, thpfio3, thpfioscale, untar2,
+    wbstrm,
+};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +35,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     untar2::SPEC,
     large_copy::SPEC,
     squeeze::SPEC,
+    memcached_fio::SPEC,
 ];
 
 /// A workload with its parameters, ready to run.
@@ -46,6 +51,8 @@ pub enum Workload {
     WbStrm(WbStrm),
     /// See [`untar2`].
     Untar2(Untar2),
+    /// See [`memcached_fio`].
+    MemcachedFio(MemcachedFio),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
     /// See [`squeeze`].
@@ -65,6 +72,7 @@ impl Workload {
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
@@ -82,6 +90,7 @@ impl Workload {
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
             | Workload::LargeCopyTar(_)
+            | Workload::MemcachedFio(_)
             | Workload::Squeeze(_) => true,
         }
     }
@@ -94,6 +103,7 @@ impl Workload {
             Workload::ThpFio3(workload) => workload.run(sys).await,
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
+            Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
             Workload::Squeeze(workload) => workload.run(sys).await,
         }

@@ -102,6 +102,12 @@ fn is_plain(frame: &Frame) -> bool {
     frame.kind() == Kind::File && !frame.has_any(SPECIAL)
 }
 
+/// The lists whose clock an eviction moves: those of the group whose reclaim this is.
+#[inline]
+fn clock_of(mm: &Mm, lru: LruvecId, sc: &ScanControl) -> LruvecId {
+    if mm.memcg.in_use() { mm.lruvec_of_memcg(lru.node, sc.target) } else { lru }
+}
+
 impl Mm {
     /// Handles a batch of isolated pages, oldest first: frees what can be freed. What is left is isolated still, in the
     /// order in which it was met.
@@ -147,7 +153,7 @@ impl Mm {
     ) {
         let fate = if is_plain(&self.frames[pfn]) {
             sc.nr_scanned += 1;
-            self.remove_mapping(env, lru, pfn)
+            self.remove_mapping(env, clock_of(self, lru, sc), pfn)
         } else {
             self.shrink_page(env, lru, pfn, sc, stat)
         };
@@ -219,7 +225,7 @@ impl Mm {
         {
             return fate;
         }
-        self.remove_mapping(env, lru, pfn)
+        self.remove_mapping(env, clock_of(self, lru, sc), pfn)
     }
 
     /// Counts a page as scanned: a mapped one, or one in the swap cache, twice where entries are counted.
@@ -253,7 +259,7 @@ impl Mm {
 
     fn meet_writeback(&mut self, env: &Env, lru: LruvecId, pfn: Pfn, stat: &mut BatchStat) -> Fate {
         let pages = self.counted(pfn);
-        let writeback_seen = self.lruvec(lru).writeback_seen;
+        let writeback_seen = self.lruvec(self.root_of(lru)).writeback_seen;
         let frame = &mut self.frames[pfn];
         if env.task.kswapd && frame.has(Frame::RECLAIM) && writeback_seen {
             stat.immediate += pages;
@@ -320,7 +326,7 @@ impl Mm {
         sc: &ScanControl,
         stat: &mut BatchStat,
     ) -> Option<Fate> {
-        let dirty_seen = self.lruvec(lru).dirty_seen;
+        let dirty_seen = self.lruvec(self.root_of(lru)).dirty_seen;
         let frame = &mut self.frames[pfn];
         let second_time = env.task.kswapd && frame.has(Frame::RECLAIM) && dirty_seen;
         if is_file_lru(frame) && !second_time {

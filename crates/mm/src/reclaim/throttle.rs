@@ -190,8 +190,9 @@ impl Mm {
         if env.task.kswapd {
             return None;
         }
-        let isolated = self.lruvec(lru).isolated[usize::from(list.is_file())];
-        let inactive = self.lru_size(lru, list);
+        let node = self.root_of(lru);
+        let isolated = self.isolated_below(node)[usize::from(list.is_file())];
+        let inactive = self.lru_size_below(node, list);
         let allowed = if sc.gfp.contains(Gfp::IO.with(Gfp::FS)) { inactive >> 3 } else { inactive };
         let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;
         if isolated > allowed {

@@ -89,7 +89,7 @@ impl Task {
             Step::More => self.ctx.preempt_point().await,
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
             Step::OutOfMemory => {
-                self.out_of_memory();
+                self.out_of_memory(mm::memcg::ROOT);
             }
             Step::Done => return false,
         }
