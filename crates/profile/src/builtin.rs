@@ -8,6 +8,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("xeon-6154-node", include_str!("../../../machines/xeon-6154-node.toml")),
     ("server-2g", include_str!("../../../machines/server-2g.toml")),
     ("small", include_str!("../../../machines/small.toml")),
+    ("small-noswap", include_str!("../../../machines/small-noswap.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
     ("guest-576m", include_str!("../../../machines/guest-576m.toml")),

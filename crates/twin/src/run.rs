@@ -8,7 +8,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{Costs, Mm, SyncDevice};
+use mm::{Costs, KswapdDeeds, Mm, SyncDevice};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::{TaskPicking, Tunables};
@@ -88,6 +88,8 @@ pub struct RunOutcome {
     pub cpu_times: Vec<(String, Nanos)>,
     /// CPU time of the whole machine.
     pub cpu: CpuTime,
+    /// What the kswapds have done, node by node.
+    pub kswapd: Vec<KswapdDeeds>,
     /// Slabs that had to be of the least order.
     pub slab_order_fallbacks: u64,
     /// Frames of the machine, holes included.
@@ -241,6 +243,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         virtual_time,
         cpu_times,
         cpu,
+        kswapd: world.mm.nodes.iter().map(|node| node.kswapd.deeds).collect(),
         slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
         frames: world.mm.frames.len() as u64,
         host_bytes,

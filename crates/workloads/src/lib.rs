@@ -8,6 +8,7 @@ mod large_copy;
 mod memcached_fio;
 mod param;
 mod registry;
+mod squeeze;
 mod steps;
 mod stress_highalloc;
 mod thpfio3;

@@ -4,13 +4,15 @@ use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
 use crate::memcached_fio::MemcachedFio;
+use crate::squeeze::Squeeze;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, large_copy, memcached_fio, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
+    Param, ParamError, Params, large_copy, memcached_fio, squeeze, stress_highalloc, thpfio3, thpfioscale, untar2,
+    wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -32,6 +34,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     wbstrm::SPEC,
     untar2::SPEC,
     large_copy::SPEC,
+    squeeze::SPEC,
     memcached_fio::SPEC,
 ];
 
@@ -52,6 +55,8 @@ pub enum Workload {
     MemcachedFio(MemcachedFio),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
+    /// See [`squeeze`].
+    Squeeze(Squeeze),
 }
 
 impl Workload {
@@ -70,6 +75,7 @@ impl Workload {
             "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
+            "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -84,7 +90,8 @@ impl Workload {
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
             | Workload::LargeCopyTar(_)
-            | Workload::MemcachedFio(_) => true,
+            | Workload::MemcachedFio(_)
+            | Workload::Squeeze(_) => true,
         }
     }
 
@@ -98,6 +105,7 @@ impl Workload {
             Workload::Untar2(workload) => workload.run(sys).await,
             Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
+            Workload::Squeeze(workload) => workload.run(sys).await,
         }
     }
 }
