@@ -99,6 +99,8 @@ pub(crate) struct TaskInfo {
     pub(crate) dirty: TaskDirty,
     /// It never returns to user mode again.
     pub(crate) dead: bool,
+    /// The device that it last gave a write to, and has not looked at since.
+    pub(crate) wrote: Option<u16>,
 }
 
 /// The whole machine.
@@ -122,7 +124,7 @@ impl World {
     pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
-            devices: Devices::new(Vec::new()),
+            devices: Devices::new(Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
@@ -209,6 +211,9 @@ impl World {
     pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
         self.devices.submit(ctl, bio, waiter);
         self.note_congestion(bio.device);
+        if let Some(task) = ctl.current().filter(|_| bio.write) {
+            self.task_mut(task).wrote = Some(bio.device);
+        }
     }
 
     /// Tells reclaim whether the write queue of a device is congested.

@@ -23,6 +23,7 @@ impl Mm {
         };
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
+            self.set_write_error(file);
         }
         let now = jiffies(env.now);
         for at in index..index + bio.pages {
