@@ -6,6 +6,7 @@
 mod fio;
 mod large_copy;
 mod param;
+mod reclaim_writeback;
 mod registry;
 mod steps;
 mod stress_highalloc;

@@ -3,12 +3,15 @@
 use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
+use crate::reclaim_writeback::ReclaimWriteback;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
-use crate::{Param, ParamError, Params, large_copy, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm};
+use crate::{
+    Param, ParamError, Params, large_copy, reclaim_writeback, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
+};
 
 /// A workload as the command line lists it.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +25,15 @@ pub struct WorkloadSpec {
 }
 
 /// Every workload.
-pub const WORKLOADS: &[WorkloadSpec] =
-    &[stress_highalloc::SPEC, thpfioscale::SPEC, thpfio3::SPEC, wbstrm::SPEC, untar2::SPEC, large_copy::SPEC];
+pub const WORKLOADS: &[WorkloadSpec] = &[
+    stress_highalloc::SPEC,
+    thpfioscale::SPEC,
+    thpfio3::SPEC,
+    wbstrm::SPEC,
+    untar2::SPEC,
+    large_copy::SPEC,
+    reclaim_writeback::SPEC,
+];
 
 /// A workload with its parameters, ready to run.
 #[derive(Clone, Debug)]
@@ -40,6 +50,8 @@ pub enum Workload {
     Untar2(Untar2),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
+    /// See [`reclaim_writeback`].
+    ReclaimWriteback(ReclaimWriteback),
 }
 
 impl Workload {
@@ -57,6 +69,7 @@ impl Workload {
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
+            "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -70,7 +83,8 @@ impl Workload {
             | Workload::ThpFio3(_)
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
-            | Workload::LargeCopyTar(_) => true,
+            | Workload::LargeCopyTar(_)
+            | Workload::ReclaimWriteback(_) => true,
         }
     }
 
@@ -83,6 +97,7 @@ impl Workload {
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
+            Workload::ReclaimWriteback(workload) => workload.run(sys).await,
         }
     }
 }
