@@ -1,6 +1,6 @@
 //! Who calls a mechanism, where, when, and what for.
 
-use units::{CpuId, Gfp, Nanos, NodeId, Order};
+use units::{CpuId, Gfp, MemcgId, Nanos, NodeId, Order};
 
 /// Mobility of a page, and of the pageblock it should live in (`enum migratetype`, include/linux/mmzone.h).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -67,6 +67,8 @@ pub struct TaskFlags {
     pub oom_victim: bool,
     /// Handles a page fault (`current->in_lru_fault`): what it adds to the LRU is hot.
     pub in_lru_fault: bool,
+    /// Group that what it brings into memory belongs to.
+    pub memcg: MemcgId,
 }
 
 /// Where and when a mechanism is called.

@@ -6,12 +6,14 @@
 
 pub mod anon;
 pub mod compaction;
+mod contention;
 mod costs;
 mod effects;
 mod env;
 mod frame;
 mod list;
 mod machine;
+pub mod memcg;
 mod mm;
 mod node;
 pub mod pagecache;
@@ -22,6 +24,7 @@ mod rmap;
 pub mod slab;
 pub mod stat;
 pub mod swap;
+mod sync_device;
 mod sysctl;
 pub mod table;
 pub mod trace;
@@ -39,4 +42,5 @@ pub use machine::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
 pub use mm::Mm;
 pub use node::{LruList, Lruvec, LruvecId, Node};
 pub use process::TaskMemory;
+pub use sync_device::SyncDevice;
 pub use validate::Violation;

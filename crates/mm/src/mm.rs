@@ -4,6 +4,8 @@ use rules::{LruPolicy, LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::Spaces;
+use crate::contention::Contention;
+use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
 use crate::reclaim::Reclaim;
 use crate::slab::Slabs;
@@ -33,6 +35,8 @@ pub struct Mm {
     pub pagecache: PageCache,
     /// Address spaces and anonymous memory.
     pub spaces: Spaces,
+    /// Memory cgroups.
+    pub memcg: Memcgs,
     /// Slab caches.
     pub slabs: Slabs,
     /// Swap devices.
@@ -43,6 +47,10 @@ pub struct Mm {
     pub reclaim: Reclaim,
     /// Counters.
     pub stat: VmStat,
+    /// LRU locks.
+    pub(crate) contention: Contention,
+    /// Devices whose bios end at once, by device number.
+    pub(crate) sync_devices: Vec<Option<crate::SyncDevice>>,
     /// Tracepoints.
     pub trace: Trace,
     /// What is to be done outside.
@@ -72,11 +80,14 @@ impl Mm {
             vfs: Vfs::default(),
             pagecache: PageCache::default(),
             spaces: Spaces::default(),
+            memcg: Memcgs::default(),
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             swap: Swap::default(),
             writeback: Writeback::default(),
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
+            contention: Contention::default(),
+            sync_devices: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,
@@ -126,7 +137,8 @@ impl Mm {
     /// LRU lists that a frame's page belongs on.
     #[inline]
     pub fn lruvec_of(&self, pfn: Pfn) -> LruvecId {
-        self.zones[self.blocks.zone_of(pfn).index()].lru
+        let lru = self.zones[self.blocks.zone_of(pfn).index()].lru;
+        if self.memcg.in_use() { LruvecId { part: self.memcg.of_page(pfn).0, ..lru } } else { lru }
     }
 
     /// The LRU lists with this name.
@@ -153,7 +165,7 @@ impl Mm {
         for node in &mut self.nodes {
             node.lruvecs = vec![Lruvec::default(); node.zones.len()];
             for (part, zone) in node.zones.iter().enumerate() {
-                self.zones[zone.index()].lru = LruvecId { node: node.id, part: part as u8 };
+                self.zones[zone.index()].lru = LruvecId { node: node.id, part: part as u16 };
             }
         }
     }
@@ -182,6 +194,7 @@ impl Mm {
             + self.pagecache_host_bytes()
             + self.spaces.host_bytes()
             + self.swap.host_bytes()
+            + self.memcg.host_bytes()
             + self.writeback.host_bytes()
     }
 
@@ -197,6 +210,7 @@ impl Mm {
         self.validate_writeback(&mut violations);
         self.validate_anon(&mut violations);
         self.validate_swap(&mut violations);
+        self.validate_memcg(&mut violations);
         violations
     }
 }

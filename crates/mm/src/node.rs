@@ -4,6 +4,7 @@
 
 use units::{NodeId, Order, ZoneId};
 
+use crate::memcg::Fifo;
 use crate::reclaim::LruGen;
 use crate::{List, ZoneKind};
 
@@ -41,17 +42,17 @@ impl LruList {
     }
 }
 
-/// Names the LRU lists of a node, or of one of its zones where each zone has its own.
+/// Names the LRU lists of a group of tasks on a node, or of a zone where each zone has its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LruvecId {
     /// The node.
     pub node: NodeId,
     /// Place in the node's `lruvecs`.
-    pub part: u8,
+    pub part: u16,
 }
 
 impl LruvecId {
-    /// The lists of a node that has one set of them.
+    /// The lists of a node's root group.
     pub const fn of_node(node: NodeId) -> LruvecId {
         LruvecId { node, part: 0 }
     }
@@ -72,6 +73,8 @@ pub struct Lruvec {
     pub scanned: [u64; 2],
     /// Evictions and activations so far: the clock of refault distances (`nonresident_age`, `inactive_age`).
     pub nonresident_age: u64,
+    /// Refaults of [anon, file] that made a page active (`WORKINGSET_ACTIVATE`).
+    pub activated: [u64; 2],
     /// Refault counter of [anon, file] when reclaim last looked (`lruvec->refaults`).
     pub refaults: [u64; 2],
     /// Base pages of [anon, file] that are isolated.
@@ -85,6 +88,11 @@ pub struct Lruvec {
 }
 
 impl Lruvec {
+    /// Whether generations of these lists have lost pages to reclaim.
+    pub(crate) fn evicted_any(&self) -> bool {
+        self.lru_gen.as_ref().is_some_and(|lru_gen| lru_gen.has_evicted())
+    }
+
     /// Base pages on a list in zones up to `highest`.
     pub fn size(&self, list: LruList, highest: ZoneKind) -> u64 {
         self.sizes[list as usize][..=highest as usize].iter().sum()
@@ -127,8 +135,10 @@ pub struct Node {
     pub zonelist: Vec<ZoneId>,
     /// First zone of the zonelist that a request may use, by the highest kind that it allows (`preferred_zoneref`).
     pub preferred: [Option<ZoneId>; ZoneKind::COUNT],
-    /// LRU lists: one set, or one for each zone in the order of `zones`.
+    /// LRU lists: one set for each memory cgroup by its number, or one for each zone in the order of `zones`.
     pub lruvecs: Vec<Lruvec>,
+    /// The LRU of memory cgroups.
+    pub fifo: Fifo,
     /// kswapd.
     pub kswapd: Kswapd,
     /// kcompactd.

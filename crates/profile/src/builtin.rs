@@ -5,6 +5,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
+    ("xeon-6154-node", include_str!("../../../machines/xeon-6154-node.toml")),
     ("server-2g", include_str!("../../../machines/server-2g.toml")),
     ("amd-4core", include_str!("../../../machines/amd-4core.toml")),
     ("laptop-usb", include_str!("../../../machines/laptop-usb.toml")),
@@ -34,6 +35,10 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),
     ("5.0", include_str!("../../../kernels/5.0.toml")),
     ("5.2", include_str!("../../../kernels/5.2.toml")),
+    ("5.19-rc1", include_str!("../../../kernels/5.19-rc1.toml")),
+    ("6.1-mglru-8", include_str!("../../../kernels/6.1-mglru-8.toml")),
+    ("6.1-mglru-9", include_str!("../../../kernels/6.1-mglru-9.toml")),
+    ("6.1-mglru-v7", include_str!("../../../kernels/6.1-mglru-v7.toml")),
     ("6.1", include_str!("../../../kernels/6.1.toml")),
     ("6.12", include_str!("../../../kernels/6.12.toml")),
 ];
@@ -41,6 +46,7 @@ pub const KERNELS: &[(&str, &str)] = &[
 /// Studies by name.
 pub const STUDIES: &[(&str, &str)] = &[
     ("watermark-boost", include_str!("../../../studies/watermark-boost.toml")),
+    ("mglru-memcgs", include_str!("../../../studies/mglru-memcgs.toml")),
     ("reclaim-writeback", include_str!("../../../studies/reclaim-writeback.toml")),
     ("compaction-pivot", include_str!("../../../studies/compaction-pivot.toml")),
     ("slub-high-order", include_str!("../../../studies/slub-high-order.toml")),
@@ -49,10 +55,12 @@ pub const STUDIES: &[(&str, &str)] = &[
 /// Published figures by file name.
 const PUBLISHED: &[(&str, &str)] = &[
     ("000_watermark_boost.json", include_str!("../../../studies/published/000_watermark_boost.json")),
+    ("002_mglru_memcg.json", include_str!("../../../studies/published/002_mglru_memcg.json")),
     ("001_slub_kswapd.json", include_str!("../../../studies/published/001_slub_kswapd.json")),
     ("003_compaction_pivot.json", include_str!("../../../studies/published/003_compaction_pivot.json")),
     ("004_reclaim_writeback.json", include_str!("../../../studies/published/004_reclaim_writeback.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
+    ("103_companion_mglru.json", include_str!("../../../studies/published/103_companion_mglru.json")),
 ];
 
 /// A kind of input file: what errors call it, where the built-in ones are and how their names end, and these by name.

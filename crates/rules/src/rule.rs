@@ -155,6 +155,29 @@ rule!(
     }
 );
 rule!(
+    /// What the multi-gen LRU of 6.1 does about several memory cgroups.
+    MultiMemcg {
+        /// Nothing: all are aged before every pass that needs it, and reclaimed in proportion to their size:
+        /// ac35a4902374 to bd74fdaea146 (before f76c83378851, 6.1).
+        Plain,
+        /// kswapd neither ages nor swaps while the last pass found enough cold pages; reclaim does not stop early, nor does a
+        /// direct reclaimer age: patch 8 of version 7 (February 2022), never merged in this form.
+        AvoidSwapping,
+        /// kswapd does not age while the last pass found enough cold pages, and reclaim stops once it does too much:
+        /// since f76c83378851 (6.1).
+        SkipAging,
+    }
+);
+rule!(
+    /// Who shares a walk through memory cgroups with others.
+    MemcgWalkSharing {
+        /// Nobody: each reclaimer goes through all groups. Until 6.7.
+        Nobody,
+        /// Direct reclaimers, each of which stops once it has enough: since b82b530740b9 (6.8).
+        DirectReclaim,
+    }
+);
+rule!(
     /// Where a new anonymous page starts, and whether anonymous refaults are detected.
     AnonStart {
         /// On the active list, no shadow entries for swap: until 5.8.
@@ -809,6 +832,10 @@ pub struct Rules {
     pub reclaim_throttle: ReclaimThrottle,
     /// Reclaim policy.
     pub lru_policy: LruPolicy,
+    /// Generations of several memory cgroups.
+    pub multi_memcg: MultiMemcg,
+    /// Sharing of walks through memory cgroups.
+    pub memcg_walk: MemcgWalkSharing,
     /// New anonymous pages.
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
@@ -959,6 +986,8 @@ impl Rules {
             compaction_search: CompactionSearch::FreeLists,
             reclaim_throttle: ReclaimThrottle::Reasons,
             lru_policy: LruPolicy::MultiGen,
+            multi_memcg: MultiMemcg::SkipAging,
+            memcg_walk: MemcgWalkSharing::DirectReclaim,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             scan_counting: ScanCounting::BasePages,

@@ -13,8 +13,8 @@ use units::{Bytes, Gfp, Nanos, Order};
 
 pub use error::SysError;
 pub use types::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, SpawnOptions, SystemInfo,
-    Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock,
+    SpawnOptions, SystemInfo, Thread,
 };
 
 /// What [`Sys::seed`] answers in a run: the experiment's seed and the number of the run in it, mixed.
@@ -74,6 +74,13 @@ pub trait Sys: Clone + 'static {
     async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()>;
     /// Accesses one byte: what a first store into a region does.
     async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()>;
+    /// Accesses one byte each at many offsets, as fast as the program can: what a server does with requests at hand.
+    async fn poke_many(&self, mapping: Mapping, offsets: &[u64], access: Access) -> Result<()> {
+        for offset in offsets {
+            self.poke(mapping, Bytes(*offset), access).await?;
+        }
+        Ok(())
+    }
     /// Whether the page at this offset is resident.
     fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool;
 
@@ -88,6 +95,14 @@ pub trait Sys: Clone + 'static {
     async fn close(&self, fd: Fd) -> Result<()>;
     /// Reads; at the end of the file it reads less.
     async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes>;
+    /// Reads whole pages of a file, all submitted with one call (`io_uring_enter`); a world without io_uring reads one
+    /// after the other.
+    async fn read_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
+        for page in pages {
+            self.read(fd, Bytes(u64::from(*page) * units::PAGE_SIZE), Bytes(units::PAGE_SIZE)).await?;
+        }
+        Ok(())
+    }
     /// Writes. What was written before an error (`ENOSPC`) stays.
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()>;
     /// Says how the file will be read (`posix_fadvise`).
@@ -109,6 +124,22 @@ pub trait Sys: Clone + 'static {
     /// Gives a block back (`__free_pages()`).
     async fn free_pages(&self, _block: PageBlock) -> Result<()> {
         Err(SysError::NeedsModule)
+    }
+    /// Makes a memory cgroup (version 2); `path` begins at the group that the run is in. Nobody is in it.
+    async fn cgroup(&self, _path: &str) -> Result<Cgroup> {
+        Err(SysError::NotSupported)
+    }
+    /// Sets a limit of a group; none is `max`.
+    async fn cgroup_set(&self, _group: Cgroup, _limit: CgroupLimit, _value: Option<Bytes>) -> Result<()> {
+        Err(SysError::NotSupported)
+    }
+    /// Puts the calling process into a group; the processes that it spawns are in it too.
+    async fn cgroup_enter(&self, _group: Cgroup) -> Result<()> {
+        Err(SysError::NotSupported)
+    }
+    /// Reads a file of a group as the kernel prints it, such as `memory.events`.
+    async fn cgroup_file(&self, _group: Cgroup, _file: &str) -> Result<String> {
+        Err(SysError::NotSupported)
     }
     /// Value of a sysctl that is one whole number, such as `vm.min_free_kbytes`.
     async fn sysctl(&self, _name: &str) -> Result<u64> {

@@ -94,6 +94,41 @@ pub enum FileAdvice {
     DontNeed,
 }
 
+/// A memory cgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cgroup(pub u32);
+
+/// What a memory cgroup may use, and is promised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CgroupLimit {
+    /// `memory.min`.
+    Min,
+    /// `memory.low`.
+    Low,
+    /// `memory.high`.
+    High,
+    /// `memory.max`.
+    Max,
+    /// `memory.swap.high`.
+    SwapHigh,
+    /// `memory.swap.max`.
+    SwapMax,
+}
+
+impl CgroupLimit {
+    /// The file that it is written to.
+    pub fn file(self) -> &'static str {
+        match self {
+            CgroupLimit::Min => "memory.min",
+            CgroupLimit::Low => "memory.low",
+            CgroupLimit::High => "memory.high",
+            CgroupLimit::Max => "memory.max",
+            CgroupLimit::SwapHigh => "memory.swap.high",
+            CgroupLimit::SwapMax => "memory.swap.max",
+        }
+    }
+}
+
 /// How a thread starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpawnOptions {

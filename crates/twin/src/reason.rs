@@ -25,6 +25,8 @@ pub enum SleepReason {
     ReclaimThrottle,
     /// It waits for kswapd because the reserves are nearly used up (`throttle_direct_reclaim`).
     DirectReclaimThrottle,
+    /// It sleeps off what it charged above `memory.high` (`mem_cgroup_handle_over_high`).
+    MemcgHigh,
     /// It waits for the memory of an OOM victim.
     OutOfMemory,
     /// kswapd has nothing to do.
@@ -45,7 +47,7 @@ impl SleepReason {
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).
     /// Abstracted: waits for a page under I/O, some of them killable, are left to the end of the I/O.
     pub(crate) fn is_killable(self) -> bool {
-        use SleepReason::{Barrier, DirectReclaimThrottle, DirtyThrottle, Join, Workload};
-        matches!(self, Workload | Join | Barrier | DirtyThrottle | DirectReclaimThrottle)
+        use SleepReason::{Barrier, DirectReclaimThrottle, DirtyThrottle, Join, MemcgHigh, Workload};
+        matches!(self, Workload | Join | Barrier | DirtyThrottle | DirectReclaimThrottle | MemcgHigh)
     }
 }

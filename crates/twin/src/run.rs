@@ -8,7 +8,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{Costs, Mm};
+use mm::{Costs, Mm, SyncDevice};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
@@ -280,6 +280,13 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
     }
+    for (number, disk) in machine.disks.iter().enumerate() {
+        if let DeviceSpec::Ram(spec) = disk.device.get_ref()
+            && spec.synchronous
+        {
+            mm.set_device_synchronous(number as u16, sync_device(spec));
+        }
+    }
     let mounted = machine.mount.as_ref().map(|mount| {
         let mount = mount.get_ref();
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
@@ -299,6 +306,12 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
     Ok(sim)
+}
+
+/// What a bio of a synchronous RAM disk costs.
+fn sync_device(spec: &blockdev::RamSpec) -> SyncDevice {
+    let page = units::PAGE_SIZE * 1_000_000_000 / spec.copy_bytes_per_s;
+    SyncDevice { bio: Nanos(spec.latency_ns), page: Nanos(page) }
 }
 
 /// Puts a swap area at the end of what is left of its disk.

@@ -7,7 +7,7 @@ use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use observe::Era;
 use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
-use units::{CpuId, Nanos, NodeId, Pfn, SpaceId};
+use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
 use crate::devices::Devices;
 use crate::log::{CpuTime, RunLog};
@@ -99,6 +99,8 @@ pub(crate) struct TaskInfo {
     pub(crate) dirty: TaskDirty,
     /// It never returns to user mode again.
     pub(crate) dead: bool,
+    /// Pages that it charged while its memory cgroup was above `memory.high` (`memcg_nr_pages_over_high`).
+    pub(crate) over_high: u64,
     /// The device that it last gave a write to, and has not looked at since.
     pub(crate) wrote: Option<u16>,
 }
@@ -159,8 +161,15 @@ impl World {
     #[inline]
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
+        self.mm.called_by(&env);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
+        let over_high = self.mm.memcg_take_over_high();
+        if over_high > 0
+            && let Some(task) = ctl.current()
+        {
+            self.task_mut(task).over_high += over_high;
+        }
         if self.mm.trace.is_pending() {
             self.log.take_trace(&mut self.mm, ctl);
         }
@@ -255,8 +264,20 @@ impl World {
 
     /// Makes a new task a thread of a process.
     pub(crate) fn adopt(&mut self, task: TaskId, process: u32) {
-        *self.task_mut(task) = TaskInfo { process: Some(process), ..TaskInfo::default() };
+        let memcg = self.mm.memcg_of_space(self.processes.of(process).space);
+        let flags = TaskFlags { memcg, ..TaskFlags::default() };
+        *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
+    }
+
+    /// Puts a process into a memory cgroup.
+    pub(crate) fn enter_memcg(&mut self, process: u32, memcg: MemcgId) {
+        let process = self.processes.of(process);
+        let threads = process.threads.clone();
+        self.mm.memcg_attach(process.space, memcg);
+        for thread in threads {
+            self.task_mut(thread).flags.memcg = memcg;
+        }
     }
 
     /// Has all threads of a process end, and wakes those whose sleep a signal ends.

@@ -3,6 +3,7 @@
 use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
+use crate::memcached_fio::MemcachedFio;
 use crate::reclaim_writeback::ReclaimWriteback;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
@@ -10,7 +11,8 @@ use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, large_copy, reclaim_writeback, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
+    Param, ParamError, Params, large_copy, memcached_fio, reclaim_writeback, stress_highalloc, thpfio3, thpfioscale,
+    untar2, wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -32,6 +34,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     wbstrm::SPEC,
     untar2::SPEC,
     large_copy::SPEC,
+    memcached_fio::SPEC,
     reclaim_writeback::SPEC,
 ];
 
@@ -48,6 +51,8 @@ pub enum Workload {
     WbStrm(WbStrm),
     /// See [`untar2`].
     Untar2(Untar2),
+    /// See [`memcached_fio`].
+    MemcachedFio(MemcachedFio),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
     /// See [`reclaim_writeback`].
@@ -67,6 +72,7 @@ impl Workload {
             "thpfioscale" => Workload::ThpFioScale(ThpFioScale::from_params(&params)?),
             "thpfio3" => Workload::ThpFio3(ThpFio3::from_params(&params)?),
             "wbstrm" => Workload::WbStrm(WbStrm::from_params(&params)?),
+            "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
@@ -84,6 +90,7 @@ impl Workload {
             | Workload::WbStrm(_)
             | Workload::Untar2(_)
             | Workload::LargeCopyTar(_)
+            | Workload::MemcachedFio(_)
             | Workload::ReclaimWriteback(_) => true,
         }
     }
@@ -96,6 +103,7 @@ impl Workload {
             Workload::ThpFio3(workload) => workload.run(sys).await,
             Workload::WbStrm(workload) => workload.run(sys).await,
             Workload::Untar2(workload) => workload.run(sys).await,
+            Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
             Workload::ReclaimWriteback(workload) => workload.run(sys).await,
         }

@@ -2,7 +2,8 @@
 //!
 //! **Rule.** A bio takes a fixed time plus a copy at memory bandwidth, and bios do not wait for each other.
 //! **Source.** drivers/block/brd.c, drivers/nvdimm/pmem.c (6.12): the copy runs in the submitter's context.
-//! **Abstracted.** The copy takes device time, not CPU time: an owner that wants the latter charges it.
+//! **Abstracted.** Unless it is said to be synchronous, the copy takes device time, not CPU time. The owner of a synchronous one
+//! does not call the model at all, but charges the same time to the submitter.
 //! **Omitted.** Contention for memory bandwidth.
 
 use super::{Command, Finished};
@@ -24,6 +25,9 @@ pub struct RamSpec {
     pub latency_ns: u64,
     /// Copy bandwidth, bytes per second.
     pub copy_bytes_per_s: u64,
+    /// A bio ends before its submission returns, and its cost is CPU time of the submitter (`brd`, `pmem`).
+    #[serde(default)]
+    pub synchronous: bool,
     /// A limit in front of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<ThrottleSpec>,
@@ -33,7 +37,13 @@ impl RamSpec {
     /// DDR4 memory, 2015 on. The capacity is the user's. Guesses, to be calibrated: 1 us per bio for the block
     /// layer and brd's page lookup, 8 GB/s for one core's `memcpy` beyond the caches.
     pub fn ddr4(capacity_bytes: u64) -> RamSpec {
-        RamSpec { capacity_bytes, latency_ns: 1_000, copy_bytes_per_s: 8_000_000_000, throttle: None }
+        RamSpec {
+            capacity_bytes,
+            latency_ns: 1_000,
+            copy_bytes_per_s: 8_000_000_000,
+            synchronous: false,
+            throttle: None,
+        }
     }
 
     pub(crate) fn validate(&self) -> Result<(), SpecError> {

@@ -128,3 +128,23 @@ fn progress_goes_to_standard_error_a_line_a_run() {
     assert!(told.contains(" s of virtual time in ") && told.ends_with(" s; about 00:00:00 left\n"), "{told}");
     assert_eq!(told.lines().count(), 1);
 }
+
+#[test]
+fn two_groups_are_reclaimed_exactly_under_every_lru() {
+    let dir = inputs();
+    for kernel in ["5.19-rc1", "6.1-mglru-8", "6.1-mglru-9", "6.1-mglru-v7", "6.12"] {
+        let mut command = mmtwin();
+        command.current_dir(dir.path()).args(["run", "memcached-fio", "-m", "tiny.toml", "-k", kernel, "--verify"]);
+        let sizes = ["threads=2", "keys=14000", "jobs=2", "file-mb=16", "warm-up-s=0", "measure-s=2", "window-s=1"];
+        sizes.iter().for_each(|param| {
+            command.args(["-p", param]);
+        });
+        let document = json(command.arg("--json"));
+        let mean = |name: &str| {
+            let metric = document["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned().unwrap();
+            metric["mean"].as_f64().unwrap()
+        };
+        assert!(mean("iops") > 0.0 && mean("ops_per_s") > 0.0, "{kernel}");
+        assert!(mean("kswapd_reclaimed") + mean("direct_reclaimed") > 0.0, "{kernel} had to reclaim");
+    }
+}

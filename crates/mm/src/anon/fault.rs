@@ -8,7 +8,8 @@
 //! (mm/huge_memory.c); 4.20 and 6.12.
 //! Abstracted: accesses to what is mapped cost nothing here (the workload charges its own work); a fault that waits and
 //! is repeated counts once in `pgfault`.
-//! Omitted: the huge zero page; multi-size THP; memory cgroup charges.
+//! A group at its limit gets no huge page; the kernel reclaims for it once.
+//! Omitted: the huge zero page; multi-size THP.
 
 use rules::AnonStart;
 use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
@@ -135,6 +136,26 @@ impl Mm {
         stop
     }
 
+    /// Accesses pages of anonymous memory one after the other as long as they are mapped and no access faults; returns how
+    /// many.
+    pub fn access_mapped(&mut self, space: SpaceId, vpns: &[u32], write: bool) -> usize {
+        self.spaces[space].lru_gen_ran = u64::MAX;
+        let mut tally = Tally::default();
+        let mut done = 0;
+        for vpn in vpns {
+            let Region::Table(leaf) = self.spaces[space].tables.region(*vpn) else { break };
+            let Slot::Page(pfn) = self.spaces.leaves.get(leaf, *vpn) else { break };
+            if self.frames[pfn].kind() != Kind::Anon {
+                break;
+            }
+            self.spaces.leaves.set_young(leaf);
+            self.access_page(pfn, write, &mut tally);
+            done += 1;
+        }
+        tally.settle(self, space);
+        done
+    }
+
     /// Gives back what an abandoned access still holds, and the frame in `hand` that it did not come to take: the task
     /// was killed while it waited, or the access failed.
     pub fn touch_cancel(&mut self, env: &Env, mut touch: Touch, hand: Option<Pfn>) {
@@ -222,6 +243,9 @@ impl Mm {
                 }
                 Slot::Zero if !touch.write => {}
                 Slot::None | Slot::Zero => {
+                    if let Err(need) = self.memcg_reserve(env, env.task.memcg, Order(0)) {
+                        return Some(TouchStop::Need(need));
+                    }
                     let pfn = match self.take_page(env, touch, GFP_PAGE) {
                         Ok(pfn) => pfn,
                         Err(request) => return Some(TouchStop::NeedPage(request)),
@@ -311,6 +335,12 @@ impl Mm {
             return Huge::Fallback; // counted already; the page table was missing
         }
         while !touch.huge.is_some() {
+            // A group without room for a huge page gets base pages.
+            if self.memcg_reserve(env, env.task.memcg, PAGEBLOCK_ORDER).is_err() {
+                touch.attempt = attempts.len() as u8 + 1;
+                self.stat.count(VmEvent::ThpFaultFallback, 1);
+                return Huge::Fallback;
+            }
             if std::mem::take(&mut touch.attempt_asked) {
                 touch.attempt += 1; // the caller's slow path found none
             }
@@ -378,6 +408,7 @@ impl Mm {
         frame.set(Frame::SWAPBACKED | Frame::MAPPED | Frame::UPTODATE | access_flags(touch.write) | start);
         frame.owner = touch.space.0;
         frame.index = touch.vpn & !(order.pages() - 1);
+        self.memcg_commit(env, env.task.memcg, pfn);
         let zeroing = if order == Order(0) { self.costs.zero_page } else { self.costs.zero_huge };
         self.charge(self.costs.fault + zeroing);
         tally.faults += 1;

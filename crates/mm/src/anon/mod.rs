@@ -30,7 +30,7 @@ pub use gfp::{huge_attempts, thp_enabled_for, thp_gfp_mask};
 pub use oom::OomChoice;
 pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
 
-use units::{Pfn, SpaceId};
+use units::{MemcgId, Pfn, SpaceId};
 
 use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
@@ -62,6 +62,8 @@ pub struct Space {
     oom_victim: bool,
     /// Nodes on which its page tables have not been walked since it last ran, a bit each (`lru_gen.bitmap`).
     pub(crate) lru_gen_ran: u64,
+    /// Memory cgroup of its process.
+    pub(crate) memcg: MemcgId,
     /// Nothing is left to be gained by killing it (`MMF_OOM_SKIP`).
     oom_skip: bool,
 }
@@ -98,8 +100,8 @@ impl Space {
 pub struct Spaces {
     table: Vec<Space>,
     dead: Vec<SpaceId>,
-    /// The spaces whose page tables the aging walks.
-    pub(crate) mm_list: MmList,
+    /// The spaces whose page tables the aging walks, by memory cgroup.
+    pub(crate) mm_lists: Vec<MmList>,
     /// Page tables of all spaces.
     pub(crate) leaves: pgtable::Leaves,
 }
@@ -195,9 +197,21 @@ impl Mm {
         let ended = &mut self.spaces[space];
         assert!(ended.rss == 0 && ended.swapents == 0, "{space:?} ends with {} + {} pages", ended.rss, ended.swapents);
         assert_eq!(ended.tables.nr_frames(), 0, "{space:?} ends with page tables");
-        *ended = Space::default();
+        let memcg = std::mem::take(ended).memcg;
         self.spaces.dead.push(space);
-        self.lru_gen_del_mm(space);
+        self.lru_gen_del_mm(space, memcg);
+    }
+
+    /// Puts a space into a memory cgroup; what it has brought into memory stays where it is charged (`cgroup.procs`).
+    pub fn memcg_attach(&mut self, space: SpaceId, memcg: MemcgId) {
+        let old = std::mem::replace(&mut self.spaces[space].memcg, memcg);
+        self.lru_gen_del_mm(space, old);
+        self.lru_gen_add_mm(space);
+    }
+
+    /// Memory cgroup of a space.
+    pub fn memcg_of_space(&self, space: SpaceId) -> MemcgId {
+        self.spaces[space].memcg
     }
 
     /// Sets `oom_score_adj` of a space: -1000 (never kill) to 1000.

@@ -39,6 +39,7 @@ impl Mm {
             self.spaces.leaves.set(leaf, base + n, Slot::Page(pfn.offset(n)));
         }
         self.frames[pfn].set_order(Order(0));
+        self.memcg_split(pfn, REGION_PAGES);
         for n in 1..REGION_PAGES {
             let tail = &mut self.frames[pfn.offset(n)];
             tail.set_kind(Kind::Anon, Order(0));

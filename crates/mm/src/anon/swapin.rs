@@ -42,6 +42,12 @@ impl Mm {
         if touch.window.is_some_and(|w| w.wanted != entry) {
             touch.window = None;
         }
+        if touch.window.is_none()
+            && self.is_synchronous(self.swap.device_of(entry))
+            && self.swap.cached(entry).is_none()
+        {
+            return self.swap_in_at_once(env, touch, leaf, entry, tally).err();
+        }
         if touch.window.is_none() {
             if let Some(pfn) = self.swap.cached(entry) {
                 return self.map_from_cache(touch, leaf, (entry, pfn), tally);
@@ -61,6 +67,41 @@ impl Mm {
         self.map_from_cache(touch, leaf, (entry, pfn), tally)
     }
 
+    /// Reads a page from a synchronous device past the swap cache and maps it; its slot is free (`SWP_SYNCHRONOUS_IO`).
+    fn swap_in_at_once(
+        &mut self,
+        env: &Env,
+        touch: &mut Touch,
+        leaf: u32,
+        entry: SwapEntry,
+        tally: &mut Tally,
+    ) -> Result<(), TouchStop> {
+        let (memcg, device) = (self.memcg_of_slot(entry), self.swap.device_of(entry));
+        self.memcg_reserve(env, memcg, Order(0)).map_err(TouchStop::Need)?;
+        let pfn = self.take_page(env, touch, GFP_SWAPIN).map_err(TouchStop::NeedPage)?;
+        let shadow = self.swap.shadow(entry);
+        let frame = &mut self.frames[pfn];
+        debug_assert_eq!(frame.kind(), Kind::Held);
+        frame.set_kind(Kind::Anon, Order(0));
+        frame.set(Frame::SWAPBACKED | Frame::UPTODATE | Frame::MAPPED | Frame::YOUNG | Frame::DIRTY);
+        (frame.owner, frame.index) = (touch.space.0, touch.vpn);
+        self.memcg_commit(env, memcg, pfn);
+        if let Some(shadow) = shadow {
+            self.workingset_refault(env, pfn, shadow);
+        }
+        self.lru_add(env, pfn);
+        self.stat.count(VmEvent::Pgmajfault, 1);
+        self.stat.count(VmEvent::Pswpin, 1);
+        self.charge(self.costs.fault);
+        self.charge_sync_bio(device, 1);
+        self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
+        self.spaces[touch.space].swapents -= 1;
+        tally.map(self, pfn, 1);
+        tally.faults += 1;
+        self.swap_put(entry);
+        Ok(())
+    }
+
     /// Reads every slot of the window that holds a page and is not cached; `None` when the window is done.
     fn read_window(&mut self, env: &Env, touch: &mut Touch) -> Option<TouchStop> {
         while let Some(window) = &mut touch.window
@@ -68,6 +109,9 @@ impl Mm {
         {
             let (entry, wanted) = (SwapEntry(window.next), window.wanted);
             if self.swap.is_used(entry) && self.swap.cached(entry).is_none() {
+                if let Err(need) = self.memcg_reserve(env, self.memcg_of_slot(entry), Order(0)) {
+                    return Some(TouchStop::Need(need));
+                }
                 match self.take_page(env, touch, GFP_SWAPIN) {
                     Ok(pfn) => self.read_slot(env, pfn, entry, entry == wanted),
                     Err(request) => return Some(TouchStop::NeedPage(request)),
@@ -88,8 +132,9 @@ impl Mm {
         frame.set_kind(Kind::Anon, Order(0));
         frame.set(Frame::SWAPBACKED | Frame::LOCKED);
         frame.owner = u32::MAX; // known again when it is mapped
+        self.memcg_commit(env, self.memcg_of_slot(entry), pfn);
         if !wanted {
-            frame.set(Frame::READAHEAD);
+            self.frames[pfn].set(Frame::READAHEAD);
             self.stat.count(VmEvent::SwapRa, 1);
         }
         self.swapcache_insert(pfn, entry);
@@ -135,7 +180,7 @@ impl Mm {
         if self.rules.anon_start == AnonStart::Active {
             self.activate_page(pfn);
         }
-        self.swap.put(entry);
+        self.swap_put(entry);
         if touch.write {
             self.frames[pfn].set(Frame::DIRTY);
             self.reuse_swap_page(pfn);

@@ -43,7 +43,7 @@ impl Machine {
         Machine::tuned(1, 64, Rules::newest(), Tunables { lru_gen_enabled, ..Tunables::default() })
     }
 
-    fn tuned(nodes: u32, blocks: u32, rules: Rules, tunables: Tunables) -> Machine {
+    pub(crate) fn tuned(nodes: u32, blocks: u32, rules: Rules, tunables: Tunables) -> Machine {
         let pages = Pages(u64::from(blocks * PAGEBLOCK_PAGES));
         let zone = |n: u32| ZoneSpan {
             kind: ZoneKind::Normal,

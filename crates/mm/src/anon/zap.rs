@@ -82,7 +82,7 @@ impl Mm {
 
     /// Drops a slot that a page table entry held.
     fn free_swap_and_cache(&mut self, env: &Env, entry: SwapEntry) {
-        self.swap.put(entry);
+        self.swap_put(entry);
         if let Some(pfn) = self.swap.cached(entry) {
             self.free_unmapped(env, pfn);
         }

@@ -96,6 +96,7 @@ fn move_page(mm: &mut Mm, env: &Env, old: Pfn, new: Pfn) {
     if mm.rules.migrate_young == MigrateYoung::Forgotten {
         mm.frames[new].clear(Frame::YOUNG);
     }
+    mm.memcg_migrate(old, new);
     // The isolation that was counted for the old page is now the new one's.
     mm.frames[old].set_kind(Kind::Held, Order(0));
     mm.frames[new].set(Frame::ISOLATED);

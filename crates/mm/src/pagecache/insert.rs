@@ -63,6 +63,7 @@ impl Mm {
         let frame = &mut self.frames[pfn];
         frame.set_kind(Kind::File, Order(0));
         (frame.owner, frame.index) = (file.0, index);
+        self.memcg_commit(env, env.task.memcg, pfn);
         let old = self.pagecache.trees.insert(file.0, index, slots::page(pfn));
         assert!(!slots::is_page(old), "page {index} of {file:?} is cached already");
         self.note_shadow_nodes();

@@ -51,6 +51,13 @@ impl Mm {
             };
             debug_assert!(pages > 0);
             let pages = pages.min(to - at).min(BIO_PAGES);
+            if self.is_synchronous(device) {
+                self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));
+                self.charge_sync_bio(device, pages);
+                self.end_read(env, file, at, pages, true);
+                at += pages;
+                continue;
+            }
             let target = BioTarget::File { file, index: at };
             self.submit(Bio { device, sector, pages, write: false, sync: true, target });
             at += pages;

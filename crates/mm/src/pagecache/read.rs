@@ -8,7 +8,7 @@
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
-use units::{FileId, Gfp, Pfn};
+use units::{FileId, Gfp, Order, Pfn};
 
 use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
 use super::{Readahead, Slot, Trees, slots};
@@ -90,6 +90,26 @@ impl Mm {
         }
     }
 
+    /// Reads pages of a file one after the other, each a request of its own, as long as they are cached and up to date and
+    /// start no readahead; returns how many.
+    pub fn read_cached(&mut self, env: &Env, file: FileId, pages: &[u32], ra: &mut Readahead) -> usize {
+        let mut done = 0;
+        for &index in pages {
+            let Slot::Page(pfn) = self.pagecache_get(file, index) else { break };
+            let frame = &self.frames[pfn];
+            if !frame.has(Frame::UPTODATE) || frame.has(Frame::READAHEAD) {
+                break;
+            }
+            if index != ra.prev {
+                self.mark_page_accessed(env, pfn);
+            }
+            ra.prev = index;
+            done += 1;
+        }
+        self.charge(done as u64 * (self.costs.io_uring_read + self.costs.cache_lookup + self.costs.copy_page));
+        done
+    }
+
     /// Submits what a reader that is killed has allocated and not submitted.
     pub fn abandon_read(&mut self, env: &Env, file: FileId, ra: &mut Readahead) {
         if let Some(batch) = ra.batch.take() {
@@ -147,6 +167,7 @@ impl Mm {
         hand: &mut Option<Pfn>,
     ) -> Result<(), Need> {
         let gfp = self.mapping_gfp(file);
+        self.memcg_reserve(env, env.task.memcg, Order(0))?;
         self.reserve_nodes(env, file, index, gfp)?;
         let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
@@ -199,7 +220,8 @@ impl Mm {
                 self.submit_read(env, file, batch.run, index);
                 batch.run = index + 1;
             } else {
-                if let Err(need) = self.reserve_nodes(env, file, index, gfp) {
+                let reserved = self.memcg_reserve(env, env.task.memcg, Order(0));
+                if let Err(need) = reserved.and_then(|()| self.reserve_nodes(env, file, index, gfp)) {
                     ra.batch = Some(batch);
                     return Err(need);
                 }

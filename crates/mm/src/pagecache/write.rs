@@ -52,7 +52,8 @@ impl Mm {
                     return WriteStop::Need(Need::Space);
                 }
                 let gfp = self.mapping_gfp(file).with(Gfp::WRITE);
-                if let Err(need) = self.reserve_nodes(env, file, index, gfp) {
+                let reserved = self.memcg_reserve(env, env.task.memcg, Order(0));
+                if let Err(need) = reserved.and_then(|()| self.reserve_nodes(env, file, index, gfp)) {
                     return WriteStop::Need(need);
                 }
                 let pfn = match self.cache_page(env, gfp, hand) {

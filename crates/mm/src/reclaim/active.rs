@@ -7,6 +7,10 @@
 
 use super::lru::End;
 use super::{SWAP_CLUSTER_MAX, ScanControl};
+use units::NodeId;
+
+use crate::contention::ONCE;
+use crate::memcg::{MemcgWalk, ROOT};
 use crate::stat::VmEvent;
 use crate::{Env, Frame, LruList, LruvecId, Mm};
 
@@ -36,9 +40,21 @@ impl Mm {
         self.note_recent(lru, list.is_file(), isolated.taken, rotated);
         self.stat.count(VmEvent::Pgdeactivate, moved);
         self.charge(isolated.pages.len() as u64 * (self.costs.scan_page + self.costs.lru_move));
+        self.lru_lock(lru, 2 * isolated.pages.len() as u64, 2 * ONCE);
     }
 
-    /// Ages the active anonymous list by one batch if its inactive list is low (`age_active_anon()`).
+    /// Ages the active anonymous lists of all groups of a node by one batch if the node's inactive one is low
+    /// (`age_active_anon()`).
+    pub(super) fn age_active_anon_of_all(&mut self, node: NodeId, sc: &ScanControl) -> bool {
+        let ages = self.anon_wants_aging(LruvecId::of_node(node), sc);
+        let mut walk = MemcgWalk::full(ROOT, node);
+        while ages && let Some(memcg) = walk.next(self) {
+            self.shrink_active_list(self.lruvec_of_memcg(node, memcg), LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
+        }
+        ages
+    }
+
+    /// Ages the active anonymous list by one batch if its inactive list is low (`shrink_lruvec()`).
     pub(super) fn age_active_anon(&mut self, _env: &Env, lru: LruvecId, sc: &ScanControl) -> bool {
         let ages = self.anon_wants_aging(lru, sc);
         if ages {

@@ -12,13 +12,13 @@
 //! [`InactiveTarget::FileHalf`]: an inactive file list is low if it is the smaller one, an anonymous one by the size of
 //! the zone (`inactive_file_is_low()`, `inactive_anon_is_low()`, 3.19), and whether the lists give anything at this
 //! priority is not asked.
-//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (until 4.7); protection of cgroups, swappiness of cgroups.
+//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (until 4.7); swappiness of cgroups.
 
-use rules::{InactiveTarget, ScanBalance};
-use units::NodeId;
+use rules::{InactiveTarget, LruScope, ScanBalance};
+use units::{MemcgId, NodeId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
-use crate::stat::NodeStat;
+use crate::memcg::Protection;
 use crate::zone::Wmark;
 use crate::{LruList, Lruvec, LruvecId, Mm, ZoneKind};
 
@@ -103,12 +103,13 @@ fn decay_ratio(lruvec: &mut Lruvec, kind: usize, pages: u64) {
 
 impl Mm {
     /// Entries of each list that a pass scans.
-    pub(super) fn get_scan_count(&mut self, lru: LruvecId, sc: &ScanControl) -> ScanCount {
+    pub(super) fn get_scan_count(&mut self, lru: LruvecId, sc: &mut ScanControl) -> ScanCount {
         let share = self.scan_share(lru, sc);
         let mut count = ScanCount::default();
         for list in LruList::EVICTABLE {
             let size = self.lruvec(lru).size(list, sc.reclaim_idx);
-            count.nr[list as usize] = share.of(size >> sc.priority, list.is_file());
+            let scan = self.unprotected(lru, size, sc);
+            count.nr[list as usize] = share.of(scan >> sc.priority, list.is_file());
             let left_out = if list.is_file() { Share::AnonOnly } else { Share::FileOnly };
             if share != left_out {
                 count.lru_pages += size;
@@ -117,9 +118,24 @@ impl Mm {
         count
     }
 
+    /// What is scanned of a list of this size: the part by which the group uses more than its protection, a batch at least.
+    fn unprotected(&mut self, lru: LruvecId, size: u64, sc: &mut ScanControl) -> u64 {
+        let memcg = self.memcg_of(lru);
+        let Protection { min, low } = self.memcg.protection(sc.target, memcg);
+        if min == 0 && low == 0 {
+            return size;
+        }
+        let spared = !sc.low_reclaim && low > min;
+        sc.low_skipped |= spared;
+        let protection = if spared { low } else { min };
+        let used = self.memcg[memcg].usage().max(protection);
+        let scan = size - (u128::from(size) * u128::from(protection) / u128::from(used + 1)) as u64;
+        scan.max(u64::from(SWAP_CLUSTER_MAX))
+    }
+
     fn scan_share(&mut self, lru: LruvecId, sc: &ScanControl) -> Share {
         let swappiness = self.tunables.swappiness;
-        if !sc.may_swap || self.swap_free_pages() == 0 {
+        if !sc.may_swap || self.memcg_swap_pages(self.memcg_of(lru)) == 0 || (!sc.is_global() && swappiness == 0) {
             return Share::FileOnly;
         }
         if sc.priority == 0 && swappiness > 0 {
@@ -158,9 +174,10 @@ impl Mm {
 
     /// Page cache and free pages of a node together are below its high watermarks.
     fn file_cache_is_tiny(&self, lru: LruvecId) -> bool {
+        let lru = self.root_of(lru);
         let free: u64 = self.zones_of(lru).map(|z| self.zones[z.index()].free_pages).sum();
         let high: u64 = self.zones_of(lru).map(|z| self.wmark(z, Wmark::High)).sum();
-        self.lru_size(lru, LruList::ActiveFile) + self.lru_size(lru, LruList::InactiveFile) + free <= high
+        self.lru_size_below(lru, LruList::ActiveFile) + self.lru_size_below(lru, LruList::InactiveFile) + free <= high
     }
 
     /// Decides for a pass what may be deactivated (`prepare_scan_control()`).
@@ -168,25 +185,25 @@ impl Mm {
         if self.rules.scan_balance != ScanBalance::RefaultCost {
             return;
         }
-        let lruvec = self.lruvec(lru);
-        sc.cost = lruvec.cost;
-        let activated = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
+        sc.cost = self.lruvec(lru).cost;
+        let activated = self.activated_below(lru);
         for kind in [ANON, FILE] {
             sc.may_deactivate[kind] = sc.force_deactivate
-                || self.stat.node(lru.node, activated[kind]) != lruvec.refaults[kind]
+                || activated[kind] != self.lruvec(lru).refaults[kind]
                 || self.node_inactive_is_low(lru, kind == FILE);
         }
-        let inactive_file = self.lru_size(lru, LruList::InactiveFile);
+        let inactive_file = self.lru_size_below(lru, LruList::InactiveFile);
         sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
-        sc.file_is_tiny = self.file_cache_is_tiny(lru)
+        sc.file_is_tiny = sc.is_global()
+            && self.file_cache_is_tiny(lru)
             && !sc.may_deactivate[ANON]
-            && self.lru_size(lru, LruList::InactiveAnon) >> sc.priority > 0;
+            && self.lru_size_below(lru, LruList::InactiveAnon) >> sc.priority > 0;
     }
 
-    /// `inactive_is_low()` of 6.12: over all zones of the node.
+    /// `inactive_is_low()` of 6.12: over all zones of the node and all groups below.
     fn node_inactive_is_low(&self, lru: LruvecId, file: bool) -> bool {
         let (inactive, active) = pair(file);
-        is_low(self.lru_size(lru, inactive), self.lru_size(lru, active))
+        is_low(self.lru_size_below(lru, inactive), self.lru_size_below(lru, active))
     }
 
     /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
@@ -202,7 +219,7 @@ impl Mm {
             let managed: u64 = self.zones_of(lru).map(|z| self.zones[z.index()].managed).sum();
             return inactive * if file { 1 } else { inactive_ratio(managed >> GIB_SHIFT) } < active;
         }
-        let refaulting = self.stat.node(lru.node, NodeStat::WorkingsetActivateFile) != lruvec.refaults[FILE];
+        let refaulting = self.activated_below(lru)[FILE] != lruvec.refaults[FILE];
         if file && reclaiming && refaulting { active > 0 } else { is_low(inactive, active) }
     }
 
@@ -231,26 +248,34 @@ impl Mm {
     }
 
     /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
-    pub(super) fn snapshot_refaults(&mut self, node: NodeId) {
-        let items = [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile];
-        let now = items.map(|item| self.stat.node(node, item));
-        for lruvec in &mut self.nodes[node.index()].lruvecs {
-            lruvec.refaults = now;
+    pub(super) fn snapshot_refaults(&mut self, node: NodeId, target: MemcgId) {
+        let parts = if self.rules.lru_scope == LruScope::Zone {
+            0..self.nodes[node.index()].lruvecs.len() as u16
+        } else {
+            target.0..target.0 + 1
+        };
+        for lru in parts.map(|part| LruvecId { node, part }) {
+            self.lruvec_mut(lru).refaults = self.activated_below(lru);
         }
     }
 
     /// Adds to the cost of reclaiming a kind: 32 for each page of I/O, one for each rotated; old costs fade once they
-    /// exceed a quarter of the lists (`lru_note_cost()`).
+    /// exceed a quarter of the lists; the groups above bear them too (`lru_note_cost()`).
     pub(super) fn note_cost(&mut self, lru: LruvecId, file: bool, io_pages: u64, rotated: u64) {
         if self.rules.scan_balance != ScanBalance::RefaultCost {
             return;
         }
-        let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size(lru, list)).sum();
-        let cost = &mut self.lruvec_mut(lru).cost;
-        cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
-        if cost[ANON] + cost[FILE] > pages / 4 {
-            cost[ANON] /= 2;
-            cost[FILE] /= 2;
+        let mut at = Some(self.memcg_of(lru));
+        while let Some(memcg) = at {
+            let lru = self.lruvec_of_memcg(lru.node, memcg);
+            let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size_below(lru, list)).sum();
+            let cost = &mut self.lruvec_mut(lru).cost;
+            cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
+            if cost[ANON] + cost[FILE] > pages / 4 {
+                cost[ANON] /= 2;
+                cost[FILE] /= 2;
+            }
+            at = self.memcg[memcg].parent();
         }
     }
 }

@@ -72,8 +72,8 @@ impl Mm {
                 .any(|z| mm.may_compact(z, sc.order, highest))
         };
         let gap = compact_gap(sc.order);
-        let anon = if self.swap_free_pages() > 0 { self.lru_size(lru, LruList::InactiveAnon) } else { 0 };
-        let inactive = self.lru_size(lru, LruList::InactiveFile) + anon;
+        let anon = if self.swap_free_pages() > 0 { self.lru_size_below(lru, LruList::InactiveAnon) } else { 0 };
+        let inactive = self.lru_size_below(lru, LruList::InactiveFile) + anon;
         match self.rules.reclaim_for_compaction {
             ReclaimForCompaction::WhileProgress => reclaimed > 0 && !suits(self) && inactive > gap,
             ReclaimForCompaction::UntilGapReclaimed => {

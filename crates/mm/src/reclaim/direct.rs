@@ -1,19 +1,20 @@
-//! Reclaim by a task whose allocation found too little memory: [`DirectReclaim`].
+//! Reclaim by a task whose allocation found too little memory, or whose group is above a limit: [`DirectReclaim`].
 //!
 //! Rule: first wait while the reserve is nearly gone ([`ReserveThrottle`], 3.6). Then scan each node of the zonelist once at priority 12, and again
 //! at 11, 10, ... until 32 pages are reclaimed, a zone is ready for compaction, or priority 0 is done. For a costly order,
 //! zones that compaction can serve are left alone.
 //! Source: `try_to_free_pages()`, `do_try_to_free_pages()`, `shrink_zones()`, `throttle_direct_reclaim()`
-//! (mm/vmscan.c, 4.20; 6.12).
+//! `try_to_free_mem_cgroup_pages()` (mm/vmscan.c, 4.20; 6.12).
 //! Since/until: until 4.10 a reclaimer woke the flushers itself after scanning 1.5 times its target ([`FlusherWakeup`]),
 //! until 3.10 it naps between priorities ([`WritebackThrottle`]); since 5.16 it waits
 //! at priority 1 if there is no progress. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
-//! is tried again without sparing them.
+//! is tried again without sparing them; since 6.8, before that, through all groups; at last without sparing groups within
+//! `memory.low`.
 //! Abstracted: a killed task is told to end by its caller.
-//! Omitted: the second walk over cgroups (6.12), cpusets.
+//! Omitted: cpusets.
 
 use rules::{FlusherWakeup, ReserveThrottle, SlabCaller, WritebackThrottle};
-use units::{Gfp, Nanos, NodeId, Order, ZoneId};
+use units::{Gfp, MemcgId, Nanos, NodeId, Order, ZoneId};
 
 use super::shrinker::SlabPass;
 use super::throttle::Wait;
@@ -70,6 +71,20 @@ impl DirectReclaim {
         }
     }
 
+    /// Reclaim for a task on a node whose group `target` is above a limit by so many pages.
+    pub fn memcg(target: MemcgId, gfp: Gfp, pages: u64, may_swap: bool, node: NodeId) -> DirectReclaim {
+        DirectReclaim {
+            sc: ScanControl::memcg(target, gfp, pages, may_swap),
+            node,
+            this_node_only: false,
+            last_lists: None,
+            first_node: None,
+            reclaimable: false,
+            total_scanned: 0,
+            phase: Phase::Begin,
+        }
+    }
+
     /// Progress as the allocator sees it: pages reclaimed, or 1 if compaction should be tried instead; 1 also while a zone
     /// with LRU lists of its own is worth another scan.
     pub fn progress(&self) -> u64 {
@@ -91,7 +106,9 @@ impl DirectReclaim {
                     }
                 }
                 Phase::Begin => {
-                    mm.stat.count_zone(ZoneEvent::Allocstall, self.sc.reclaim_idx, 1);
+                    if self.sc.is_global() {
+                        mm.stat.count_zone(ZoneEvent::Allocstall, self.sc.reclaim_idx, 1);
+                    }
                     self.begin_priority();
                 }
                 Phase::Zones(at) => {
@@ -202,7 +219,10 @@ impl DirectReclaim {
         if !self.is_eligible(mm, zone) {
             return;
         }
-        let lru = mm.zones[zone.index()].lru;
+        let mut lru = mm.zones[zone.index()].lru;
+        if !self.sc.is_global() {
+            lru = mm.lruvec_of_memcg(lru.node, self.sc.target);
+        }
         if self.sc.priority != DEF_PRIORITY && mm.zone_with(lru).is_some_and(|zone| mm.zone_given_up(zone)) {
             return;
         }
@@ -242,10 +262,8 @@ impl DirectReclaim {
         }
         self.snapshot_refaults(mm);
         let sc = &mut self.sc;
-        if sc.nr_reclaimed == 0 && !sc.compaction_ready && sc.skipped_deactivate {
+        if sc.nr_reclaimed == 0 && !sc.compaction_ready && sc.tries_harder(mm) {
             sc.priority = DEF_PRIORITY;
-            sc.force_deactivate = true;
-            sc.skipped_deactivate = false;
             self.phase = Phase::Begin;
             return;
         }
@@ -257,7 +275,7 @@ impl DirectReclaim {
         for node in (0..mm.nodes.len()).map(|n| NodeId(n as u8)) {
             let zones = &mm.nodes[node.index()].zones;
             if zones.iter().any(|&z| self.is_eligible(mm, z)) {
-                mm.snapshot_refaults(node);
+                mm.snapshot_refaults(node, self.sc.target);
             }
         }
     }

@@ -10,6 +10,7 @@ use rules::{FlusherWakeup, WritebackThrottle};
 use super::page_list::BatchStat;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, ScanControl};
+use crate::contention::ONCE;
 use crate::stat::VmEvent;
 use crate::{Effect, Env, LruList, LruvecId, Mm, WakeFlusher};
 
@@ -43,15 +44,21 @@ impl Mm {
         self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
         self.stat.count(if file { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scanned);
         self.note_scanned(env, lru, scanned, 0);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scanned, 0);
+        self.lru_lock(lru, isolated.pages.len() as u64, ONCE);
         if isolated.pages.is_empty() {
             return InactiveBatch::default();
         }
         let (stat, kept) = self.shrink_page_list(env, lru, &isolated.pages, sc);
         self.note_isolated(lru, file, -(isolated.taken as i64));
         self.putback_inactive_pages(lru, &kept);
+        if !kept.is_empty() {
+            self.lru_lock(lru, kept.len() as u64, ONCE);
+        }
         self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_scanned(env, lru, 0, stat.reclaimed);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         self.note_cost(lru, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
         if self.rules.flusher_wakeup == FlusherWakeup::DirtyBatch && stat.unqueued_dirty == isolated.taken {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Vmscan));
@@ -77,7 +84,8 @@ impl Mm {
         }
         let dirty = stat.dirty - stat.writeback;
         if dirty > 0 && dirty == stat.congested {
-            self.lruvec_mut(lru).congested = true;
+            let root = self.root_of(lru);
+            self.lruvec_mut(root).congested = true;
         }
         let waits = self.rules.writeback_throttle == WritebackThrottle::ShareOfBatch
             && enough_under_writeback(stat.writeback, taken, sc.priority);

@@ -80,7 +80,7 @@ impl Mm {
         for (kind, zone) in zone_ids.iter().enumerate() {
             let Some(zone) = *zone else { continue };
             if taken_by_kind[kind] > 0 {
-                self.lru_resize(zone, list, -(taken_by_kind[kind] as i64));
+                self.lru_resize(lruvec, zone, list, -(taken_by_kind[kind] as i64));
             }
             if skipped_by_kind[kind] > 0 {
                 self.stat.count_zone(ZoneEvent::Pgskip, self.zones[zone.index()].kind, skipped_by_kind[kind]);

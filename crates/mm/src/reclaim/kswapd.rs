@@ -16,8 +16,9 @@ use rules::{BoostedSlab, LruPolicy, ScanBalance};
 use smallvec::SmallVec;
 use units::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 
-use super::lru_gen::{AgeNode, Aged, Aging};
+use super::lru_gen::{AgeMemcgs, AgeStep};
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
+use crate::memcg::ROOT;
 use crate::stat::VmEvent;
 use crate::zone::{Wmark, compact_gap};
 use crate::{Env, LruvecId, Mm, ZoneKind};
@@ -53,8 +54,8 @@ impl BoostSnapshot {
 enum Phase {
     /// A pass is to be decided upon.
     Pass,
-    /// A new generation is made.
-    Age(Aging),
+    /// New generations are made.
+    Age(AgeMemcgs),
     /// The node is scanned.
     Shrink(ShrinkNode),
     /// Nothing more to do but to settle.
@@ -120,12 +121,15 @@ impl BalancePgdat {
                         return step;
                     }
                 }
-                Phase::Age(aging) => {
-                    if let Aged::Done(_) = aging.step(mm, env) {
+                Phase::Age(aging) => match aging.step(mm, env, self.node, &self.sc) {
+                    AgeStep::More => return Step::More,
+                    step => {
                         self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
+                        if step == AgeStep::OutOfMemory {
+                            return Step::OutOfMemory;
+                        }
                     }
-                    return Step::More;
-                }
+                },
                 Phase::Shrink(shrink) => match shrink.step(mm, env, &mut self.sc) {
                     Step::Done => self.end_pass(mm),
                     other => return other,
@@ -170,19 +174,14 @@ impl BalancePgdat {
     }
 
     /// Ages what is aged before each pass (`kswapd_age_node()`), or says what is to be walked for that.
-    fn age(&mut self, mm: &mut Mm, env: &Env) -> (Option<Step>, Option<Aging>) {
-        let lru = LruvecId::of_node(self.node);
+    fn age(&mut self, mm: &mut Mm, env: &Env) -> (Option<Step>, Option<AgeMemcgs>) {
         if !mm.lru_gen_enabled() {
-            return (mm.age_active_anon(env, lru, &self.sc).then_some(Step::More), None);
+            return (mm.age_active_anon_of_all(self.node, &self.sc).then_some(Step::More), None);
         }
         if mm.rules.lru_policy == LruPolicy::MultiGen {
-            return (mm.lru_gen_age_node(env, lru, &mut self.sc).then_some(Step::OutOfMemory), None);
+            return (mm.lru_gen_age_node(env, self.node, &mut self.sc).then_some(Step::OutOfMemory), None);
         }
-        match mm.age_node_by_kswapd(env, lru, &mut self.sc) {
-            AgeNode::Nothing => (None, None),
-            AgeNode::Age(aging) => (None, Some(aging)),
-            AgeNode::OutOfMemory => (Some(Step::OutOfMemory), None),
-        }
+        (None, mm.age_memcgs(self.node, &mut self.sc))
     }
 
     /// After the node was scanned: is one zone balanced, must the priority rise, is it of any use?
@@ -224,7 +223,7 @@ impl BalancePgdat {
             self.boosts.settle(mm);
             mm.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
         }
-        mm.snapshot_refaults(self.node);
+        mm.snapshot_refaults(self.node, ROOT);
     }
 }
 
@@ -232,6 +231,7 @@ impl Mm {
     /// Managed zones whose pages are on these lists.
     pub(super) fn zones_of(&self, lru: LruvecId) -> impl Iterator<Item = ZoneId> {
         let zones = self.nodes[lru.node.index()].zones.iter().copied();
+        let lru = self.root_of(lru);
         zones.filter(move |z| self.zones[z.index()].lru == lru && self.zones[z.index()].managed > 0)
     }
 

@@ -11,8 +11,9 @@
 //! Omitted: `unevictable_pgs_*` counters.
 
 use rules::{ScanBalance, ScanCounting};
-use units::{NodeId, Pfn, ZoneId};
+use units::{MemcgId, NodeId, Pfn, ZoneId};
 
+use crate::contention::IN_PAGEVEC;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Env, Frame, LruList, LruvecId, Mm, ZoneKind};
 
@@ -60,6 +61,7 @@ impl Mm {
             self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
         }
         self.charge(self.costs.lru_move);
+        self.lru_lock(self.lruvec_of(pfn), 1, IN_PAGEVEC);
     }
 
     /// Takes a page off its list for good: it is truncated, freed or migrated away.
@@ -123,8 +125,10 @@ impl Mm {
         self.frames[pfn].set(Frame::ACTIVE);
         let list = self.lru_link(pfn, End::Front);
         self.stat.count(VmEvent::Pgactivate, counted);
-        self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, 1);
+        let lru = self.lruvec_of(pfn);
+        self.note_recent(lru, list.is_file(), 1, 1);
         self.charge(self.costs.lru_move);
+        self.lru_lock(lru, 2, IN_PAGEVEC);
     }
 
     /// An unmapped page could not be invalidated: it is made a good candidate for reclaim. A clean page goes to the
@@ -194,14 +198,13 @@ impl Mm {
         }
         frame.set(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
-        let zone = self.zone_of(pfn);
-        let lru = self.zones[zone.index()].lru;
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
         let lists = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists;
         match end {
             End::Front => lists[list as usize].push_front(&mut self.frames, pfn),
             End::Back => lists[list as usize].push_back(&mut self.frames, pfn),
         }
-        self.lru_resize(zone, list, i64::from(pages));
+        self.lru_resize(lru, zone, list, i64::from(pages));
         list
     }
 
@@ -222,17 +225,16 @@ impl Mm {
         }
         frame.clear(Frame::LRU);
         let (list, pages) = (lru_of(frame), frame.nr_pages());
-        let zone = self.zone_of(pfn);
-        let lru = self.zones[zone.index()].lru;
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
         self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize].remove(&mut self.frames, pfn);
-        self.lru_resize(zone, list, -i64::from(pages));
+        self.lru_resize(lru, zone, list, -i64::from(pages));
         list
     }
 
     /// Counts base pages onto or off a list (`update_lru_size()`).
     #[inline]
-    pub(super) fn lru_resize(&mut self, zone: ZoneId, list: LruList, pages: i64) {
-        let (lru, kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind);
+    pub(super) fn lru_resize(&mut self, lru: LruvecId, zone: ZoneId, list: LruList, pages: i64) {
+        let kind = self.zones[zone.index()].kind;
         let size = &mut self.lruvec_mut(lru).sizes[list as usize][kind as usize];
         debug_assert!(*size as i64 + pages >= 0, "{list:?} of {lru:?} would hold {size} {pages:+} pages");
         *size = size.wrapping_add_signed(pages);
@@ -244,6 +246,38 @@ impl Mm {
     #[inline]
     pub(super) fn lru_size(&self, lru: LruvecId, list: LruList) -> u64 {
         self.lruvec(lru).size(list, ZoneKind::Movable)
+    }
+
+    /// Base pages on a list and on those of the groups below.
+    pub(crate) fn lru_size_below(&self, lru: LruvecId, list: LruList) -> u64 {
+        self.sum_below(lru, |lru| self.lru_size(lru, list))
+    }
+
+    /// Isolated base pages of [anon, file] of a group and those below.
+    pub(super) fn isolated_below(&self, lru: LruvecId) -> [u64; 2] {
+        [0, 1].map(|kind| self.sum_below(lru, |lru| self.lruvec(lru).isolated[kind]))
+    }
+
+    /// Refaults of [anon, file] that made a page active, in a group and those below.
+    pub(super) fn activated_below(&self, lru: LruvecId) -> [u64; 2] {
+        match self.zone_with(lru) {
+            Some(_) => [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile]
+                .map(|i| self.stat.node(lru.node, i)),
+            None => [0, 1].map(|kind| self.sum_below(lru, |lru| self.lruvec(lru).activated[kind])),
+        }
+    }
+
+    fn sum_below(&self, lru: LruvecId, of: impl Fn(LruvecId) -> u64) -> u64 {
+        if !self.memcg.in_use() {
+            return of(lru);
+        }
+        let groups = self.memcg.subtree(MemcgId(lru.part)).iter();
+        groups.map(|(memcg, _)| of(self.lruvec_of_memcg(lru.node, *memcg))).sum()
+    }
+
+    /// The lists that stand for all of a node or zone: its flags are there.
+    pub(super) fn root_of(&self, lru: LruvecId) -> LruvecId {
+        if self.zone_with(lru).is_some() { lru } else { LruvecId::of_node(lru.node) }
     }
 
     /// The gauge of a list over the whole node, for the recount.

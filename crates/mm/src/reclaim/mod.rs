@@ -7,7 +7,7 @@
 //!
 //! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
 //! other task ever sees a page that reclaim holds).
-//! Omitted: memory cgroups, `vmpressure`, laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
+//! Omitted: `vmpressure`, laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
 //! active.
 
 mod accessed;
@@ -49,6 +49,7 @@ pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
 use throttle::NodeThrottle;
+pub(crate) use workingset::MEMCG_BITS;
 use workingset::ShadowLayout;
 
 /// Priority of the first pass: `size >> 12` of each list is scanned (`DEF_PRIORITY`, include/linux/mmzone.h).
@@ -76,7 +77,7 @@ impl Reclaim {
             deferred: vec![shrinker::Deferred::default(); nr_nodes],
             throttle: vec![NodeThrottle::default(); nr_nodes],
             congested: Vec::new(),
-            shadows: ShadowLayout::new(nr_zones, nr_frames),
+            shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One pass after another over a node, in small steps: [`ShrinkNode`].
 //!
-//! Rule: a pass scans the lists in rounds of 32 pages each until every list has had its count. Once the target is met
+//! Rule: a pass goes through its target group and all groups below it; those within `memory.min` are passed over, and while
+//! there are others, those within `memory.low`. In each, it scans the lists in rounds of 32 pages each until every list has had its count. Once the target is met
 //! (not for direct reclaim at its first priority), the smaller kind is stopped and the larger one's count cut to the same
 //! share. Then the active anonymous list is aged, the shrinkers are called, what was met sets the flags of the node and
 //! decides a wait, and for a high order the node is scanned again if compaction still lacks free pages.
@@ -10,14 +11,15 @@
 //! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
 //! 6.1 it takes the place of the lists alone.
 
-use rules::{LruPolicy, ProportionalReclaim, WritebackThrottle};
-use units::Nanos;
+use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
+use units::{MemcgId, Nanos};
 
 use super::balance::ScanCount;
-use super::lru_gen::{ShrinkGen, ShrinkLruvec};
+use super::lru_gen::{ShrinkGen, ShrinkGens, ShrinkLruvec};
 use super::shrinker::SlabPass;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
+use crate::memcg::{MemcgEvent, MemcgWalk, ROOT, Rotate};
 use crate::{Env, LruList, LruvecId, Mm};
 
 /// What a reclaimer does next.
@@ -37,6 +39,10 @@ pub enum Step {
 enum Phase {
     /// A pass is to begin.
     Begin,
+    /// The next group is to be found.
+    NextMemcg,
+    /// Generations of a group, as part of such a pass.
+    MemcgGenerations(Box<ShrinkGens>),
     /// Generations take the place of the lists.
     Generations(Box<ShrinkGen>),
     /// The same, for the lists alone.
@@ -57,7 +63,11 @@ enum Phase {
 /// Reclaim from the LRU lists of one node or zone, up to its target.
 #[derive(Debug)]
 pub struct ShrinkNode {
+    /// The lists of the target.
+    target: LruvecId,
+    /// Those that it is at.
     lru: LruvecId,
+    walk: MemcgWalk,
     phase: Phase,
     /// The list to scan next in this round.
     at: usize,
@@ -99,11 +109,34 @@ fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
     true
 }
 
+impl Mm {
+    /// Whether reclaim leaves a group alone because of its protection.
+    fn spares(&mut self, memcg: MemcgId, sc: &mut ScanControl) -> bool {
+        if memcg == sc.target || memcg == ROOT {
+            return false;
+        }
+        let (protection, usage) = (self.memcg.protection(sc.target, memcg), self.memcg[memcg].usage());
+        if protection.below_min(usage) {
+            return true;
+        }
+        if protection.below_low(usage) {
+            if !sc.low_reclaim {
+                sc.low_skipped = true;
+                return true;
+            }
+            self.memcg_event(memcg, MemcgEvent::Low);
+        }
+        false
+    }
+}
+
 impl ShrinkNode {
-    /// Reclaim from these lists as `sc` asks.
+    /// Reclaim from these lists and those of the groups below as `sc` asks.
     pub fn new(lru: LruvecId) -> ShrinkNode {
         ShrinkNode {
+            target: lru,
             lru,
+            walk: MemcgWalk::full(ROOT, lru.node),
             phase: Phase::Begin,
             at: 0,
             nr: [0; 4],
@@ -126,8 +159,21 @@ impl ShrinkNode {
     pub fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Step {
         loop {
             match &mut self.phase {
-                Phase::Begin if mm.lru_gen_enabled() && mm.rules.lru_policy == LruPolicy::MultiGen => {
-                    self.phase = Phase::Generations(Box::new(ShrinkGen::new(mm, env, self.lru, sc)));
+                Phase::Begin
+                    if mm.lru_gen_enabled() && mm.rules.lru_policy == LruPolicy::MultiGen && sc.is_global() =>
+                {
+                    self.phase = Phase::Generations(Box::new(ShrinkGen::new(mm, env, self.target.node, sc)));
+                }
+                Phase::NextMemcg => self.next_memcg(mm, env, sc),
+                Phase::MemcgGenerations(shrink) => {
+                    if let Some(aged) = shrink.step(mm, env, sc) {
+                        if aged {
+                            let memcg = mm.memcg_of(self.lru);
+                            mm.nodes[self.lru.node.index()].fifo.rotate(memcg, Rotate::Young);
+                        }
+                        self.end_memcg(sc);
+                    }
+                    return Step::More;
                 }
                 Phase::Generations(shrink) => {
                     if shrink.step(mm, env, sc) {
@@ -149,11 +195,11 @@ impl ShrinkNode {
                 }
                 Phase::AgeAnon => {
                     let scanned = sc.nr_scanned - self.start.1;
-                    self.phase = if sc.may_shrink_slab && mm.shrinks_slab(self.lru, sc) {
-                        Phase::Slab(SlabPass::new(mm, sc, scanned, self.targets.lru_pages))
+                    if sc.may_shrink_slab && mm.shrinks_slab(self.lru, sc) {
+                        self.phase = Phase::Slab(SlabPass::new(mm, sc, scanned, self.targets.lru_pages));
                     } else {
-                        Phase::Judge
-                    };
+                        self.end_memcg(sc);
+                    }
                     if mm.age_active_anon(env, self.lru, sc) {
                         return Step::More;
                     }
@@ -162,7 +208,7 @@ impl ShrinkNode {
                     if pass.step(mm, env, self.lru.node, sc) {
                         return Step::More;
                     }
-                    self.phase = Phase::Judge;
+                    self.end_memcg(sc);
                 }
                 Phase::Judge => {
                     self.phase = Phase::Decide;
@@ -184,11 +230,47 @@ impl ShrinkNode {
     fn begin(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
         sc.nr = NodeScan::default();
         self.start = (sc.nr_reclaimed, sc.nr_scanned);
+        if !mm.lru_gen_enabled() {
+            mm.prepare_scan_control(self.target, sc);
+        }
+        let (target, node) = (mm.memcg_of(self.target), self.target.node);
+        let shares = mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim && !env.task.kswapd && !sc.full_walk;
+        self.walk = if shares { MemcgWalk::shared(mm, target, node) } else { MemcgWalk::full(target, node) };
+        self.phase = Phase::NextMemcg;
+    }
+
+    /// Goes on to the next group that is not spared.
+    fn next_memcg(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
+        loop {
+            let Some(memcg) = self.walk.next(mm) else {
+                self.phase = Phase::Judge;
+                return;
+            };
+            if mm.spares(memcg, sc) {
+                continue;
+            }
+            if mm.zone_with(self.target).is_none() {
+                self.lru = mm.lruvec_of_memcg(self.target.node, memcg);
+            }
+            return self.begin_memcg(mm, env, sc);
+        }
+    }
+
+    /// A group is through: the next one, unless this walk is shared and has enough.
+    fn end_memcg(&mut self, sc: &ScanControl) {
+        let enough = self.walk.is_shared() && sc.nr_reclaimed >= sc.nr_to_reclaim;
+        self.phase = if enough { Phase::Judge } else { Phase::NextMemcg };
+    }
+
+    fn begin_memcg(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) {
         if mm.lru_gen_enabled() {
-            self.phase = Phase::OldGenerations(Box::new(ShrinkLruvec::new(mm, env, self.lru, sc)));
+            self.phase = if mm.rules.lru_policy == LruPolicy::MultiGen {
+                Phase::MemcgGenerations(Box::new(ShrinkGens::new(mm, self.lru, sc)))
+            } else {
+                Phase::OldGenerations(Box::new(ShrinkLruvec::new(mm, env, self.lru, sc)))
+            };
             return;
         }
-        mm.prepare_scan_control(self.lru, sc);
         self.targets = mm.get_scan_count(self.lru, sc);
         self.nr = self.targets.nr;
         self.lists_reclaimed = 0;
@@ -286,10 +368,12 @@ impl ShrinkNode {
         if mm.rules.writeback_throttle != WritebackThrottle::Flags {
             return None;
         }
-        let (met, lruvec) = (sc.nr, mm.lruvec_mut(self.lru));
+        let met = sc.nr;
         if !env.task.kswapd {
-            return if lruvec.congested { mm.throttle_congested(self.lru.node) } else { None };
+            let congested = mm.lruvec(self.target).congested;
+            return if congested { mm.throttle_congested(self.target.node) } else { None };
         }
+        let lruvec = mm.lruvec_mut(self.target);
         lruvec.writeback_seen |= met.writeback > 0 && met.writeback == met.taken;
         lruvec.congested |= met.dirty > 0 && met.dirty == met.congested;
         lruvec.dirty_seen |= met.unqueued_dirty == met.file_taken;
@@ -298,7 +382,7 @@ impl ShrinkNode {
 
     fn decide(&mut self, mm: &mut Mm, sc: &mut ScanControl) {
         let (reclaimed, scanned) = (sc.nr_reclaimed - self.start.0, sc.nr_scanned.saturating_sub(self.start.1));
-        if mm.should_continue_reclaim(self.lru, reclaimed, scanned, sc) {
+        if mm.should_continue_reclaim(self.target, reclaimed, scanned, sc) {
             self.phase = Phase::Begin;
             return;
         }

@@ -107,6 +107,12 @@ fn is_plain(frame: &Frame) -> bool {
     frame.kind() == Kind::File && !frame.has_any(SPECIAL)
 }
 
+/// The lists whose clock an eviction moves: those of the group whose reclaim this is.
+#[inline]
+fn clock_of(mm: &Mm, lru: LruvecId, sc: &ScanControl) -> LruvecId {
+    if mm.memcg.in_use() { mm.lruvec_of_memcg(lru.node, sc.target) } else { lru }
+}
+
 impl Mm {
     /// Handles a batch of isolated pages, oldest first: frees what can be freed. What is left is isolated still, in the
     /// order in which it was met.
@@ -152,7 +158,7 @@ impl Mm {
     ) {
         let fate = if is_plain(&self.frames[pfn]) {
             sc.nr_scanned += 1;
-            self.remove_mapping(env, lru, pfn)
+            self.remove_mapping(env, clock_of(self, lru, sc), pfn)
         } else {
             self.shrink_page(env, lru, pfn, sc, stat)
         };
@@ -224,7 +230,7 @@ impl Mm {
         {
             return fate;
         }
-        self.remove_mapping(env, lru, pfn)
+        self.remove_mapping(env, clock_of(self, lru, sc), pfn)
     }
 
     /// Counts a page as scanned: a mapped one, or one in the swap cache, twice where entries are counted.
@@ -272,7 +278,7 @@ impl Mm {
 
     fn meet_writeback(&mut self, env: &Env, lru: LruvecId, pfn: Pfn, stat: &mut BatchStat) -> Fate {
         let pages = self.counted(pfn);
-        let writeback_seen = self.lruvec(lru).writeback_seen;
+        let writeback_seen = self.lruvec(self.root_of(lru)).writeback_seen;
         let frame = &mut self.frames[pfn];
         if self.rules.stuck_pages == StuckPages::Inactive {
             stat.writeback += pages;
@@ -292,9 +298,9 @@ impl Mm {
             FilePageout::Anyone => true,
             FilePageout::Kswapd => kswapd,
             FilePageout::KswapdInTrouble => kswapd && sc.is_desperate(),
-            FilePageout::KswapdAtDirtyTail => kswapd && self.lruvec(lru).dirty_seen,
+            FilePageout::KswapdAtDirtyTail => kswapd && self.lruvec(self.root_of(lru)).dirty_seen,
             FilePageout::KswapdSecondTime => {
-                kswapd && self.lruvec(lru).dirty_seen && self.frames[pfn].has(Frame::RECLAIM)
+                kswapd && self.lruvec(self.root_of(lru)).dirty_seen && self.frames[pfn].has(Frame::RECLAIM)
             }
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! Source: `struct scan_control`, `try_to_free_pages()`, `balance_pgdat()` (mm/vmscan.c, 4.20; 6.12).
 
-use units::{Gfp, Order};
+use rules::MemcgWalkSharing;
+use units::{Gfp, MemcgId, Order};
 
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX};
-use crate::ZoneKind;
+use crate::memcg::ROOT;
+use crate::{Mm, ZoneKind};
 
 /// What a pass over a node met, in pages (`sc->nr`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,6 +31,8 @@ pub struct NodeScan {
 /// One reclaimer's aims, limits and results.
 #[derive(Clone, Debug)]
 pub struct ScanControl {
+    /// Group whose limit is behind this; the root group in global reclaim.
+    pub target: MemcgId,
     /// Pages to reclaim.
     pub nr_to_reclaim: u64,
     /// What the allocation behind this may do.
@@ -69,10 +73,20 @@ pub struct ScanControl {
     pub(super) cache_trim_mode_failed: bool,
     /// That mode is not to be used.
     pub(super) no_cache_trim_mode: bool,
+    /// Groups within `memory.low` are not spared.
+    pub(super) low_reclaim: bool,
+    /// A group was spared because of its `memory.low`.
+    pub(super) low_skipped: bool,
+    /// Goes through all groups, not only through some of a walk that it shares (`memcg_full_walk`).
+    pub(super) full_walk: bool,
     /// Hardly any page cache is left.
     pub(super) file_is_tiny: bool,
     /// kswapd makes a new generation before the next pass if one is due (`memcgs_need_aging`).
     pub(super) need_aging: bool,
+    /// kswapd has to swap in the next pass (`memcgs_need_swapping`), and does not swap in this one
+    /// (`memcgs_avoid_swapping`).
+    pub(super) need_swapping: bool,
+    pub(super) avoid_swapping: bool,
     /// Pages reclaimed before the pass (`last_reclaimed`).
     pub(super) last_reclaimed: u64,
     /// May promote pages in batches, as a walk over page tables does (`reclaim_state->mm_walk`).
@@ -82,6 +96,7 @@ pub struct ScanControl {
 impl ScanControl {
     fn new(gfp: Gfp, order: Order, reclaim_idx: ZoneKind) -> ScanControl {
         ScanControl {
+            target: ROOT,
             nr_to_reclaim: 0,
             gfp,
             order,
@@ -102,8 +117,13 @@ impl ScanControl {
             cache_trim_mode: false,
             cache_trim_mode_failed: false,
             no_cache_trim_mode: false,
+            low_reclaim: false,
+            low_skipped: false,
+            full_walk: false,
             file_is_tiny: false,
             need_aging: false,
+            need_swapping: false,
+            avoid_swapping: false,
             last_reclaimed: 0,
             has_walk: false,
         }
@@ -117,6 +137,34 @@ impl ScanControl {
     /// For a task whose allocation failed: 32 pages.
     pub fn direct(gfp: Gfp, order: Order, highest: ZoneKind) -> ScanControl {
         ScanControl { nr_to_reclaim: u64::from(SWAP_CLUSTER_MAX), ..ScanControl::new(gfp, order, highest) }
+    }
+
+    /// For a task whose group is above a limit.
+    pub fn memcg(target: MemcgId, gfp: Gfp, pages: u64, may_swap: bool) -> ScanControl {
+        let nr_to_reclaim = pages.max(u64::from(SWAP_CLUSTER_MAX));
+        ScanControl { target, nr_to_reclaim, may_swap, ..ScanControl::new(gfp, Order(0), ZoneKind::Movable) }
+    }
+
+    /// Whether memory itself is short, not what a group may use.
+    pub(super) fn is_global(&self) -> bool {
+        self.target == ROOT
+    }
+
+    /// After all priorities without any result: whether there is something that was spared, which is not from now on.
+    pub(super) fn tries_harder(&mut self, mm: &Mm) -> bool {
+        if mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim && mm.memcg.in_use() && !self.full_walk {
+            self.full_walk = true;
+            return true;
+        }
+        if self.skipped_deactivate {
+            (self.force_deactivate, self.skipped_deactivate) = (true, false);
+            return true;
+        }
+        let skipped = std::mem::take(&mut self.low_skipped);
+        if skipped {
+            (self.force_deactivate, self.low_reclaim) = (false, true);
+        }
+        skipped
     }
 
     /// Whether the priority is so high that even those who otherwise do not write do so (`< DEF_PRIORITY - 2`).

@@ -156,7 +156,8 @@ impl Mm {
 
     /// How long a reclaimer waits for a zone that is flagged as congested, while any device is (`wait_iff_congested()`).
     pub(super) fn wait_iff_congested(&self, lru: LruvecId) -> Option<Wait> {
-        (self.lruvec(lru).congested && self.any_device_congested()).then_some((ThrottleReason::Device, TENTH))
+        (self.lruvec(self.root_of(lru)).congested && self.any_device_congested())
+            .then_some((ThrottleReason::Device, TENTH))
     }
 
     /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself
@@ -196,8 +197,9 @@ impl Mm {
         if env.task.kswapd {
             return None;
         }
-        let isolated = self.lruvec(lru).isolated[usize::from(list.is_file())];
-        let inactive = self.lru_size(lru, list);
+        let node = self.root_of(lru);
+        let isolated = self.isolated_below(node)[usize::from(list.is_file())];
+        let inactive = self.lru_size_below(node, list);
         let eighth = self.rules.isolation_limit == IsolationLimit::Eighth && sc.gfp.contains(Gfp::IO.with(Gfp::FS));
         let allowed = if eighth { inactive >> 3 } else { inactive };
         let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;

@@ -16,7 +16,7 @@ impl Mm {
     pub(crate) fn validate_reclaim(&self, violations: &mut Vec<Violation>) {
         let mut listed = 0;
         for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
-            let parts = self.nodes[node.index()].lruvecs.len() as u8;
+            let parts = self.nodes[node.index()].lruvecs.len() as u16;
             for lru in (0..parts).map(|part| LruvecId { node, part }) {
                 listed += self.validate_generations(lru, &mut |pfn, what| note(violations, pfn, what));
             }
@@ -32,6 +32,7 @@ impl Mm {
                 }
             }
         }
+        self.validate_zone_gauges(violations);
         let (mut flagged, mut isolated) = (0, [0, 0]);
         for at in 0..self.frames.len() {
             let frame = &self.frames[Pfn(at as u32)];
@@ -59,6 +60,24 @@ impl Mm {
         }
     }
 
+    /// Checks that the gauges of every zone are what all lists together hold of it.
+    fn validate_zone_gauges(&self, violations: &mut Vec<Violation>) {
+        for zone in self.zones.iter().filter(|zone| zone.managed > 0) {
+            for list in LISTS {
+                let of_zone = |lruvec: &crate::Lruvec| lruvec.sizes[list as usize][zone.kind as usize];
+                let lruvecs = &self.nodes[zone.node.index()].lruvecs;
+                let total: u64 = match self.zone_with(zone.lru) {
+                    Some(_) => of_zone(self.lruvec(zone.lru)),
+                    None => lruvecs.iter().map(of_zone).sum(),
+                };
+                let gauge = self.lru_gauges(zone.id, list);
+                if gauge != total {
+                    note(violations, None, format!("{list:?} of zone {}: gauge {gauge}, lists {total}", zone.id.0));
+                }
+            }
+        }
+    }
+
     /// Walks one list; returns its entries.
     fn validate_list(&self, lru: LruvecId, list: LruList, violations: &mut Vec<Violation>) -> u64 {
         let lruvec = self.lruvec(lru);
@@ -67,7 +86,7 @@ impl Mm {
         for pfn in lruvec.lists[list as usize].iter(&self.frames) {
             let frame = &self.frames[pfn];
             let zone = &self.zones[self.zone_of(pfn).index()];
-            if !frame.is_lru_kind() || !frame.has(Frame::LRU) || lru_of(frame) != list || zone.lru != lru {
+            if !frame.is_lru_kind() || !frame.has(Frame::LRU) || lru_of(frame) != list || self.lruvec_of(pfn) != lru {
                 let kind = frame.kind();
                 note(violations, Some(pfn), format!("{kind:?} does not belong on {list:?} of {lru:?}"));
             }
@@ -95,9 +114,8 @@ impl Mm {
         for zone in self.zones_of(lru) {
             let kind = self.zones[zone.index()].kind as usize;
             let (counted, size) = (sizes[kind], lruvec.sizes[list as usize][kind]);
-            let gauge = self.lru_gauges(zone, list);
-            if size != counted || gauge != counted {
-                let what = format!("{list:?} of zone {}: size {size}, gauge {gauge}, recount {counted}", zone.0);
+            if size != counted {
+                let what = format!("{list:?} of {lru:?}, zone {}: size {size}, recount {counted}", zone.0);
                 note(violations, None, what);
             }
         }

@@ -10,33 +10,50 @@
 //! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
 //! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
 //! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
-//! Omitted: cgroups in shadows.
+//! A refault is judged in the group whose reclaim evicted the page; the clocks of all groups above a page tick with it.
 
 use rules::{AnonStart, ScanBalance};
-use units::{Pfn, ZoneId};
+use units::{MemcgId, Pfn, ZoneId};
 
 use super::lru::is_file_lru;
+use crate::memcg::Refault;
 use crate::stat::NodeStat;
 use crate::{Env, Frame, LruList, LruvecId, Mm};
 
 /// Bits of a shadow entry.
 const SHADOW_BITS: u32 = 31;
+/// Of those, bits for the memory cgroup, where there is one beside the root group.
+pub(crate) const MEMCG_BITS: u32 = 6;
 
 /// How the bits of a shadow are divided on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShadowLayout {
-    /// Bits that hold the zone.
+    /// Bits that hold the zone, and above it the group.
     zone_bits: u32,
+    /// Of those, bits that hold the group.
+    memcg_bits: u32,
     /// Low bits of the clock that are dropped (`bucket_order`).
     bucket_order: u32,
 }
 
 impl ShadowLayout {
-    pub(super) fn new(nr_zones: usize, nr_frames: usize) -> ShadowLayout {
-        let zone_bits = nr_zones.next_power_of_two().trailing_zeros();
+    pub(super) fn new(nr_zones: usize, memcg_bits: u32, nr_frames: usize) -> ShadowLayout {
+        let zone_bits = nr_zones.next_power_of_two().trailing_zeros() + memcg_bits;
         let clock_bits = SHADOW_BITS - 1 - zone_bits;
         let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros();
-        ShadowLayout { zone_bits, bucket_order: needed.saturating_sub(clock_bits) }
+        ShadowLayout { zone_bits, memcg_bits, bucket_order: needed.saturating_sub(clock_bits) }
+    }
+
+    /// Packs zone and group.
+    fn place(self, zone: ZoneId, memcg: MemcgId) -> u64 {
+        u64::from(memcg.0) << (self.zone_bits - self.memcg_bits) | u64::from(zone.0)
+    }
+
+    /// Zone and group of an entry.
+    fn unplace(self, entry: u64) -> (ZoneId, MemcgId) {
+        let zone_bits = self.zone_bits - self.memcg_bits;
+        let memcg = (entry >> zone_bits) & ((1 << self.memcg_bits) - 1);
+        (ZoneId((entry & ((1 << zone_bits) - 1)) as u8), MemcgId(memcg as u16))
     }
 
     /// Bits of the clock that survive, after the low ones were dropped.
@@ -44,29 +61,26 @@ impl ShadowLayout {
         (1 << (SHADOW_BITS - 1 - self.zone_bits)) - 1
     }
 
-    fn pack(self, zone: ZoneId, clock: u64, workingset: bool) -> u32 {
+    fn pack(self, (zone, memcg): (ZoneId, MemcgId), clock: u64, workingset: bool) -> u32 {
         let clock = (clock >> self.bucket_order) & self.mask();
-        ((clock << self.zone_bits | u64::from(zone.0)) << 1 | u64::from(workingset)) as u32
+        ((clock << self.zone_bits | self.place(zone, memcg)) << 1 | u64::from(workingset)) as u32
     }
 
     fn unpack(self, shadow: u32) -> Shadow {
         let entry = u64::from(shadow >> 1);
-        Shadow {
-            zone: ZoneId((entry & ((1 << self.zone_bits) - 1)) as u8),
-            clock: (entry >> self.zone_bits) << self.bucket_order,
-            workingset: shadow & 1 != 0,
-        }
+        let (zone, memcg) = self.unplace(entry);
+        Shadow { zone, memcg, clock: (entry >> self.zone_bits) << self.bucket_order, workingset: shadow & 1 != 0 }
     }
 
     /// Packs a token of the multi-gen LRU, none of whose bits is dropped but those that do not fit.
-    pub(super) fn pack_token(self, zone: ZoneId, token: u64, workingset: bool) -> u32 {
-        ((self.fold_token(token) << self.zone_bits | u64::from(zone.0)) << 1 | u64::from(workingset)) as u32
+    pub(super) fn pack_token(self, (zone, memcg): (ZoneId, MemcgId), token: u64, workingset: bool) -> u32 {
+        ((self.fold_token(token) << self.zone_bits | self.place(zone, memcg)) << 1 | u64::from(workingset)) as u32
     }
 
-    /// Zone, token and "was accessed more than once" of a shadow of the multi-gen LRU.
-    pub(super) fn unpack_token(self, shadow: u32) -> (ZoneId, u64, bool) {
+    /// Zone and group, token, and "was accessed more than once" of a shadow of the multi-gen LRU.
+    pub(super) fn unpack_token(self, shadow: u32) -> ((ZoneId, MemcgId), u64, bool) {
         let entry = u64::from(shadow >> 1);
-        (ZoneId((entry & ((1 << self.zone_bits) - 1)) as u8), entry >> self.zone_bits, shadow & 1 != 0)
+        (self.unplace(entry), entry >> self.zone_bits, shadow & 1 != 0)
     }
 
     /// What a shadow keeps of a token.
@@ -84,6 +98,8 @@ impl ShadowLayout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shadow {
     zone: ZoneId,
+    /// Whose reclaim evicted it.
+    memcg: MemcgId,
     clock: u64,
     workingset: bool,
 }
@@ -102,30 +118,43 @@ impl Mm {
     #[inline]
     pub(super) fn age_nonresident(&mut self, lru: LruvecId, ticks: u64) {
         self.lruvec_mut(lru).nonresident_age += ticks;
+        let mut above = self.memcg[self.memcg_of(lru)].parent();
+        while let Some(memcg) = above {
+            self.lruvec_mut(LruvecId { part: memcg.0, ..lru }).nonresident_age += ticks;
+            above = self.memcg[memcg].parent();
+        }
+    }
+
+    /// Has shadows know their group from now on; false if there are shadows already.
+    pub(crate) fn shadows_with_memcgs(&mut self) -> bool {
+        let mut lruvecs = self.nodes.iter().flat_map(|node| &node.lruvecs);
+        let evicted = lruvecs.any(|lruvec| lruvec.nonresident_age > 0 || lruvec.evicted_any());
+        if !evicted {
+            self.reclaim.shadows = ShadowLayout::new(self.zones.len(), MEMCG_BITS, self.frames.len());
+        }
+        !evicted
     }
 
     /// Notes the eviction of a page; what is returned belongs in its slot.
     pub fn workingset_eviction(&mut self, pfn: Pfn) -> u32 {
-        self.evict_from(self.lruvec_of(pfn), pfn)
+        self.evict_from(self.root_of(self.lruvec_of(pfn)), pfn)
     }
 
-    /// Notes the eviction of a page of known lists.
+    /// Notes the eviction of a page by reclaim of these lists: its own, or those of a group above.
     #[inline]
     pub(super) fn evict_from(&mut self, lru: LruvecId, pfn: Pfn) -> u32 {
-        debug_assert_eq!(lru, self.lruvec_of(pfn));
         if self.lru_gen_enabled() {
-            return self.lru_gen_eviction(lru, pfn);
+            return self.lru_gen_eviction(self.lruvec_of(pfn), pfn);
         }
         let (layout, workingset) = (self.reclaim.shadows, self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
-        let age = &mut self.lruvec_mut(lru).nonresident_age;
-        let before = *age;
-        *age += ticks;
+        let before = self.lruvec(lru).nonresident_age;
+        self.age_nonresident(lru, ticks);
         let clock = match self.rules.scan_balance {
             ScanBalance::RotatedRatio => before + ticks,
             ScanBalance::RefaultCost => before,
         };
-        layout.pack(self.zone_of(pfn), clock, workingset)
+        layout.pack((self.zone_of(pfn), self.memcg_of(lru)), clock, workingset)
     }
 
     /// Whether evicted anonymous pages leave shadows in the swap cache.
@@ -143,7 +172,10 @@ impl Mm {
         let layout = self.reclaim.shadows;
         let shadow = layout.unpack(shadow);
         debug_assert!(shadow.zone.index() < self.zones.len());
-        let evicted_from = self.zones[shadow.zone.index()].lru;
+        let mut evicted_from = self.zones[shadow.zone.index()].lru;
+        if self.memcg.in_use() {
+            evicted_from.part = shadow.memcg.0;
+        }
         let file = is_file_lru(&self.frames[pfn]);
         let pages = u64::from(self.frames[pfn].nr_pages());
         let counted_on = match self.rules.scan_balance {
@@ -152,6 +184,7 @@ impl Mm {
         };
         let [refault, activate, restore] = workingset_counters(file);
         self.stat.node_add(counted_on.node, refault, pages as i64);
+        self.memcg_note_refault(counted_on, file, Refault::Refaulted, pages);
         let now = self.lruvec(evicted_from).nonresident_age;
         if layout.distance(now, shadow.clock) > self.workingset_size(evicted_from, file) {
             return;
@@ -159,22 +192,25 @@ impl Mm {
         self.frames[pfn].set(Frame::ACTIVE);
         self.age_nonresident(counted_on, pages);
         self.stat.node_add(counted_on.node, activate, pages as i64);
+        self.lruvec_mut(counted_on).activated[usize::from(file)] += pages;
+        self.memcg_note_refault(counted_on, file, Refault::Activated, pages);
         if shadow.workingset {
             self.frames[pfn].set(Frame::WORKINGSET);
             self.note_cost(counted_on, file, pages, 0);
             self.stat.node_add(counted_on.node, restore, pages as i64);
+            self.memcg_note_refault(counted_on, file, Refault::Restored, pages);
         }
     }
 
     /// Pages that a refaulting one competes with.
     fn workingset_size(&self, lru: LruvecId, file: bool) -> u64 {
-        let size = |list| self.lru_size(lru, list);
+        let size = |list| self.lru_size_below(lru, list);
         let active_file = size(LruList::ActiveFile);
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => active_file,
             ScanBalance::RefaultCost => {
                 let other_file = if file { 0 } else { size(LruList::InactiveFile) };
-                let anon = if self.swap_free_pages() == 0 {
+                let anon = if self.memcg_swap_pages(self.memcg_of(lru)) == 0 {
                     0
                 } else {
                     size(LruList::ActiveAnon) + if file { size(LruList::InactiveAnon) } else { 0 }
@@ -188,16 +224,17 @@ impl Mm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memcg::ROOT;
 
     #[test]
     fn a_shadow_gives_back_what_was_packed() {
         for nr_nodes in [1, 2, 3, 8] {
-            let layout = ShadowLayout::new(nr_nodes, 16_777_216);
+            let layout = ShadowLayout::new(nr_nodes, 0, 16_777_216);
             assert_eq!(layout.bucket_order, 0, "64 GiB need 24 bits of clock");
             for (node, clock, workingset) in [(0, 0, false), (nr_nodes as u8 - 1, 12_345_678, true)] {
-                let shadow = layout.pack(ZoneId(node), clock, workingset);
+                let shadow = layout.pack((ZoneId(node), ROOT), clock, workingset);
                 assert!(shadow < 1 << SHADOW_BITS);
-                assert_eq!(layout.unpack(shadow), Shadow { zone: ZoneId(node), clock, workingset });
+                assert_eq!(layout.unpack(shadow), Shadow { zone: ZoneId(node), memcg: ROOT, clock, workingset });
             }
         }
     }
@@ -205,16 +242,16 @@ mod tests {
     #[test]
     fn a_machine_with_more_frames_than_the_clock_has_values_drops_low_bits() {
         // 8 nodes: 31 - 1 - 3 = 27 bits of clock; 2^30 frames need 30, so 3 are dropped.
-        let layout = ShadowLayout::new(8, 1 << 30);
+        let layout = ShadowLayout::new(8, 0, 1 << 30);
         assert_eq!(layout.bucket_order, 3);
-        assert_eq!(layout.unpack(layout.pack(ZoneId(5), 1_000_007, false)).clock, 1_000_000);
+        assert_eq!(layout.unpack(layout.pack((ZoneId(5), ROOT), 1_000_007, false)).clock, 1_000_000);
     }
 
     #[test]
     fn a_distance_survives_the_wrap_of_the_clock() {
-        let layout = ShadowLayout::new(1, 1 << 20);
+        let layout = ShadowLayout::new(1, 0, 1 << 20);
         let wrap = layout.mask() + 1;
-        let then = layout.unpack(layout.pack(ZoneId(0), wrap - 10, false)).clock;
+        let then = layout.unpack(layout.pack((ZoneId(0), ROOT), wrap - 10, false)).clock;
         assert_eq!(layout.distance(wrap + 32, then), 42);
     }
 }

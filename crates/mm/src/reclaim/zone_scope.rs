@@ -10,6 +10,7 @@ use rules::{KswapdRun, LruScope, SlabCaller};
 use units::ZoneId;
 
 use super::ScanControl;
+use crate::memcg::ROOT;
 use crate::stat::ZoneEvent;
 use crate::{Env, LruvecId, Mm};
 
@@ -18,7 +19,8 @@ const SCANS_IN_VAIN: u64 = 6;
 
 impl Mm {
     /// The zone whose lists these are, if it has its own.
-    pub(super) fn zone_with(&self, lru: LruvecId) -> Option<ZoneId> {
+    #[inline]
+    pub(crate) fn zone_with(&self, lru: LruvecId) -> Option<ZoneId> {
         let own = self.rules.lru_scope == LruScope::Zone;
         own.then(|| self.nodes[lru.node.index()].zones[usize::from(lru.part)])
     }
@@ -65,7 +67,7 @@ impl Mm {
         if self.rules.slab_caller == SlabCaller::Reclaimer {
             return false;
         }
-        let Some(zone) = self.zone_with(lru) else { return true };
+        let Some(zone) = self.zone_with(lru) else { return self.memcg_of(lru) == ROOT };
         let highest = self.zones_up_to(lru.node, sc.reclaim_idx).last();
         highest == Some(zone)
     }

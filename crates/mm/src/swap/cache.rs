@@ -50,6 +50,9 @@ impl Mm {
         let frame = self.frames[pfn];
         assert!(frame.kind() == Kind::Anon && frame.order() == Order(0) && !frame.has(Frame::SWAPCACHE));
         debug_assert!(frame.has(Frame::MAPPED));
+        if !self.memcg_may_swap(pfn) {
+            return false;
+        }
         let cpu = env.cpu.index();
         let frames = &self.frames;
         let reusable = |p: Pfn| !frames[p].has_any(Frame::LOCKED | Frame::WRITEBACK);
@@ -58,6 +61,7 @@ impl Mm {
             self.try_to_free_swap(holder);
         }
         self.swap.occupy(entry, cpu, frame.index);
+        self.memcg_charge_swap(pfn, entry);
         self.swapcache_insert(pfn, entry);
         self.frames[pfn].set(Frame::DIRTY);
         true
@@ -89,7 +93,9 @@ impl Mm {
         let entry = self.swap_entry(pfn);
         self.frames[pfn].index = self.swap.vpn(entry);
         self.frames[pfn].clear(Frame::SWAPCACHE);
-        self.swap.uncache(entry, shadow);
+        if self.swap.uncache(entry, shadow) {
+            self.memcg_uncharge_swap(entry);
+        }
         self.count_cached(self.node_of(pfn), -1);
     }
 
@@ -102,6 +108,13 @@ impl Mm {
         let keep = self.rules.anon_start == AnonStart::Inactive;
         self.leave_cache(pfn, keep.then_some(shadow));
         self.frames[pfn].set_kind(Kind::Held, Order(0));
+    }
+
+    /// A page table entry does not refer to a slot any more.
+    pub(crate) fn swap_put(&mut self, entry: SwapEntry) {
+        if self.swap.put(entry) {
+            self.memcg_uncharge_swap(entry);
+        }
     }
 
     /// Drops a page from the swap cache whose slot nothing refers to.

@@ -25,7 +25,16 @@ impl Mm {
         frame.set(Frame::WRITEBACK);
         self.count_writeback(pfn, 1);
         self.stat.count(VmEvent::Pswpout, 1);
-        self.submit_swap(pfn, self.swap_entry(pfn), true, false);
+        let device = self.swap.device_of(self.swap_entry(pfn));
+        if self.is_synchronous(device) {
+            self.charge_sync_bio(device, 1);
+            let frame = &mut self.frames[pfn];
+            frame.clear(Frame::WRITEBACK);
+            self.count_writeback(pfn, -1);
+            self.stat.node_add(self.node_of(pfn), NodeStat::Written, 1);
+        } else {
+            self.submit_swap(pfn, self.swap_entry(pfn), true, false);
+        }
         true
     }
 

@@ -95,6 +95,22 @@ impl Swap {
         (word & SHADOW != 0).then_some(word & !SHADOW)
     }
 
+    /// Block device of a slot.
+    pub(crate) fn device_of(&self, entry: SwapEntry) -> u16 {
+        self.devices[self.locate(entry).0].device
+    }
+
+    /// Slots of all devices, the unusable ones included.
+    pub(crate) fn nr_slots(&self) -> usize {
+        self.devices.last().map_or(0, |d| (d.base + d.slots()) as usize)
+    }
+
+    /// Whether a page or a page table entry has the slot.
+    pub(crate) fn is_taken(&self, entry: SwapEntry) -> bool {
+        let (device, offset) = self.locate(entry);
+        !matches!(self.devices[device].map[offset as usize], 0 | BAD)
+    }
+
     /// Whether a page table entry refers to the slot.
     #[inline]
     pub(crate) fn is_used(&self, entry: SwapEntry) -> bool {
@@ -163,32 +179,34 @@ impl Swap {
         *byte += 1;
     }
 
-    /// A page table entry does not refer to the slot any more (`swap_free()`).
-    pub(crate) fn put(&mut self, entry: SwapEntry) {
+    /// A page table entry does not refer to the slot any more (`swap_free()`); whether it is free now.
+    pub(crate) fn put(&mut self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
         let byte = &mut self.devices[device].map[offset as usize];
         assert!(*byte & !HAS_CACHE == 1, "{entry:?} is put and was not used");
         *byte -= 1;
-        self.release_if_unused(entry);
+        self.release_if_unused(entry)
     }
 
-    /// The swap cache does not hold the slot any more; leaves a shadow if the slot is still used.
-    fn uncache(&mut self, entry: SwapEntry, shadow: Option<u32>) {
+    /// The swap cache does not hold the slot any more; leaves a shadow if the slot is still used. Whether it is free now.
+    fn uncache(&mut self, entry: SwapEntry, shadow: Option<u32>) -> bool {
         let (device, offset) = self.locate(entry);
         let byte = &mut self.devices[device].map[offset as usize];
         debug_assert!(*byte & HAS_CACHE != 0);
         *byte &= !HAS_CACHE;
         self.devices[device].held[offset as usize].content = shadow.map_or(0, |s| s | SHADOW);
-        self.release_if_unused(entry);
+        self.release_if_unused(entry)
     }
 
-    fn release_if_unused(&mut self, entry: SwapEntry) {
+    fn release_if_unused(&mut self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
-        if self.devices[device].map[offset as usize] == 0 {
+        let free = self.devices[device].map[offset as usize] == 0;
+        if free {
             self.devices[device].held[offset as usize].content = 0;
             self.devices[device].release(offset);
             self.free_pages += 1;
         }
+        free
     }
 
     /// Host bytes that slots occupy.

@@ -27,6 +27,7 @@ mod times;
 
 use units::{FileId, Pfn};
 
+use crate::memcg::Uncharged;
 use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::{AllocRequest, Bio, table};
@@ -46,6 +47,8 @@ pub enum Need {
     Slab(CacheId, SlabRequest),
     /// Data from a device: submit, wait for its end, repeat.
     Read(Bio),
+    /// Room below the limit of a memory cgroup: reclaim from it, and repeat.
+    Charge(Uncharged),
     /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
     Space,
 }

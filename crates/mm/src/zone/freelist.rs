@@ -267,6 +267,7 @@ impl Mm {
             self.frames[pfn].kind()
         );
         debug_assert!(!self.frames[pfn].has(crate::Frame::LRU), "{pfn:?} is still on an LRU list");
+        self.memcg_uncharge(pfn, order);
         if order.0 == 0 && (block as usize) < MigrateType::PCP_COUNT {
             self.stat.count(VmEvent::Pgfree, 1);
             self.free_to_pcp(env.cpu, zone, pfn, Order(0), block, block);

@@ -9,6 +9,7 @@
 
 use units::{NodeId, ZoneId};
 
+use crate::memcg::Fifo;
 use crate::node::{Kcompactd, Kswapd};
 use crate::{Lruvec, LruvecId, MemoryLayout, MigrateType, Node, ZoneKind};
 
@@ -76,6 +77,7 @@ impl Node {
             zonelist.extend(highest_first.iter().rev());
         }
         Node {
+            fifo: Fifo::default(),
             id: NodeId(local as u8),
             zones: of(local).collect(),
             preferred: std::array::from_fn(|highest| {

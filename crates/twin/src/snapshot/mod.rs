@@ -3,6 +3,7 @@
 mod buddy;
 mod counters;
 mod lru_gen;
+mod memcg;
 mod meminfo;
 mod series;
 mod slab;
@@ -14,6 +15,7 @@ use profile::{Era, Kernel};
 use units::Nanos;
 
 pub(crate) use counters::vmstat;
+pub(crate) use memcg::memcg_file;
 pub(crate) use series::sample;
 
 /// Every file of `/proc` that the model has.

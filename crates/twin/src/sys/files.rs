@@ -160,6 +160,30 @@ impl SysTwin {
         Ok(())
     }
 
+    /// Reads pages that were submitted together.
+    pub(super) async fn read_file_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
+        let file = self.fget(fd)?;
+        let size = self.task.mm(|mm, _| mm.inode_size_pages(file));
+        let mut readahead = self.descriptors(|files| files.readahead(fd));
+        let (mut at, mut result) = (0, Ok(()));
+        while at < pages.len() && result.is_ok() {
+            at += self.task.mm(|mm, env| mm.read_cached(env, file, &pages[at..], &mut readahead));
+            let Some(index) = pages.get(at).filter(|index| **index < size) else { break };
+            let mut hand = None;
+            self.task.mm(|mm, _| mm.charge(mm.costs.io_uring_read));
+            result = self.read_one(file, *index, 1, &mut readahead, &mut hand).await;
+            if result.is_err() {
+                self.task.mm(|mm, env| mm.abandon_read(env, file, &mut readahead));
+                self.free_hand(hand);
+            }
+            at += 1;
+            self.task.ctx.preempt_point().await;
+        }
+        self.descriptors(|files| files.keep_readahead(fd, readahead));
+        self.fput(fd);
+        result
+    }
+
     async fn read_one(
         &self,
         file: FileId,

@@ -2,6 +2,7 @@
 
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
+use smallvec::SmallVec;
 use sys::{Access, Advice, Fd, Mapping, Result, SysError};
 use units::{Bytes, Gfp, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
 
@@ -115,6 +116,24 @@ impl SysTwin {
         let pages = Bytes(end).pages_up().0 as u32 - first;
         let write = access == Access::Write;
         self.fault_pages(Touch::new(self.space(), mapped.vpn + first, pages, write, QUANTUM.0)).await
+    }
+
+    /// Takes the page faults of accesses to single pages.
+    pub(super) async fn fault_in_many(&self, mapping: Mapping, offsets: &[u64], access: Access) -> Result<()> {
+        let mapped = self.mapped(mapping)?;
+        let (space, write, mut at) = (self.space(), access == Access::Write, 0);
+        let vpns: SmallVec<[u32; 64]> = offsets.iter().map(|offset| mapped.vpn + (offset / PAGE_SIZE) as u32).collect();
+        if vpns.iter().any(|vpn| *vpn >= mapped.vpn + mapped.pages) {
+            return Err(SysError::Invalid);
+        }
+        while at < vpns.len() {
+            at += self.task.mm(|mm, _| mm.access_mapped(space, &vpns[at..], write));
+            if let Some(vpn) = vpns.get(at) {
+                self.fault_pages(Touch::new(space, *vpn, 1, write, QUANTUM.0)).await?;
+                at += 1;
+            }
+        }
+        Ok(())
     }
 
     async fn fault_pages(&self, mut touch: Touch) -> Result<()> {

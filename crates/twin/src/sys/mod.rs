@@ -1,5 +1,6 @@
 //! `Sys` over the model: what a workload's system calls do on the twin.
 
+mod cgroups;
 mod descriptors;
 mod exit;
 mod files;
@@ -14,8 +15,8 @@ use std::future::Future;
 use mm::vfs::Need;
 use sim::Ctx;
 use sys::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result, SpawnOptions, Sys,
-    SysError, SystemInfo, Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result,
+    SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
 use units::{Bytes, Gfp, Nanos, Order};
 
@@ -138,6 +139,10 @@ impl Sys for SysTwin {
         self.user_mode(self.fault_in(mapping, offset, Bytes(1), access)).await
     }
 
+    async fn poke_many(&self, mapping: Mapping, offsets: &[u64], access: Access) -> Result<()> {
+        self.user_mode(self.fault_in_many(mapping, offsets, access)).await
+    }
+
     fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool {
         self.is_resident(mapping, offset)
     }
@@ -156,6 +161,10 @@ impl Sys for SysTwin {
 
     async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
         self.syscall(self.read_file(fd, offset, length)).await
+    }
+
+    async fn read_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
+        self.syscall(self.read_file_batch(fd, pages)).await
     }
 
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
@@ -192,6 +201,22 @@ impl Sys for SysTwin {
 
     async fn free_pages(&self, block: PageBlock) -> Result<()> {
         self.module_free(block).await
+    }
+
+    async fn cgroup(&self, path: &str) -> Result<Cgroup> {
+        self.syscall(self.make_cgroup(path)).await
+    }
+
+    async fn cgroup_set(&self, group: Cgroup, limit: CgroupLimit, value: Option<Bytes>) -> Result<()> {
+        self.syscall(self.set_cgroup_limit(group, limit, value)).await
+    }
+
+    async fn cgroup_enter(&self, group: Cgroup) -> Result<()> {
+        self.syscall(self.enter_cgroup(group)).await
+    }
+
+    async fn cgroup_file(&self, group: Cgroup, file: &str) -> Result<String> {
+        self.syscall(self.read_cgroup_file(group, file)).await
     }
 
     async fn sysctl(&self, name: &str) -> Result<u64> {

@@ -22,7 +22,12 @@ impl SysTwin {
     {
         let leader = options.process;
         let process = if leader {
-            self.task.ctx.with(|world, ctl| world.processes.create(&mut world.mm, ctl))
+            self.task.ctx.with(|world, ctl| {
+                let memcg = world.mm.memcg_of_space(world.processes.of(self.process).space);
+                let process = world.processes.create(&mut world.mm, ctl);
+                world.enter_memcg(process, memcg);
+                process
+            })
         } else {
             self.process
         };

@@ -57,6 +57,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
+            Need::Charge(charge) => self.charge_memcg(charge).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }
         Some(())

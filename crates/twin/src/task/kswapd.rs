@@ -92,7 +92,7 @@ impl Task {
             }
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
             Step::OutOfMemory => {
-                self.out_of_memory();
+                self.out_of_memory(mm::memcg::ROOT);
             }
             Step::Done => return false,
         }

@@ -7,6 +7,7 @@ mod flusher;
 mod io;
 mod kcompactd;
 mod kswapd;
+mod memcg;
 mod oom;
 mod reclaim;
 mod throttle;

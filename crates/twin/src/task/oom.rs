@@ -5,8 +5,9 @@
 
 use mm::AllocRequest;
 use mm::anon::OomChoice;
+use mm::memcg::ROOT;
 use sys::SysError;
-use units::{Gfp, Nanos, Order, Pfn};
+use units::{Gfp, MemcgId, Nanos, Order, Pfn};
 
 use super::Task;
 use crate::reason::SleepReason;
@@ -38,7 +39,7 @@ impl Task {
             self.set_flags(|flags| flags.oom_victim = true);
             return None;
         }
-        if !self.out_of_memory() {
+        if !self.out_of_memory(ROOT) {
             return Some(None);
         }
         self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
@@ -46,13 +47,15 @@ impl Task {
     }
 
     /// Kills whom the OOM killer chooses; false if there is nobody, which the kernel does not survive.
-    pub(super) fn out_of_memory(&self) -> bool {
-        match self.mm(|mm, _| mm.oom_select()) {
+    /// In a group that is at its limit there may be nobody to kill without harm to the kernel.
+    pub(super) fn out_of_memory(&self, within: MemcgId) -> bool {
+        match self.mm(|mm, _| mm.oom_select(within)) {
             OomChoice::Kill(space) => {
                 self.ctx.with(|world, ctl| world.oom_kill(ctl, space));
                 self.mm(|mm, env| mm.oom_reap(env, space));
             }
             OomChoice::Pending(_) => {}
+            OomChoice::Nobody if within != ROOT => return false,
             OomChoice::Nobody => {
                 // "Out of memory and no killable processes": the kernel panics.
                 self.ctx.with(|world, ctl| world.fail(ctl, SysError::NoMemory));

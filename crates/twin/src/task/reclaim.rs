@@ -9,8 +9,12 @@ use super::Task;
 impl Task {
     /// Reclaims for a request; returns the progress (`__perform_reclaim`).
     pub(super) async fn direct_reclaim(&self, request: AllocRequest) -> u64 {
+        self.reclaim(DirectReclaim::new(request, gfp_zone(request.gfp))).await
+    }
+
+    /// Reclaims; returns the progress.
+    pub(super) async fn reclaim(&self, mut run: DirectReclaim) -> u64 {
         let before = self.set_flags(|flags| flags.memalloc = true);
-        let mut run = DirectReclaim::new(request, gfp_zone(request.gfp));
         loop {
             match self.mm(|mm, env| run.step(mm, env)) {
                 Step::More => {

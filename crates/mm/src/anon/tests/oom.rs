@@ -1,5 +1,6 @@
 //! The OOM killer's choice.
 
+use crate::memcg::ROOT;
 use rules::{OomScore, Rules};
 
 use crate::anon::OomChoice;
@@ -15,17 +16,17 @@ fn badness_is_memory_and_adjustment() {
     m.swap_out(vpn);
     let space = m.space;
     // 99 resident, 1 swapped, PTE + PMD + PUD page.
-    assert_eq!(m.mm.oom_badness(space), Some(99 + 1 + 3));
+    assert_eq!(m.mm.oom_badness(space, ROOT), Some(99 + 1 + 3));
     // Memory 64 * 512 pages and 1000 of swap: a thousandth is 33 pages, rounded down.
     m.mm.set_oom_score_adj(space, 10);
-    assert_eq!(m.mm.oom_badness(space), Some(103 + 10 * 33));
+    assert_eq!(m.mm.oom_badness(space, ROOT), Some(103 + 10 * 33));
     m.mm.set_oom_score_adj(space, -999);
-    assert_eq!(m.mm.oom_badness(space), Some(1), "at least one");
+    assert_eq!(m.mm.oom_badness(space, ROOT), Some(1), "at least one");
     m.mm.rules = Rules { oom_score: OomScore::Signed, ..m.mm.rules.clone() };
-    assert_eq!(m.mm.oom_badness(space), Some(103 - 999 * 33));
+    assert_eq!(m.mm.oom_badness(space, ROOT), Some(103 - 999 * 33));
     m.mm.set_oom_score_adj(space, -1000);
-    assert_eq!(m.mm.oom_badness(space), None);
-    assert_eq!(m.mm.oom_select(), OomChoice::Nobody);
+    assert_eq!(m.mm.oom_badness(space, ROOT), None);
+    assert_eq!(m.mm.oom_select(ROOT), OomChoice::Nobody);
 }
 
 #[test]
@@ -38,12 +39,12 @@ fn the_largest_is_killed_and_the_next_only_after_it_was_reaped() {
     m.space = large;
     let vpn = m.mmap(2000);
     m.touch(vpn, 2000, true);
-    assert_eq!(m.mm.oom_select(), OomChoice::Kill(large));
+    assert_eq!(m.mm.oom_select(ROOT), OomChoice::Kill(large));
     m.mm.oom_kill(large);
-    assert_eq!((m.mm.oom_select(), m.event(VmEvent::OomKill)), (OomChoice::Pending(large), 1));
+    assert_eq!((m.mm.oom_select(ROOT), m.event(VmEvent::OomKill)), (OomChoice::Pending(large), 1));
     m.mm.oom_reap(&env, large);
     assert_eq!(m.rss(), 0);
-    assert_eq!(m.mm.oom_select(), OomChoice::Kill(small));
+    assert_eq!(m.mm.oom_select(ROOT), OomChoice::Kill(small));
     m.mm.space_exit(&env, large);
     m.check();
     // What is left: 10 pages, and PGD, PUD, PMD and PTE page.

@@ -110,8 +110,8 @@ impl Mm {
                 let nr_pages = &self.lru_gen(lru).nr_pages;
                 let delta = nr_pages[last][kind][zone_kind] as i64 - nr_pages[next][kind][zone_kind] as i64;
                 if delta != 0 {
-                    self.lru_resize(zone, inactive, delta);
-                    self.lru_resize(zone, active, -delta);
+                    self.lru_resize(lru, zone, inactive, delta);
+                    self.lru_resize(lru, zone, active, -delta);
                 }
             }
         }
@@ -154,7 +154,8 @@ impl Aging {
     pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env) -> Aged {
         let lru = self.walk.lru;
         if let Some((place, space, region)) = self.at.take() {
-            let stale = mm.lru_gen(lru).max_seq != self.walk.seq || !mm.spaces.mm_list.holds(place, space);
+            let stale = mm.lru_gen(lru).max_seq != self.walk.seq
+                || !mm.spaces.mm_lists[usize::from(lru.part)].holds(place, space);
             let next = if stale { None } else { mm.lru_gen_walk_gib(&self.walk, space, region) };
             if let Some(region) = next {
                 self.at = Some((place, space, region));
@@ -183,14 +184,18 @@ impl Aging {
         let bit = 1_u64 << (lru.node.index() % 64);
         let lrugen = mm.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lru_gen.as_deref_mut();
         let state = &mut lrugen.expect("the lists have generations").mm_state;
-        let list = std::mem::take(&mut mm.spaces.mm_list);
+        // A group in which no process ever was has no list.
+        let Some(list) = mm.spaces.mm_lists.get_mut(usize::from(lru.part)) else {
+            return if state.skip(seq) { Next::Last } else { Next::Nothing };
+        };
+        let list = std::mem::take(list);
         let next = state.next(&list, seq, &mut self.walk.force_scan, |space| {
             let ran = &mut mm.spaces[space].lru_gen_ran;
             let has_run = *ran & bit != 0;
             *ran &= !bit;
             has_run
         });
-        mm.spaces.mm_list = list;
+        mm.spaces.mm_lists[usize::from(lru.part)] = list;
         next
     }
 

@@ -6,26 +6,76 @@
 //! than one generation, or has its target and swaps; from priority 10 on, every eligible zone is above its mark.
 //! Source: `lru_gen_age_node()`, `age_lruvec()`, `lru_gen_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`
 //! (mm/vmscan.c), 6.1; commit f76c83378851.
-//! Since/until: [`rules::LruPolicy::MultiGenByKswapd`], 6.1 and 6.2.
+//! Since/until: [`rules::LruPolicy::MultiGenByKswapd`], 6.1 and 6.2. Before that commit ([`MultiMemcg::Plain`]) kswapd looks
+//! before every pass, and a pass never ends early; [`MultiMemcg::AvoidSwapping`] is an earlier version of it, whose source is
+//! patch 8 of version 7 on linux-mm.
 //! Abstracted: a reclaimer that finds another one at the page tables does not wait for it.
-//! Omitted: cgroups and their protection; a killed task is told to end by its caller.
+//! Omitted: a killed task is told to end by its caller.
+
+use rules::MultiMemcg;
+use units::NodeId;
 
 use super::super::{DEF_PRIORITY, ScanControl};
 use super::MIN_LRU_BATCH;
 use super::aging::{Aged, Aging};
 use super::evict::Evicted;
+use super::feedback::SWAPPINESS_MAX;
+use crate::memcg::{MemcgWalk, ROOT};
 use crate::zone::Wmark;
 use crate::{Env, LruvecId, Mm};
 
-/// What kswapd does before a pass.
-#[derive(Debug)]
-pub(in crate::reclaim) enum AgeNode {
-    /// Nothing.
-    Nothing,
-    /// A new generation is due.
-    Age(Aging),
+/// What a step of the aging before a pass came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::reclaim) enum AgeStep {
+    /// There is more to walk.
+    More,
+    /// It has ended.
+    Done,
     /// All pages are younger than the working set is to be: a process must be killed.
     OutOfMemory,
+}
+
+/// kswapd's aging of all groups before a pass (`lru_gen_age_node()`, `age_lruvec()`, 6.1).
+#[derive(Debug)]
+pub(in crate::reclaim) struct AgeMemcgs {
+    walk: MemcgWalk,
+    aging: Option<Aging>,
+    /// A group has pages that are old enough.
+    success: bool,
+}
+
+impl AgeMemcgs {
+    /// Goes on until a page table was walked, or to the end.
+    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &ScanControl) -> AgeStep {
+        if let Some(aging) = &mut self.aging {
+            if let Aged::Done(_) = aging.step(mm, env) {
+                self.aging = None;
+            }
+            return AgeStep::More;
+        }
+        while let Some(memcg) = self.walk.next(mm) {
+            let lru = mm.lruvec_of_memcg(node, memcg);
+            if memcg != ROOT && mm.memcg.protection(ROOT, memcg).below_min(mm.memcg[memcg].usage()) {
+                continue;
+            }
+            let can_swap = mm.memcg_swap_pages(memcg) >= MIN_LRU_BATCH && mm.tunables.swappiness > 0;
+            let need = mm.lru_gen(lru).aging_need(can_swap);
+            if mm.tunables.lru_gen_min_ttl_ms > 0 {
+                let young = mm.lru_gen_age(env, lru) < mm.lru_gen_min_ttl();
+                let small = need.total >> sc.priority == 0 && sc.priority != DEF_PRIORITY;
+                if young || small {
+                    continue;
+                }
+            }
+            self.success = true;
+            if need.due {
+                self.aging = Some(Aging::new(mm, lru, can_swap));
+                return AgeStep::More;
+            }
+        }
+        let kills = !self.success && mm.tunables.lru_gen_min_ttl_ms > 0 && sc.order == units::Order(0);
+        if kills { AgeStep::OutOfMemory } else { AgeStep::Done }
+    }
 }
 
 /// One pass over the generations of a node.
@@ -64,7 +114,7 @@ impl ShrinkLruvec {
 
     /// Does one batch; false once the pass is over.
     pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> bool {
-        let swappiness = mm.swappiness_by_kswapd(sc);
+        let swappiness = mm.swappiness_by_kswapd(self.lru, sc);
         let nr_to_scan = if let Some((mut aging, nr)) = self.aging.take() {
             let before = aging.seq();
             if aging.step(mm, env) == Aged::More {
@@ -77,11 +127,15 @@ impl ShrinkLruvec {
             let need = mm.lru_gen(self.lru).aging_need(swappiness > 0);
             let nr = need.total >> sc.priority;
             self.need_aging = need.due;
+            let avoids_swapping = mm.rules.multi_memcg == MultiMemcg::AvoidSwapping;
+            sc.need_aging &= need.due || !avoids_swapping;
             if !need.due {
                 nr
             } else if sc.priority == DEF_PRIORITY {
                 if need.out_of_cold { 0 } else { nr }
-            } else if env.task.kswapd {
+            } else if env.task.kswapd || (avoids_swapping && sc.is_global() && !sc.force_deactivate) {
+                // Other groups are tried before page tables are walked.
+                sc.skipped_deactivate |= !env.task.kswapd;
                 0
             } else {
                 sc.has_walk = true;
@@ -100,21 +154,28 @@ impl ShrinkLruvec {
         }
         let Evicted { scanned, swapped } = mm.evict_pages(env, self.lru, swappiness, sc);
         self.need_swapping |= swapped;
-        if scanned == 0 {
+        if scanned == 0 || (sc.avoid_swapping && self.need_swapping && swappiness < SWAPPINESS_MAX) {
             return false;
         }
         self.scanned += scanned;
         if self.scanned < nr_to_scan && !self.aborts(mm, env, sc) {
             return true;
         }
-        if sc.nr_reclaimed - self.reclaimed_before >= MIN_LRU_BATCH && !self.need_aging {
-            sc.need_aging = false;
+        if sc.nr_reclaimed - self.reclaimed_before >= MIN_LRU_BATCH {
+            match mm.rules.multi_memcg {
+                MultiMemcg::Plain => {}
+                MultiMemcg::AvoidSwapping => sc.need_swapping &= self.need_swapping,
+                MultiMemcg::SkipAging => sc.need_aging &= self.need_aging,
+            }
         }
         false
     }
 
     /// Whether the pass does too much (`should_abort_scan()`); what it does not do then is credited to it.
     fn aborts(&self, mm: &Mm, env: &Env, sc: &mut ScanControl) -> bool {
+        if mm.rules.multi_memcg != MultiMemcg::SkipAging {
+            return false;
+        }
         if env.task.kswapd {
             if sc.nr_reclaimed - sc.last_reclaimed < sc.nr_to_reclaim {
                 return false;
@@ -123,6 +184,9 @@ impl ShrinkLruvec {
             || (sc.nr_reclaimed >= sc.nr_to_reclaim && self.need_swapping)
         {
             return true;
+        }
+        if !sc.is_global() {
+            return false;
         }
         let mark = if env.task.kswapd { Wmark::High } else { Wmark::Low };
         let mut zones = mm.zones_up_to(self.lru.node, sc.reclaim_idx);
@@ -137,28 +201,25 @@ impl ShrinkLruvec {
 
 impl Mm {
     /// How much anonymous pages are to be preferred; 0 if they cannot be evicted, 1 if they should not be.
-    fn swappiness_by_kswapd(&self, sc: &ScanControl) -> u64 {
-        let swappiness = if self.swap_free_pages() < MIN_LRU_BATCH { 0 } else { self.tunables.swappiness };
-        if sc.may_swap { swappiness } else { swappiness.min(1) }
+    fn swappiness_by_kswapd(&self, lru: LruvecId, sc: &ScanControl) -> u64 {
+        let slots = self.memcg_swap_pages(self.memcg_of(lru));
+        let swappiness = if slots < MIN_LRU_BATCH { 0 } else { self.tunables.swappiness };
+        match (sc.may_swap, sc.is_global()) {
+            (true, _) => swappiness,
+            (false, true) => swappiness.min(1),
+            (false, false) => 0,
+        }
     }
 
-    /// What kswapd does before a pass (`lru_gen_age_node()`, 6.1).
-    pub(in crate::reclaim) fn age_node_by_kswapd(&mut self, env: &Env, lru: LruvecId, sc: &mut ScanControl) -> AgeNode {
+    /// What kswapd does before a pass; nothing if its last one found enough cold pages.
+    pub(in crate::reclaim) fn age_memcgs(&mut self, node: NodeId, sc: &mut ScanControl) -> Option<AgeMemcgs> {
         sc.last_reclaimed = sc.nr_reclaimed;
-        if !std::mem::replace(&mut sc.need_aging, true) {
-            return AgeNode::Nothing;
+        let needed = std::mem::replace(&mut sc.need_aging, true);
+        let due = needed || self.rules.multi_memcg == MultiMemcg::Plain;
+        if self.rules.multi_memcg == MultiMemcg::AvoidSwapping {
+            sc.avoid_swapping = due || !sc.need_swapping;
+            sc.need_swapping = true;
         }
-        let can_swap = self.swap_free_pages() >= MIN_LRU_BATCH && self.tunables.swappiness > 0;
-        let need = self.lru_gen(lru).aging_need(can_swap);
-        let ttl = self.lru_gen_min_ttl();
-        if self.tunables.lru_gen_min_ttl_ms > 0 {
-            let young = self.lru_gen_age(env, lru) < ttl;
-            let small = need.total >> sc.priority == 0 && sc.priority != DEF_PRIORITY;
-            if young || small {
-                let kills = sc.order == units::Order(0);
-                return if kills { AgeNode::OutOfMemory } else { AgeNode::Nothing };
-            }
-        }
-        if need.due { AgeNode::Age(Aging::new(self, lru, can_swap)) } else { AgeNode::Nothing }
+        due.then(|| AgeMemcgs { walk: MemcgWalk::full(ROOT, node), aging: None, success: false })
     }
 }

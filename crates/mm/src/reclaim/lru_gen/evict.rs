@@ -21,6 +21,7 @@ use super::feedback::SWAPPINESS_MAX;
 use super::lists::clear_refs;
 use super::refault::refs_of;
 use super::{ANON, FILE, MAX_LRU_BATCH, MIN_LRU_BATCH, MIN_NR_GENS, gen_of, tier_of};
+use crate::contention::ONCE;
 use crate::stat::{VmEvent, ZoneEvent};
 use crate::{Env, Frame, LruvecId, Mm, ZoneKind};
 
@@ -201,9 +202,11 @@ impl Mm {
         }
         let by_whom = if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
         self.stat.count(by_whom, scan.isolated);
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scan.isolated, 0);
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
         self.stat.count(VmEvent::Pgrefill, scan.sorted);
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
+        self.lru_lock(lru, u64::from(MAX_LRU_BATCH - left), ONCE);
         if kind == FILE && self.rules.lru_policy == LruPolicy::MultiGen {
             sc.nr.file_taken += scan.isolated;
         }
@@ -261,14 +264,18 @@ impl Mm {
         let mut again = false;
         while !pages.is_empty() {
             let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
-            self.count_evicted(env, kind, &stat, sc);
+            self.count_evicted(env, (lru, kind), &stat, sc);
+            if !kept.is_empty() {
+                self.lru_lock(lru, kept.len() as u64, ONCE);
+            }
             pages = self.put_back_evicted(&kept, again);
             again = true;
         }
         Evicted { scanned, swapped }
     }
 
-    fn count_evicted(&mut self, env: &Env, kind: usize, stat: &BatchStat, sc: &mut ScanControl) {
+    fn count_evicted(&mut self, env: &Env, (lru, kind): (LruvecId, usize), stat: &BatchStat, sc: &mut ScanControl) {
+        self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         if self.rules.lru_policy == LruPolicy::MultiGen {
             sc.nr.unqueued_dirty += stat.unqueued_dirty;
         }

@@ -14,7 +14,7 @@ use units::{Pfn, ZoneId};
 
 use super::super::lru::is_file_lru;
 use super::{LruGen, MAX_NR_GENS, MIN_NR_GENS, gen_of};
-use crate::{Frame, Frames, LruList, Mm, ZoneKind};
+use crate::{Frame, Frames, LruList, LruvecId, Mm, ZoneKind};
 
 /// A list through the frame table whose members do not say which list they are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,8 +129,8 @@ pub(super) fn clear_refs(frame: &mut Frame) {
 impl Mm {
     /// Puts a page that is on no list into a generation; `reclaiming`: at the tail, to go first.
     pub(in crate::reclaim) fn lru_gen_add(&mut self, pfn: Pfn, reclaiming: bool) -> LruList {
-        let zone = self.zone_of(pfn);
-        let (lru, zone_kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind);
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
+        let zone_kind = self.zones[zone.index()].kind;
         let forgets = self.rules.lru_policy == LruPolicy::MultiGen;
         let (lrugen, frames) = self.lru_gen_and_frames(lru);
         let frame = &mut frames[pfn];
@@ -150,14 +150,14 @@ impl Mm {
             list.push_front(frames, pfn);
         }
         let counted = counted_as(kind, lrugen.is_active(at));
-        self.lru_gen_resize(zone, kind, None, Some(at), pages);
+        self.lru_gen_resize((lru, zone), kind, None, Some(at), pages);
         counted
     }
 
     /// Takes a page out of its generation. Unless it is to be reclaimed, one that counts as active is marked so.
     pub(in crate::reclaim) fn lru_gen_del(&mut self, pfn: Pfn, reclaiming: bool) -> LruList {
-        let zone = self.zone_of(pfn);
-        let (lru, zone_kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind);
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
+        let zone_kind = self.zones[zone.index()].kind;
         let (lrugen, frames) = self.lru_gen_and_frames(lru);
         let frame = &mut frames[pfn];
         let at = frame.lru_gen().expect("the page is in a generation");
@@ -169,7 +169,7 @@ impl Mm {
         }
         let pages = i64::from(frame.nr_pages());
         lrugen.unlist(frames, pfn, kind, zone_kind);
-        self.lru_gen_resize(zone, kind, Some(at), None, pages);
+        self.lru_gen_resize((lru, zone), kind, Some(at), None, pages);
         counted_as(kind, active)
     }
 
@@ -190,13 +190,13 @@ impl Mm {
     /// sizes.
     pub(super) fn lru_gen_resize(
         &mut self,
-        zone: ZoneId,
+        (lru, zone): (LruvecId, ZoneId),
         kind: usize,
         from: Option<usize>,
         to: Option<usize>,
         pages: i64,
     ) {
-        let (lru, zone_kind) = (self.zones[zone.index()].lru, self.zones[zone.index()].kind as usize);
+        let zone_kind = self.zones[zone.index()].kind as usize;
         let lrugen = self.lru_gen_mut(lru);
         for (at, delta) in [(from, -pages), (to, pages)] {
             if let Some(at) = at {
@@ -211,7 +211,7 @@ impl Mm {
         }
         for (list, delta) in [(left, -pages), (joined, pages)] {
             if let Some(list) = list {
-                self.lru_resize(zone, list, delta);
+                self.lru_resize(lru, zone, list, delta);
             }
         }
     }
@@ -219,8 +219,8 @@ impl Mm {
     /// A page was accessed through a page table: it belongs to the youngest generation. One that is isolated is marked
     /// instead.
     pub(super) fn lru_gen_promote(&mut self, pfn: Pfn) {
-        let zone = self.zone_of(pfn);
-        let youngest = gen_of(self.lru_gen(self.zones[zone.index()].lru).max_seq);
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
+        let youngest = gen_of(self.lru_gen(lru).max_seq);
         let frame = &mut self.frames[pfn];
         let Some(old) = frame.lru_gen() else {
             frame.set(Frame::REFERENCED);
@@ -230,15 +230,14 @@ impl Mm {
         clear_refs(frame);
         if old != youngest {
             let (kind, pages) = (usize::from(is_file_lru(frame)), i64::from(frame.nr_pages()));
-            self.lru_gen_resize(zone, kind, Some(old), Some(youngest), pages);
+            self.lru_gen_resize((lru, zone), kind, Some(old), Some(youngest), pages);
         }
     }
 
     /// Moves a page of the oldest generation into the next one; one that was promoted meanwhile stays as it is. Returns
     /// its generation; the caller moves it to the tail of that list.
     pub(super) fn lru_gen_inc_gen(&mut self, pfn: Pfn) -> usize {
-        let zone = self.zone_of(pfn);
-        let lru = self.zones[zone.index()].lru;
+        let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
         let frame = &mut self.frames[pfn];
         let kind = usize::from(is_file_lru(frame));
         let at = frame.lru_gen().expect("the page is in a generation");
@@ -251,7 +250,7 @@ impl Mm {
         frame.set_lru_gen(Some(next));
         clear_refs(frame);
         let pages = i64::from(frame.nr_pages());
-        self.lru_gen_resize(zone, kind, Some(at), Some(next), pages);
+        self.lru_gen_resize((lru, zone), kind, Some(at), Some(next), pages);
         next
     }
 

@@ -1,13 +1,13 @@
 //! Whose page tables are walked next.
 //!
-//! Rule: all address spaces are on one list, in the order in which they were made. The walkers of a node share one place in
-//! it, so that each space is walked once for a generation; when the end is reached, the generation is complete. A space that
+//! Rule: all address spaces of a memory cgroup are on one list, in the order in which they came there. The walkers of a node
+//! share one place in it, so that each space is walked once for a generation; when the end is reached, the generation is complete. A space that
 //! has not run since its last walk is passed over. From the first space on that came after the last walk had ended,
 //! everything is walked in full.
 //! Source: `lru_gen_add_mm()`, `lru_gen_del_mm()`, `iterate_mm_list()`, `get_next_mm()`, `lru_gen_use_mm()`; 6.12.
 //! Abstracted: a space counts as having run when one of its threads uses its memory.
 
-use units::SpaceId;
+use units::{MemcgId, SpaceId};
 
 /// A place in the list: spaces get rising numbers.
 type Place = u64;
@@ -145,23 +145,29 @@ impl crate::Mm {
     /// Puts a new space on the list of those that the aging walks (`lru_gen_add_mm()`).
     pub(crate) fn lru_gen_add_mm(&mut self, space: SpaceId) {
         if self.lru_gen_enabled() {
-            let place = self.spaces.mm_list.add(space);
-            self.mm_states().for_each(|(state, _)| state.added(place));
+            let memcg = self.spaces[space].memcg;
+            let lists = &mut self.spaces.mm_lists;
+            if lists.len() <= memcg.index() {
+                lists.resize_with(memcg.index() + 1, MmList::default);
+            }
+            let place = lists[memcg.index()].add(space);
+            self.mm_states(memcg).for_each(|(state, _)| state.added(place));
         }
     }
 
     /// Takes a space off that list (`lru_gen_del_mm()`).
-    pub(crate) fn lru_gen_del_mm(&mut self, space: SpaceId) {
-        if let Some(at) = self.spaces.mm_list.place_of(space) {
-            let (place, _) = self.spaces.mm_list.spaces.remove(at);
-            self.mm_states().for_each(|(state, list)| state.removed(list, place));
+    pub(crate) fn lru_gen_del_mm(&mut self, space: SpaceId, memcg: MemcgId) {
+        let Some(list) = self.spaces.mm_lists.get_mut(memcg.index()) else { return };
+        if let Some(at) = list.place_of(space) {
+            let (place, _) = list.spaces.remove(at);
+            self.mm_states(memcg).for_each(|(state, list)| state.removed(list, place));
         }
     }
 
-    /// The places of all walkers, each with the list.
-    fn mm_states(&mut self) -> impl Iterator<Item = (&mut MmState, &MmList)> {
-        let list = &self.spaces.mm_list;
-        let lruvecs = self.nodes.iter_mut().flat_map(|node| &mut node.lruvecs);
+    /// The places of all walkers of a group, each with its list.
+    fn mm_states(&mut self, memcg: MemcgId) -> impl Iterator<Item = (&mut MmState, &MmList)> {
+        let list = &self.spaces.mm_lists[memcg.index()];
+        let lruvecs = self.nodes.iter_mut().map(move |node| &mut node.lruvecs[memcg.index()]);
         lruvecs.filter_map(|lruvec| lruvec.lru_gen.as_deref_mut()).map(move |lrugen| (&mut lrugen.mm_state, list))
     }
 }

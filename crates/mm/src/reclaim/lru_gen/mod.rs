@@ -24,8 +24,7 @@
 //! Since/until: [`rules::LruPolicy::MultiGen`] is 6.12's, where reclaim of a node ends as soon as its target is met;
 //! [`rules::LruPolicy::MultiGenByKswapd`] is 6.1's.
 //! Abstracted: sizes follow at once where the kernel batches them; pagevecs; a tick is as fine as the clock.
-//! Omitted: memory cgroups (all pages belong to the root, so that its place in the LRU of cgroups is no matter),
-//! switching at run time, the debugfs files, `CONFIG_LRU_GEN_STATS`.
+//! Omitted: switching at run time, the debugfs files, `CONFIG_LRU_GEN_STATS`.
 
 mod aging;
 mod bloom;
@@ -49,14 +48,15 @@ use units::Nanos;
 
 use crate::{Frames, LruvecId, Mm, ZoneKind};
 
-pub(super) use aging::{Aged, Aging};
+#[cfg(test)]
+use aging::{Aged, Aging};
 use bloom::BloomFilters;
-pub(super) use by_kswapd::{AgeNode, ShrinkLruvec};
+pub(super) use by_kswapd::{AgeMemcgs, AgeStep, ShrinkLruvec};
 use feedback::Feedback;
 use lists::{Ends, Lists};
 pub(crate) use mm_list::MmList;
 use mm_list::MmState;
-pub(super) use shrink::ShrinkGen;
+pub(super) use shrink::{ShrinkGen, ShrinkGens};
 
 /// Generations that are never evicted: one that is being filled and one whose pages get a second chance.
 const MIN_NR_GENS: u64 = 2;
@@ -131,6 +131,11 @@ impl LruGen {
     #[inline]
     fn is_active(&self, at: usize) -> bool {
         at == gen_of(self.max_seq) || at == gen_of(self.max_seq - 1)
+    }
+
+    /// Whether pages were ever evicted.
+    pub(crate) fn has_evicted(&self) -> bool {
+        self.feedback != Feedback::default()
     }
 
     /// Generations of a type (`get_nr_gens()`).

@@ -13,6 +13,7 @@ use units::Pfn;
 use super::super::lru::is_file_lru;
 use super::super::workingset::workingset_counters;
 use super::tier_of;
+use crate::memcg::Refault;
 use crate::{Env, Frame, LruvecId, Mm};
 
 /// Bits of a count of accesses (`LRU_REFS_WIDTH`).
@@ -34,15 +35,15 @@ impl Mm {
         let lrugen = self.lru_gen_mut(lru);
         lrugen.feedback.evicted[kind][tier_of(refs)] += pages;
         let token = lrugen.min_seq[kind] << REFS_WIDTH | u64::from(refs.saturating_sub(1));
-        layout.pack_token(zone, token, refs > 0)
+        layout.pack_token((zone, self.memcg_of(lru)), token, refs > 0)
     }
 
     /// Judges the return of an evicted page.
     pub(in crate::reclaim) fn lru_gen_refault(&mut self, env: &Env, pfn: Pfn, shadow: u32) {
         let layout = self.reclaim.shadows;
-        let (zone, token, workingset) = layout.unpack_token(shadow);
+        let ((zone, memcg), token, workingset) = layout.unpack_token(shadow);
         let lru = self.lruvec_of(pfn);
-        if self.zones[zone.index()].lru != lru {
+        if self.zones[zone.index()].node != lru.node || memcg != self.memcg_of(lru) {
             return;
         }
         let frame = &self.frames[pfn];
@@ -51,6 +52,7 @@ impl Mm {
         let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
         if !by_kswapd {
             self.stat.node_add(lru.node, refault, pages);
+            self.memcg_note_refault(lru, kind == super::FILE, Refault::Refaulted, pages as u64);
         }
         let lrugen = self.lru_gen_mut(lru);
         if token >> REFS_WIDTH != layout.fold_token(lrugen.min_seq[kind] << REFS_WIDTH) >> REFS_WIDTH {
@@ -59,11 +61,14 @@ impl Mm {
         let refs = (token as u32 & REFS_MAX) + u32::from(workingset);
         lrugen.feedback.refaulted[kind][tier_of(refs)] += pages as u64;
         self.stat.node_add(lru.node, if by_kswapd { refault } else { activate }, pages);
+        let what = if by_kswapd { Refault::Refaulted } else { Refault::Activated };
+        self.memcg_note_refault(lru, kind == super::FILE, what, pages as u64);
         if env.task.in_lru_fault || refs >= REFS_MAX {
             let frame = &mut self.frames[pfn];
             frame.set(Frame::WORKINGSET);
             frame.set_lru_refs(REFS_MAX);
             self.stat.node_add(lru.node, restore, pages);
+            self.memcg_note_refault(lru, kind == super::FILE, Refault::Restored, pages as u64);
         }
     }
 }

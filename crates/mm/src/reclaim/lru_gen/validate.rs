@@ -31,7 +31,7 @@ impl Mm {
                             return entries;
                         }
                         let frame = &self.frames[pfn];
-                        if let Some(what) = self.misplaced(frame, (pfn, before), kind, *zone) {
+                        if let Some(what) = self.misplaced((lru, *zone), (pfn, before), kind) {
                             note(Some(pfn), what);
                         } else if let Some(at) = frame.lru_gen() {
                             counted[at][kind][zone_kind] += u64::from(frame.nr_pages());
@@ -56,11 +56,16 @@ impl Mm {
     }
 
     /// What is wrong with a page on a list of a type and zone.
-    fn misplaced(&self, frame: &Frame, (pfn, before): (Pfn, Pfn), kind: usize, zone: ZoneId) -> Option<String> {
+    fn misplaced(&self, (lru, zone): (LruvecId, ZoneId), (pfn, before): (Pfn, Pfn), kind: usize) -> Option<String> {
+        let frame = &self.frames[pfn];
         if !frame.is_lru_kind() || !frame.has(Frame::LRU) || frame.has_any(Frame::UNEVICTABLE | Frame::ACTIVE) {
             return Some(format!("{:?} does not belong in a generation", frame.kind()));
         }
-        if frame.lru_gen().is_none() || usize::from(is_file_lru(frame)) != kind || self.zone_of(pfn) != zone {
+        if frame.lru_gen().is_none()
+            || usize::from(is_file_lru(frame)) != kind
+            || self.zone_of(pfn) != zone
+            || self.lruvec_of(pfn) != lru
+        {
             return Some(format!("generation {:?} is listed for type {kind} of {zone:?}", frame.lru_gen()));
         }
         (frame.prev != before).then(|| format!("previous is {:?}, not {before:?}", frame.prev))
@@ -83,9 +88,9 @@ impl Mm {
             ] {
                 let of = (0..MAX_NR_GENS).filter(|at| lrugen.is_active(*at) == active);
                 let pages: u64 = of.map(|at| lrugen.nr_pages[at][kind][zone_kind]).sum();
-                let (size, gauge) = (self.lruvec(lru).sizes[list as usize][zone_kind], self.lru_gauges(*zone, list));
-                if size != pages || gauge != pages {
-                    let what = format!("{list:?} of zone {}: size {size}, gauge {gauge}, generations {pages}", zone.0);
+                let size = self.lruvec(lru).sizes[list as usize][zone_kind];
+                if size != pages {
+                    let what = format!("{list:?} of zone {}: size {size}, generations {pages}", zone.0);
                     note(None, what);
                 }
             }

@@ -1,0 +1,138 @@
+//! Waiting for the LRU lock.
+//!
+//! Rule: one lock guards the LRU lists of a group on a node. Whoever takes it from another CPU waits for its turn, and finds the
+//! list's neighbours and counters in that CPU's cache. How long a CPU waits follows from how often all CPUs took the lock
+//! in the last millisecond and how long they held it: a closed network of as many customers as there are CPUs, each of which works,
+//! takes the lock, holds it. Its mean values are exact for this model; near saturation nobody gets more out of the lock than it
+//! can give.
+//! Source: `lruvec->lru_lock` (mm/swap.c, mm/vmscan.c; one for each group since 6168d0da2b47, 5.11); mean value analysis, Reiser
+//! and Lavenberg, J. ACM 27 (1980).
+//! Abstracted: tasks are simulated one after the other, so that nobody meets a lock that is held; holding times are taken
+//! to vary as in a Poisson process.
+//! Omitted: the locks of zones, of the page cache's trees, of swap and of page tables.
+
+use units::{CpuId, Nanos};
+
+use crate::{Env, LruvecId, Mm};
+
+/// Over how long takers are counted.
+const WINDOW: u64 = 1_000_000;
+/// Fractions in which takings of the lock are counted: a pagevec takes it once for 15 pages.
+pub(crate) const ONCE: u64 = 60;
+/// A page's part in a pagevec's taking (`PAGEVEC_SIZE`).
+pub(crate) const IN_PAGEVEC: u64 = ONCE / 15;
+
+/// One lock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lock {
+    /// When the present window began.
+    since: u64,
+    /// CPUs that took it in this window.
+    cpus: u128,
+    /// How often, in parts of [`ONCE`], and how long they held it, in ns.
+    takes: u64,
+    held: u64,
+    /// What each of them waits, in ns.
+    wait: u64,
+    /// Several CPUs took it in the last window.
+    shared: bool,
+}
+
+/// All LRU locks, and who takes them now.
+#[derive(Debug, Default)]
+pub(crate) struct Contention {
+    now: u64,
+    cpu: u32,
+    locks: Vec<Lock>,
+}
+
+/// Mean wait of each of `customers` that work for `think` and then hold the lock for `hold`, in ns.
+fn mean_wait(customers: u32, think: f64, hold: f64) -> f64 {
+    let (mut waiting, mut response) = (0.0, hold);
+    for k in 1..=customers {
+        response = hold * (1.0 + waiting);
+        waiting = f64::from(k) * response / (think + response);
+    }
+    response - hold
+}
+
+impl Lock {
+    /// A window is over: what a CPU waits in the next one.
+    fn roll(&mut self, now: u64) {
+        let (elapsed, customers) = ((now - self.since) as f64, self.cpus.count_ones());
+        let takes = self.takes as f64 / ONCE as f64;
+        self.shared = customers > 1;
+        let mut wait = 0.0;
+        if self.shared && takes >= 1.0 {
+            let hold = self.held as f64 / takes;
+            let round = f64::from(customers) * elapsed / takes;
+            let think = (round - hold - self.wait as f64).max(0.0);
+            wait = mean_wait(customers, think, hold);
+        }
+        // Halfway, so that a burst in one window does not make everybody wait in the next.
+        self.wait = (self.wait + wait as u64) / 2;
+        (self.since, self.cpus, self.takes, self.held) = (now, 0, 0, 0);
+    }
+}
+
+impl Mm {
+    /// Says who calls from now on.
+    #[inline]
+    pub fn called_by(&mut self, env: &Env) {
+        let CpuId(cpu) = env.cpu;
+        let Nanos(now) = env.now;
+        (self.contention.now, self.contention.cpu) = (now, u32::from(cpu));
+    }
+
+    /// Takes the lock of some lists `takes` parts of [`ONCE`] and moves so many pages under it: charges what the CPU waits, and
+    /// what the pages cost beyond an undisturbed move, which the caller charges.
+    #[inline]
+    pub(crate) fn lru_lock(&mut self, lru: LruvecId, pages: u64, takes: u64) {
+        let at = self.nodes.len() * usize::from(lru.part) + lru.node.index();
+        let contention = &mut self.contention;
+        if contention.locks.len() <= at {
+            contention.locks.resize(at + 1, Lock::default());
+        }
+        let lock = &mut contention.locks[at];
+        if contention.now.saturating_sub(lock.since) >= WINDOW {
+            lock.roll(contention.now);
+        }
+        lock.cpus |= 1 << (contention.cpu % u128::BITS);
+        lock.takes += takes;
+        lock.held += pages * self.costs.lru_locked + takes * self.costs.lock_handoff / ONCE;
+        if lock.shared {
+            let beyond = self.costs.lru_locked.saturating_sub(self.costs.lru_move);
+            let cost = lock.wait * takes / ONCE + pages * beyond;
+            self.charge(cost);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_alone_and_a_crowd_gets_no_more_than_the_lock_gives() {
+        assert_eq!(mean_wait(1, 1000.0, 100.0), 0.0);
+        // Two: the second finds the first one at the lock with probability 100 / 1100.
+        assert!((mean_wait(2, 1000.0, 100.0) - 100.0 * 100.0 / 1100.0).abs() < 1e-9);
+        // 36 that need the lock for a tenth of their time: 36 rounds take 36 x 100 at least, so a round does.
+        let round = 1000.0 + 100.0 + mean_wait(36, 1000.0, 100.0);
+        assert!((3600.0..3700.0).contains(&round), "{round}");
+    }
+
+    #[test]
+    fn the_wait_settles_where_throughput_and_wait_agree() {
+        // 36 CPUs that work 10 us and hold the lock for 1 us: 36 us for a round, 25 us of wait.
+        let mut lock = Lock::default();
+        for window in 1..200_u64 {
+            let round = 11_000 + lock.wait;
+            lock.cpus = (1 << 36) - 1;
+            lock.takes = 36 * WINDOW / round * ONCE;
+            lock.held = 36 * WINDOW / round * 1000;
+            lock.roll(window * WINDOW);
+        }
+        assert!((24_000..28_000).contains(&lock.wait), "{}", lock.wait);
+    }
+}

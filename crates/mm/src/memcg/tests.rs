@@ -1,0 +1,286 @@
+//! Groups on small machines: charges against a recount after random operations, limits, walks.
+
+use proptest::prelude::*;
+use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
+use units::{MemcgId, NodeId, Order};
+
+use super::*;
+use crate::anon::testing::Machine;
+use crate::anon::{Advice, OomChoice, Touch, TouchStop};
+use crate::reclaim::{DirectReclaim, Step};
+use crate::vfs::Need;
+use crate::{LruList, Violation};
+
+const NODE: NodeId = NodeId(0);
+
+/// A machine of 128 MiB with room to swap, whose space is in group 1 below the root.
+fn machine(rules: Rules, generations: bool) -> Machine {
+    let lru_gen_enabled = if generations { LruGenCaps::ALL } else { LruGenCaps::NONE };
+    let mut m = Machine::tuned(1, 64, rules, Tunables { lru_gen_enabled, ..Tunables::default() });
+    m.add_swap(16_384, false);
+    let group = m.mm.memcg_create(ROOT, "a").expect("the first one");
+    enter(&mut m, group);
+    m
+}
+
+/// Has the space, and whoever calls, be in a group.
+fn enter(m: &mut Machine, group: MemcgId) {
+    m.mm.memcg_attach(m.space, group);
+    m.env.task.memcg = group;
+}
+
+fn check(m: &Machine) {
+    let violations: Vec<Violation> = m.mm.validate();
+    assert!(violations.is_empty(), "{violations:?}");
+}
+
+/// Accesses pages until something other than writes to swap stops it.
+fn touch(m: &mut Machine, vpn: u32, pages: u32) -> TouchStop {
+    let mut touch = Touch::new(m.space, vpn, pages, true, 1 << 60);
+    let env = m.env;
+    loop {
+        match m.mm.touch(&env, &mut touch, None) {
+            TouchStop::Wait(_) => {
+                m.finish_io();
+            }
+            stop => {
+                m.mm.touch_cancel(&env, touch, None);
+                return stop;
+            }
+        }
+    }
+}
+
+/// Reclaims from a group; returns the progress.
+fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
+    let mut run = DirectReclaim::memcg(target, units::Gfp::KERNEL, pages, true, NODE);
+    let env = m.env;
+    loop {
+        match run.step(&mut m.mm, &env) {
+            Step::Done => break,
+            Step::Throttle(reason, _) => m.mm.throttle_end(NODE, reason),
+            Step::More | Step::OutOfMemory => {}
+        }
+        m.finish_io();
+    }
+    run.progress()
+}
+
+fn anon_of(m: &Machine, group: MemcgId) -> u64 {
+    [LruList::InactiveAnon, LruList::ActiveAnon].map(|list| m.mm.memcg_list_pages(group, list)).iter().sum()
+}
+
+#[test]
+fn a_group_is_charged_64_pages_at_once_and_so_are_those_above_it() {
+    let mut m = machine(Rules::newest(), false);
+    let below = m.mm.memcg_create(MemcgId(1), "a/b").unwrap();
+    enter(&mut m, below);
+    let at = m.mmap(128);
+    assert_eq!(touch(&mut m, at, 1), TouchStop::Done);
+    assert_eq!([m.mm.memcg[below].usage(), m.mm.memcg[MemcgId(1)].usage()], [64, 64]);
+    assert_eq!(touch(&mut m, at + 1, 64), TouchStop::Done);
+    assert_eq!([m.mm.memcg[below].usage(), m.mm.memcg[MemcgId(1)].usage()], [128, 128]);
+    assert_eq!(anon_of(&m, below), 65);
+    check(&m);
+    // A page that is freed is uncharged at once; what a CPU has in stock stays until it is drained.
+    let env = m.env;
+    m.mm.munmap(&env, m.space, at, 128);
+    assert_eq!(m.mm.memcg[below].usage(), 63);
+    m.mm.memcg.drain_all_stock(MemcgId(1));
+    assert_eq!([m.mm.memcg[below].usage(), m.mm.memcg[below].peak()], [0, 128]);
+    check(&m);
+}
+
+#[test]
+fn a_charge_stops_at_the_limit_of_any_group_above() {
+    let mut m = machine(Rules::newest(), false);
+    m.mm.memcg[MemcgId(1)].limits.max = 100;
+    let below = m.mm.memcg_create(MemcgId(1), "a/b").unwrap();
+    enter(&mut m, below);
+    let at = m.mmap(128);
+    // 64 at once, then page by page to the hundredth.
+    let stop = touch(&mut m, at, 128);
+    let over = Uncharged { memcg: below, over: MemcgId(1), pages: 1 };
+    assert_eq!(stop, TouchStop::Need(Need::Charge(over)));
+    assert_eq!((m.mm.memcg[below].usage(), m.mm.memcg.margin(MemcgId(1))), (100, 0));
+    check(&m);
+    // Pages are written first; those whose write has ended are free in a later round.
+    let rounds = (1..10).find(|_| reclaim(&mut m, MemcgId(1), 1) >= 32);
+    check(&m);
+    assert!(rounds.is_some() && m.mm.memcg.margin(MemcgId(1)) >= 32 && m.mm.memcg[below].swap_usage() >= 32);
+}
+
+#[test]
+fn a_group_without_swap_keeps_its_pages_and_costs_a_process_its_life() {
+    for (rules, generations) in [(Rules::newest(), true), (Rules::newest(), false), (by_kswapd(), true)] {
+        let mut m = machine(rules, generations);
+        m.mm.memcg[MemcgId(1)].limits.max = 100;
+        m.mm.memcg[MemcgId(1)].limits.swap_max = 0;
+        let at = m.mmap(128);
+        assert!(matches!(touch(&mut m, at, 128), TouchStop::Need(Need::Charge(_))));
+        assert_eq!(reclaim(&mut m, MemcgId(1), 1), 0);
+        assert_eq!(m.mm.oom_select(MemcgId(1)), OomChoice::Kill(m.space));
+        let other = m.mm.memcg_create(ROOT, "b").unwrap();
+        assert_eq!(m.mm.oom_select(other), OomChoice::Nobody, "nobody is in that group");
+        m.mm.oom_kill(m.space);
+        assert_eq!(m.mm.memcg.event(MemcgId(1), MemcgEvent::OomKill), 1);
+        check(&m);
+    }
+}
+
+/// As 6.1 has it.
+fn by_kswapd() -> Rules {
+    Rules { lru_policy: LruPolicy::MultiGenByKswapd, memcg_walk: rules::MemcgWalkSharing::Nobody, ..Rules::newest() }
+}
+
+#[test]
+fn reclaim_of_a_group_leaves_other_groups_alone() {
+    for (rules, generations) in [(Rules::newest(), true), (Rules::newest(), false), (by_kswapd(), true)] {
+        let mut m = machine(rules, generations);
+        let at = m.mmap(4096);
+        assert_eq!(touch(&mut m, at, 2048), TouchStop::Done);
+        let other = m.mm.memcg_create(ROOT, "b").unwrap();
+        enter(&mut m, other);
+        assert_eq!(touch(&mut m, at + 2048, 2048), TouchStop::Done);
+        let before = anon_of(&m, MemcgId(1));
+        for _ in 0..4 {
+            reclaim(&mut m, other, 256);
+        }
+        assert_eq!(anon_of(&m, MemcgId(1)), before);
+        assert!(anon_of(&m, other) < 2048 && m.mm.memcg[other].swap_usage() > 0);
+        check(&m);
+    }
+}
+
+#[test]
+fn a_walk_takes_each_group_before_those_below_it_and_a_shared_one_goes_on_where_it_stopped() {
+    let mut m = machine(Rules::newest(), false);
+    for (parent, name) in [(1, "a/b"), (0, "c"), (2, "a/b/d"), (1, "a/e")] {
+        m.mm.memcg_create(MemcgId(parent), name).unwrap();
+    }
+    let all = |m: &mut Machine, mut walk: MemcgWalk| {
+        let mut seen = Vec::new();
+        while let Some(MemcgId(id)) = walk.next(&mut m.mm) {
+            seen.push(id);
+        }
+        seen
+    };
+    // a (1) with a/b (2), a/b/d (4), a/e (5); c (3).
+    assert_eq!(all(&mut m, MemcgWalk::full(ROOT, NODE)), [0, 1, 2, 4, 5, 3]);
+    assert_eq!(all(&mut m, MemcgWalk::full(MemcgId(1), NODE)), [1, 2, 4, 5]);
+    let (mut one, mut other) = (MemcgWalk::shared(&m.mm, ROOT, NODE), MemcgWalk::shared(&m.mm, ROOT, NODE));
+    let next = |m: &mut Machine, walk: &mut MemcgWalk| walk.next(&mut m.mm).map(|id| id.0);
+    assert_eq!([next(&mut m, &mut one), next(&mut m, &mut other), next(&mut m, &mut one)], [Some(0), Some(1), Some(2)]);
+    let third = MemcgWalk::shared(&m.mm, ROOT, NODE);
+    assert_eq!(all(&mut m, third), [4, 5, 3], "it ends with the round");
+    assert_eq!(next(&mut m, &mut one), None, "the round that it joined is over");
+    let mut fourth = MemcgWalk::shared(&m.mm, ROOT, NODE);
+    assert_eq!(next(&mut m, &mut fourth), Some(0));
+}
+
+#[test]
+fn groups_are_made_before_anything_was_evicted_and_have_names_of_their_own() {
+    let mut m = Machine::with_generations(LruGenCaps::NONE);
+    m.add_swap(4096, false);
+    let at = m.mmap(64);
+    m.touch(at, 64, true);
+    let pfn = m.pfn(at);
+    m.mm.workingset_eviction(pfn);
+    assert_eq!(m.mm.memcg_create(ROOT, "a"), Err(MemcgError::TooLate));
+    let mut m = machine(Rules::newest(), false);
+    assert_eq!(m.mm.memcg_create(ROOT, "a"), Err(MemcgError::Exists));
+    for n in 2..MEMCGS_MAX {
+        assert_eq!(m.mm.memcg_create(ROOT, &n.to_string()), Ok(MemcgId(n as u16)));
+    }
+    assert_eq!(m.mm.memcg_create(ROOT, "one more"), Err(MemcgError::TooMany));
+}
+
+/// One step of a random run.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Enter(u16),
+    Touch(u32, u32),
+    Drop(u32, u32),
+    Reclaim(u16, u64),
+    Limit(u16, u64, u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        (1_u16..5).prop_map(Op::Enter),
+        (0_u32..2000, 1_u32..200).prop_map(|(at, pages)| Op::Touch(at, pages)),
+        (0_u32..2000, 1_u32..200).prop_map(|(at, pages)| Op::Drop(at, pages)),
+        (0_u16..5, 1_u64..200).prop_map(|(group, pages)| Op::Reclaim(group, pages)),
+        (1_u16..5, 0_u64..1500, 0_u64..500).prop_map(|(group, max, low)| Op::Limit(group, max, low)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever groups do, every charge is a page, a page in stock or a slot, in each of the LRUs.
+    #[test]
+    fn charges_are_exact(ops in prop::collection::vec(op(), 1..40), which in 0_usize..3) {
+        let (rules, generations) = [(Rules::newest(), true), (Rules::newest(), false), (by_kswapd(), true)][which].clone();
+        let mut m = machine(rules, generations);
+        for (parent, name) in [(1, "a/b"), (0, "c"), (3, "c/d")] {
+            m.mm.memcg_create(MemcgId(parent), name).unwrap();
+        }
+        let base = m.mmap(2200);
+        for op in ops {
+            let env = m.env;
+            match op {
+                Op::Enter(group) => enter(&mut m, MemcgId(group)),
+                Op::Touch(at, pages) => {
+                    touch(&mut m, base + at, pages);
+                }
+                Op::Drop(at, pages) => m.mm.madvise(&env, m.space, base + at, pages, Advice::DontNeed),
+                Op::Reclaim(group, pages) => {
+                    reclaim(&mut m, MemcgId(group), pages);
+                }
+                Op::Limit(group, max, low) => {
+                    let limits = &mut m.mm.memcg[MemcgId(group)].limits;
+                    (limits.max, limits.low) = (max, low);
+                }
+            }
+            check(&m);
+        }
+        let env = m.env;
+        m.mm.munmap(&env, m.space, base, 2200);
+        m.finish_io();
+        m.mm.memcg.drain_all_stock(ROOT);
+        for id in m.mm.memcg.ids() {
+            prop_assert_eq!((m.mm.memcg[id].usage(), m.mm.memcg[id].swap_usage()), (0, 0), "{:?}", id);
+        }
+        check(&m);
+    }
+
+    /// The LRU of groups gives each group of a generation once, and ends it with the last.
+    #[test]
+    fn the_fifo_loses_nobody(moves in prop::collection::vec((0_u16..6, any::<bool>()), 0..200)) {
+        let mut fifo = Fifo::default();
+        (1..6).for_each(|id| fifo.add(id));
+        // The model: which groups are young, and how many generations have ended.
+        let (mut young, mut ended) = ([false; 6], 0);
+        for (id, to_young) in moves {
+            fifo.rotate(MemcgId(id), if to_young { Rotate::Young } else { Rotate::Tail });
+            young[usize::from(id)] |= to_young;
+            if young.iter().all(|young| *young) {
+                (young, ended) = ([false; 6], ended + 1);
+            }
+            prop_assert_eq!(fifo.seq(), ended);
+            prop_assert!(fifo.is_sound(6));
+            prop_assert_eq!(fifo.at_tail(MemcgId(id)), !to_young);
+        }
+    }
+}
+
+#[test]
+fn a_block_is_charged_by_its_size() {
+    let mut m = machine(Rules::newest(), false);
+    let env = m.env;
+    assert_eq!(m.mm.memcg_reserve(&env, MemcgId(1), Order(9)), Ok(()));
+    assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 512);
+    m.mm.memcg.drain_all_stock(ROOT);
+    assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 0);
+}

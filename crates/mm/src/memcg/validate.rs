@@ -1,0 +1,56 @@
+//! Recount of charges.
+
+use units::{MemcgId, Pfn};
+
+use super::ROOT;
+use crate::swap::SwapEntry;
+use crate::{Kind, Mm, Violation};
+
+impl Mm {
+    /// Checks that every group's usage is what its pages, those of the groups below it and the stocks of the CPUs come to, and
+    /// likewise its slots.
+    pub(crate) fn validate_memcg(&self, violations: &mut Vec<Violation>) {
+        let mut report = |pfn: Option<Pfn>, what: String| violations.push(Violation { place: "memcg", pfn, what });
+        if !self.memcg.in_use() {
+            return;
+        }
+        let groups = self.memcg.list.len();
+        let (mut pages, mut slots) = (vec![0; groups], vec![0; groups]);
+        for (at, memcg) in self.memcg.pages.iter().enumerate().filter(|(_, memcg)| **memcg != ROOT) {
+            let frame = &self.frames[Pfn(at as u32)];
+            match frame.kind() {
+                Kind::Anon | Kind::File | Kind::Held => pages[memcg.index()] += u64::from(frame.nr_pages()),
+                kind => report(Some(Pfn(at as u32)), format!("{kind:?} is charged to {memcg:?}")),
+            }
+        }
+        for (at, memcg) in self.memcg.slots.iter().enumerate().filter(|(_, memcg)| **memcg != ROOT) {
+            if self.swap.is_taken(SwapEntry(at as u32)) {
+                slots[memcg.index()] += 1;
+            } else {
+                report(None, format!("slot {at} is free and charged to {memcg:?}"));
+            }
+        }
+        for id in self.memcg.ids().skip(1) {
+            let group = &self.memcg[id];
+            let sum = |of: &[u64]| self.memcg.subtree(id).iter().map(|(below, _)| of[below.index()]).sum::<u64>();
+            let stocked: u64 = self.memcg.stocks.iter().filter(|s| self.below(id, s.memcg)).map(|s| s.pages).sum();
+            if group.usage != sum(&pages) + stocked || group.own != pages[id.index()] {
+                let (usage, own) = (group.usage, group.own);
+                let found = (sum(&pages), stocked, pages[id.index()]);
+                report(None, format!("{id:?} uses {usage}, {own} itself; pages, stock, own pages are {found:?}"));
+            }
+            if group.swap != sum(&slots) || group.own_swap != slots[id.index()] {
+                report(None, format!("{id:?} has {} slots, recount {}", group.swap, sum(&slots)));
+            }
+        }
+        for node in &self.nodes {
+            if node.lruvecs.len() != groups || !node.fifo.is_sound(groups) {
+                report(None, format!("{:?}: the LRU of groups is not sound", node.id));
+            }
+        }
+    }
+
+    fn below(&self, root: MemcgId, memcg: MemcgId) -> bool {
+        self.memcg.upwards(memcg).any(|id| id == root)
+    }
+}

@@ -1,0 +1,88 @@
+//! The order in which reclaim goes through groups.
+//!
+//! Rule: a walk goes from its target through all groups below it. Direct reclaimers of 6.12 share one walk for each target
+//! and node: each goes on where the last one stopped, until one of them has come to the end.
+//! Source: `mem_cgroup_iter()` (mm/memcontrol.c), 6.1 and 6.12; `shrink_node_memcgs()` (mm/vmscan.c).
+//! Since/until: shared walks in global direct reclaim since b82b530740b9 (6.8).
+
+use units::{MemcgId, NodeId};
+
+use crate::Mm;
+
+/// Place of a shared walk (`struct mem_cgroup_reclaim_iter`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SharedWalk {
+    /// The group that was given out last.
+    position: Option<MemcgId>,
+    /// Rounds that have ended.
+    generation: u64,
+}
+
+/// One reclaimer's way through the groups (`struct mem_cgroup_reclaim_cookie`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemcgWalk {
+    target: MemcgId,
+    node: NodeId,
+    /// The group that it got last.
+    previous: Option<MemcgId>,
+    /// Round of the shared walk that it joined, if it shares one.
+    shared: Option<u64>,
+}
+
+impl MemcgWalk {
+    /// A walk of one's own.
+    pub fn full(target: MemcgId, node: NodeId) -> MemcgWalk {
+        MemcgWalk { target, node, previous: None, shared: None }
+    }
+
+    /// Joins the walk that others are on.
+    pub fn shared(mm: &Mm, target: MemcgId, node: NodeId) -> MemcgWalk {
+        let generation = mm.memcg.walks.get(mm.place_of_walk(target, node)).map_or(0, |walk| walk.generation);
+        MemcgWalk { shared: Some(generation), ..MemcgWalk::full(target, node) }
+    }
+
+    /// Whether it shares its place with others.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// The next group, or `None` at the end.
+    pub fn next(&mut self, mm: &mut Mm) -> Option<MemcgId> {
+        let next = match self.shared {
+            Some(generation) if mm.memcg.in_use() => self.next_shared(mm, generation),
+            _ => after(mm, self.target, self.previous),
+        };
+        self.previous = next.or(self.previous);
+        next
+    }
+
+    fn next_shared(&self, mm: &mut Mm, generation: u64) -> Option<MemcgId> {
+        let place = mm.place_of_walk(self.target, self.node);
+        let walk = mm.memcg.walks[place];
+        if self.previous.is_some() && walk.generation != generation {
+            return None;
+        }
+        let mut next = after(mm, self.target, walk.position);
+        if next.is_none() && self.previous.is_none() {
+            // The others are just through: it sees at least one group.
+            next = Some(self.target);
+        }
+        let walk = &mut mm.memcg.walks[place];
+        walk.position = next;
+        walk.generation += u64::from(next.is_none());
+        next
+    }
+}
+
+/// The group of a subtree that comes after another one; the first one without that.
+fn after(mm: &Mm, target: MemcgId, previous: Option<MemcgId>) -> Option<MemcgId> {
+    let subtree = mm.memcg.subtree(target);
+    let at = previous.map_or(0, |id| 1 + subtree.iter().position(|(other, _)| *other == id).expect("it is below"));
+    subtree.get(at).map(|(id, _)| *id)
+}
+
+impl Mm {
+    fn place_of_walk(&self, target: MemcgId, node: NodeId) -> usize {
+        target.index() * self.nodes.len() + node.index()
+    }
+}

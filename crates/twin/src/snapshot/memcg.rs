@@ -1,0 +1,62 @@
+//! The files of a memory cgroup, as the kernel prints them.
+//!
+//! Source: `memory_events_show()`, `memory_stat_format()`, `seq_puts_memcg_tunable()` (mm/memcontrol.c), 6.1.
+//! Omitted: lines of `memory.stat` whose counters the model does not have.
+
+use std::fmt::Write;
+
+use mm::memcg::{MemcgEvent, MemcgStat, ROOT, UNLIMITED};
+use mm::{LruList, Mm};
+use units::{MemcgId, PAGE_SIZE};
+
+/// A file of a group; none if there is no such file. The root group has `memory.stat` alone.
+pub(crate) fn memcg_file(mm: &Mm, memcg: MemcgId, file: &str) -> Option<String> {
+    let group = &mm.memcg[memcg];
+    let limits = group.limits;
+    let bytes = |pages: u64| format!("{}\n", pages * PAGE_SIZE);
+    let limit = |pages: u64| if pages == UNLIMITED { "max\n".to_string() } else { bytes(pages) };
+    let events = |of: &[MemcgEvent], skip: usize| {
+        let line = |event: &MemcgEvent| format!("{} {}\n", &event.name()[skip..], mm.memcg.event(memcg, *event));
+        of.iter().map(line).collect::<String>()
+    };
+    if memcg == ROOT && file != "memory.stat" {
+        return None;
+    }
+    Some(match file {
+        "memory.current" => bytes(group.usage()),
+        "memory.peak" => bytes(group.peak()),
+        "memory.min" => bytes(limits.min),
+        "memory.low" => bytes(limits.low),
+        "memory.high" => limit(limits.high),
+        "memory.max" => limit(limits.max),
+        "memory.swap.current" => bytes(group.swap_usage()),
+        "memory.swap.high" => limit(limits.swap_high),
+        "memory.swap.max" => limit(limits.swap_max),
+        "memory.events" => events(&MemcgEvent::ALL[..5], 0),
+        "memory.swap.events" => events(&MemcgEvent::ALL[5..], "swap_".len()),
+        "memory.stat" => stat(mm, memcg),
+        _ => return None,
+    })
+}
+
+fn stat(mm: &Mm, memcg: MemcgId) -> String {
+    use LruList::{ActiveAnon, ActiveFile, InactiveAnon, InactiveFile, Unevictable};
+    let size = |list: LruList| mm.memcg_list_pages(memcg, list) * PAGE_SIZE;
+    let mut out = String::new();
+    let mut line = |name: &str, value: u64| writeln!(out, "{name} {value}").expect("a string takes it");
+    line("anon", size(InactiveAnon) + size(ActiveAnon));
+    line("file", size(InactiveFile) + size(ActiveFile));
+    for (name, list) in [
+        ("inactive_anon", InactiveAnon),
+        ("active_anon", ActiveAnon),
+        ("inactive_file", InactiveFile),
+        ("active_file", ActiveFile),
+        ("unevictable", Unevictable),
+    ] {
+        line(name, size(list));
+    }
+    for item in MemcgStat::ALL {
+        line(item.name(), mm.memcg.stat(memcg, *item));
+    }
+    out
+}
