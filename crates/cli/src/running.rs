@@ -104,7 +104,9 @@ pub(crate) fn print(
 
 fn report_of(args: &RunArgs, done: &Done) -> RunReport {
     let wall_s = args.common.timings.then_some(done.wall_s);
-    RunReport::of(&done.run, done.host, wall_s, done.dir.as_ref().map(|dir| dir.to_string_lossy()).as_deref())
+    let dir = done.dir.as_ref().map(|dir| dir.to_string_lossy());
+    let why_kswapd_is_busy = done.why_kswapd_is_busy.clone();
+    RunReport { why_kswapd_is_busy, ..RunReport::of(&done.run, done.host, wall_s, dir.as_deref()) }
 }
 
 /// What ran where, and what that took.
@@ -138,9 +140,12 @@ fn pictures(done: &[&Done]) -> String {
     done.iter().filter(first).filter_map(picture).collect()
 }
 
-/// What is left out of the model, and where the runs are.
+/// Why kswapd was busy, what is left out of the model, and where the runs are.
 fn foot(args: &RunArgs, done: &[&Done]) -> String {
     let mut out = String::new();
+    for (run, why) in done.iter().filter_map(|done| Some((&done.run.manifest, done.why_kswapd_is_busy.as_ref()?))) {
+        out.push_str(&format!("{}: {why}\n", run.kernel.name));
+    }
     for line in omitted(done.iter().copied()) {
         out.push_str(&format!("left out: {line}\n"));
     }

@@ -40,7 +40,7 @@ pub use frame::{Frame, Frames, Kind};
 pub use list::List;
 pub use machine::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
 pub use mm::Mm;
-pub use node::{LruList, Lruvec, LruvecId, Node};
+pub use node::{KswapdDeeds, LruList, Lruvec, LruvecId, Node};
 pub use process::TaskMemory;
 pub use sync_device::SyncDevice;
 pub use validate::Violation;

@@ -110,6 +110,27 @@ pub struct Kswapd {
     pub failures: u32,
     /// Sleeps, and may be woken.
     pub asleep: bool,
+    /// What it has done so far.
+    pub deeds: KswapdDeeds,
+}
+
+/// What kswapd has done since boot: not the kernel's to know, but who asks why it is busy wants it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KswapdDeeds {
+    /// Runs, or rounds of one where it goes through the priorities again.
+    pub runs: u64,
+    /// Page cache of its node when each of them began, in pages, summed up.
+    pub cache_pages: u64,
+    /// Those of the runs that reclaimed nothing.
+    pub futile: u64,
+    /// Those of these that only worked off a boost of the watermarks.
+    pub futile_boosted: u64,
+    /// Times that it gave the node up, after 16 such runs in a row.
+    pub given_up: u64,
+    /// Times that it stayed awake because enough zones were balanced for its order.
+    pub awake_as_balanced: u64,
+    /// Times that it stayed awake for what a zone keeps back from requests that may use a higher one.
+    pub awake_for_reserve: u64,
 }
 
 /// State of kcompactd (`pgdat->kcompactd_*`).

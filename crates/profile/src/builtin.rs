@@ -10,6 +10,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("amd-4core", include_str!("../../../machines/amd-4core.toml")),
     ("laptop-usb", include_str!("../../../machines/laptop-usb.toml")),
     ("small", include_str!("../../../machines/small.toml")),
+    ("small-noswap", include_str!("../../../machines/small-noswap.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
     ("guest-576m", include_str!("../../../machines/guest-576m.toml")),

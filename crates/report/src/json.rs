@@ -23,6 +23,9 @@ pub struct RunReport {
     /// Host bytes of the model's state per frame, everything counted, at the peak; left out of a real kernel's run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_frame: Option<f64>,
+    /// Why kswapd was busy, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_kswapd_is_busy: Option<String>,
     /// Where the run directory is, if it was kept.
     pub run_dir: Option<String>,
     /// Wall time, in seconds; left out where the same inputs must give the same bytes.
@@ -58,6 +61,7 @@ impl RunReport {
             gauges: delta.gauges,
             frames: host.map(|host| host.frames),
             bytes_per_frame: host.map(|host| host.bytes_per_frame()),
+            why_kswapd_is_busy: None,
             run_dir: run_dir.map(str::to_owned),
             wall_s,
         }

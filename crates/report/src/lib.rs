@@ -3,6 +3,7 @@
 //! Tables are plain UTF-8 without colours, laid out for terminals of 100 to 140 columns.
 
 mod json;
+mod kswapd;
 mod number;
 mod study;
 mod study_table;
@@ -11,6 +12,7 @@ mod validation;
 mod zone_picture;
 
 pub use json::{HostUse, RunReport, to_json};
+pub use kswapd::{KswapdEvidence, why_busy};
 pub use number::{format_effect, format_number};
 pub use study::{CaseReport, Effect, ReproduceReport, Row, StudyReport, TwinEffect};
 pub use study_table::study_table;

@@ -17,6 +17,7 @@ mod task;
 mod world;
 
 pub use log::{CpuTime, IoTime, Phase, RunLog, Traced};
+pub use mm::KswapdDeeds;
 pub use mm::compaction::{BlockUse, ZoneMap};
 pub use mm::trace::{TraceEvent, TraceFilter};
 pub use reason::SleepReason;

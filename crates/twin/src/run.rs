@@ -8,7 +8,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{Costs, Mm, SyncDevice};
+use mm::{Costs, KswapdDeeds, Mm, SyncDevice};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::Tunables;
@@ -90,6 +90,8 @@ pub struct RunOutcome {
     pub cpu: CpuTime,
     /// Requests of the mounted device.
     pub io: IoTime,
+    /// What the kswapds have done, node by node.
+    pub kswapd: Vec<KswapdDeeds>,
     /// Slabs that had to be of the least order.
     pub slab_order_fallbacks: u64,
     /// Frames of the machine, holes included.
@@ -245,6 +247,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         cpu_times,
         cpu,
         io,
+        kswapd: world.mm.nodes.iter().map(|node| node.kswapd.deeds).collect(),
         slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
         frames: world.mm.frames.len() as u64,
         host_bytes,

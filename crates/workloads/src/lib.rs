@@ -9,6 +9,7 @@ mod memcached_fio;
 mod param;
 mod reclaim_writeback;
 mod registry;
+mod squeeze;
 mod steps;
 mod stress_highalloc;
 mod thpfio3;

@@ -5,14 +5,15 @@ use sys::Sys;
 use crate::large_copy::LargeCopyTar;
 use crate::memcached_fio::MemcachedFio;
 use crate::reclaim_writeback::ReclaimWriteback;
+use crate::squeeze::Squeeze;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
 use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, large_copy, memcached_fio, reclaim_writeback, stress_highalloc, thpfio3, thpfioscale,
-    untar2, wbstrm,
+    Param, ParamError, Params, large_copy, memcached_fio, reclaim_writeback, squeeze, stress_highalloc, thpfio3,
+    thpfioscale, untar2, wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -34,6 +35,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     wbstrm::SPEC,
     untar2::SPEC,
     large_copy::SPEC,
+    squeeze::SPEC,
     memcached_fio::SPEC,
     reclaim_writeback::SPEC,
 ];
@@ -57,6 +59,8 @@ pub enum Workload {
     LargeCopyTar(LargeCopyTar),
     /// See [`reclaim_writeback`].
     ReclaimWriteback(ReclaimWriteback),
+    /// See [`squeeze`].
+    Squeeze(Squeeze),
 }
 
 impl Workload {
@@ -76,6 +80,7 @@ impl Workload {
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
+            "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -91,7 +96,8 @@ impl Workload {
             | Workload::Untar2(_)
             | Workload::LargeCopyTar(_)
             | Workload::MemcachedFio(_)
-            | Workload::ReclaimWriteback(_) => true,
+            | Workload::ReclaimWriteback(_)
+            | Workload::Squeeze(_) => true,
         }
     }
 
@@ -106,6 +112,7 @@ impl Workload {
             Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
             Workload::ReclaimWriteback(workload) => workload.run(sys).await,
+            Workload::Squeeze(workload) => workload.run(sys).await,
         }
     }
 }

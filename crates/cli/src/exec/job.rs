@@ -47,6 +47,8 @@ pub(crate) struct Done {
     pub(crate) wall_s: f64,
     /// Its zones over time, drawn; only of runs that record compaction's events.
     pub(crate) zones: Option<String>,
+    /// Why kswapd was busy, if it was.
+    pub(crate) why_kswapd_is_busy: Option<String>,
 }
 
 /// What all runs of a case have in common.

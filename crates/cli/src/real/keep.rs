@@ -69,7 +69,7 @@ pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Res
     if let Some(dir) = &planned.dir {
         run.write_with(dir, &[], &files).map_err(Failure::writing)?;
     }
-    Ok(Done { run, dir: planned.dir.clone(), host: None, wall_s, zones: None })
+    Ok(Done { run, dir: planned.dir.clone(), host: None, wall_s, zones: None, why_kswapd_is_busy: None })
 }
 
 fn extfrag(files: &BTreeMap<String, Vec<u8>>) -> Result<Option<[u64; 3]>, Failure> {

@@ -145,7 +145,7 @@ impl BalanceAgain {
     }
 
     fn begin(&mut self, mm: &mut Mm) {
-        mm.stat.count(VmEvent::Pageoutrun, 1);
+        mm.note_kswapd_run(self.node);
         self.total_scanned = 0;
         self.sc.nr_reclaimed = 0;
         self.sc.priority = DEF_PRIORITY;
@@ -265,6 +265,7 @@ impl BalanceAgain {
     fn out(&mut self, mm: &mut Mm) {
         self.phase = Phase::Again;
         if !self.is_balanced(mm) {
+            mm.nodes[self.node.index()].kswapd.deeds.futile += u64::from(self.sc.nr_reclaimed == 0);
             if self.sc.nr_reclaimed < u64::from(SWAP_CLUSTER_MAX) {
                 self.give_order_up();
             }
@@ -304,7 +305,7 @@ impl Mm {
     /// Whether kswapd may go to sleep after a run (the opposite of `sleeping_prematurely()`); `must_resched` says that its
     /// time on the CPU is over.
     pub(super) fn may_sleep_after_run(
-        &self,
+        &mut self,
         node: NodeId,
         order: Order,
         classzone: ZoneKind,
@@ -315,6 +316,8 @@ impl Mm {
         }
         let looks_at_all = self.rules.kswapd_run == KswapdRun::AgainWithSlab;
         let (mut balanced, mut all_ok) = (0, true);
+        let mut enough_for_itself = true;
+        self.charge(self.costs.alloc_walk);
         for zone in self.zones_up_to(node, if looks_at_all { ZoneKind::Movable } else { classzone }) {
             let state = &self.zones[zone.index()];
             let test_for = if looks_at_all { classzone } else { state.kind };
@@ -324,13 +327,19 @@ impl Mm {
                 balanced += state.present;
             } else {
                 all_ok = false;
+                let mark = self.wmark(zone, Wmark::High);
+                enough_for_itself &= self.zone_watermark_ok(zone, order, mark, state.kind, PLAIN);
             }
         }
+        let enough = self.quarter_is_balanced(node, balanced, classzone);
+        let inverted = self.rules.kswapd_sleep == KswapdSleep::UnlessBalanced;
+        let deeds = &mut self.nodes[node.index()].kswapd.deeds;
         if order == Order(0) {
+            deeds.awake_for_reserve += u64::from(!all_ok && enough_for_itself);
             return all_ok;
         }
-        let enough = self.quarter_is_balanced(node, balanced, classzone);
-        if self.rules.kswapd_sleep == KswapdSleep::UnlessBalanced { !enough } else { enough }
+        deeds.awake_as_balanced += u64::from(inverted && enough);
+        enough != inverted
     }
 }
 
@@ -348,7 +357,7 @@ mod tests {
         Machine::new(Rules { kswapd_sleep, ..rules_2_6_39() })
     }
 
-    fn may_sleep(m: &Machine, order: u8, must_resched: bool) -> bool {
+    fn may_sleep(m: &mut Machine, order: u8, must_resched: bool) -> bool {
         m.mm.may_sleep_after_run(NODE, Order(order), ZoneKind::Normal, must_resched)
     }
 
@@ -373,12 +382,12 @@ mod tests {
     fn the_missing_negation_keeps_a_balanced_kswapd_awake_and_lets_another_sleep() {
         let mut wrong = with_sleep(KswapdSleep::UnlessBalanced);
         let mut right = with_sleep(KswapdSleep::IfBalanced);
-        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 0, false)), [true, true]);
-        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 2, false)), [false, true]);
+        assert_eq!([&mut wrong, &mut right].map(|m| may_sleep(m, 0, false)), [true, true]);
+        assert_eq!([&mut wrong, &mut right].map(|m| may_sleep(m, 2, false)), [false, true]);
         fragment(&mut wrong);
         fragment(&mut right);
-        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 0, false)), [true, true], "half of memory is free");
-        assert_eq!([&wrong, &right].map(|m| may_sleep(m, 2, false)), [true, false], "in single pages");
+        assert_eq!([&mut wrong, &mut right].map(|m| may_sleep(m, 0, false)), [true, true], "half of memory is free");
+        assert_eq!([&mut wrong, &mut right].map(|m| may_sleep(m, 2, false)), [true, false], "in single pages");
     }
 
     #[test]
@@ -386,8 +395,8 @@ mod tests {
         for (rule, sleeps) in [(KswapdSleep::IfBalanced, false), (KswapdSleep::IfBalancedOrPreempted, true)] {
             let mut m = with_sleep(rule);
             fragment(&mut m);
-            assert_eq!(may_sleep(&m, 2, true), sleeps);
-            assert!(!may_sleep(&m, 2, false));
+            assert_eq!(may_sleep(&mut m, 2, true), sleeps);
+            assert!(!may_sleep(&mut m, 2, false));
         }
     }
 
@@ -406,7 +415,7 @@ mod tests {
     fn a_run_ends_when_every_zone_is_above_its_high_watermark() {
         let mut m = with_sleep(KswapdSleep::IfBalanced);
         m.fill(Kind::File, 0);
-        assert!(!may_sleep(&m, 0, false));
+        assert!(!may_sleep(&mut m, 0, false));
         run(&mut m, 0);
         let zones: Vec<_> = m.mm.zones_up_to(NODE, ZoneKind::Normal).collect();
         for zone in zones {

@@ -16,7 +16,6 @@ use units::{NodeId, Order, ZoneId};
 
 use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::compaction::{CompactControl, CompactResult, CompactRun, CompactStep};
-use crate::stat::VmEvent;
 use crate::trace::TraceEvent;
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{Effect, Env, Mm, ZoneKind};
@@ -63,7 +62,7 @@ impl BalanceZones {
     /// Begins a run for an order and the zones up to `classzone`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceZones {
         debug_assert!(mm.rules.kswapd_balance == KswapdBalance::EveryZone);
-        mm.stat.count(VmEvent::Pageoutrun, 1);
+        mm.note_kswapd_run(node);
         BalanceZones {
             node,
             classzone,
@@ -251,6 +250,7 @@ impl BalanceZones {
         if self.raise_priority || self.sc.nr_reclaimed == 0 {
             self.sc.priority -= 1;
         }
+        mm.nodes[self.node.index()].kswapd.deeds.futile += u64::from(self.sc.priority < 1 && self.sc.nr_reclaimed == 0);
         let done = self.sc.priority < 1 || mm.every_zone_balanced(self.node, self.order, self.classzone);
         self.phase = if done { Phase::Ended } else { Phase::Pass };
     }

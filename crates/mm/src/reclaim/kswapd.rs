@@ -19,8 +19,8 @@ use units::{NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 use super::lru_gen::{AgeMemcgs, AgeStep};
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::memcg::ROOT;
-use crate::stat::VmEvent;
-use crate::zone::{Wmark, compact_gap};
+use crate::stat::{NodeStat, VmEvent};
+use crate::zone::{MAX_RECLAIM_RETRIES, Wmark, compact_gap};
 use crate::{Env, LruvecId, Mm, ZoneKind};
 
 /// Boosts of the zones of a node at one time.
@@ -81,7 +81,7 @@ pub struct BalancePgdat {
 impl BalancePgdat {
     /// Begins a run for an order and the zones up to `highest`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, highest: ZoneKind) -> BalancePgdat {
-        mm.stat.count(VmEvent::Pageoutrun, 1);
+        mm.note_kswapd_run(node);
         let boosts = BoostSnapshot::take(mm, node, highest);
         let boost_left = boosts.total();
         BalancePgdat {
@@ -213,9 +213,17 @@ impl BalancePgdat {
             return;
         }
         if sc.nr_reclaimed == 0 {
-            mm.nodes[self.node.index()].kswapd.failures += 1;
+            self.note_failure(mm);
         }
         self.phase = Phase::Settle;
+    }
+
+    fn note_failure(&self, mm: &mut Mm) {
+        let kswapd = &mut mm.nodes[self.node.index()].kswapd;
+        kswapd.failures += 1;
+        kswapd.deeds.futile += 1;
+        kswapd.deeds.futile_boosted += u64::from(self.boost_left > 0);
+        kswapd.deeds.given_up += u64::from(kswapd.failures == MAX_RECLAIM_RETRIES);
     }
 
     fn settle(&mut self, mm: &mut Mm) {
@@ -228,6 +236,16 @@ impl BalancePgdat {
 }
 
 impl Mm {
+    /// kswapd begins a run.
+    pub(super) fn note_kswapd_run(&mut self, node: NodeId) {
+        self.stat.count(VmEvent::Pageoutrun, 1);
+        let lists = [NodeStat::InactiveFile, NodeStat::ActiveFile];
+        let cache: u64 = lists.into_iter().map(|list| self.stat.node(node, list)).sum();
+        let deeds = &mut self.nodes[node.index()].kswapd.deeds;
+        deeds.runs += 1;
+        deeds.cache_pages += cache;
+    }
+
     /// Managed zones whose pages are on these lists.
     pub(super) fn zones_of(&self, lru: LruvecId) -> impl Iterator<Item = ZoneId> {
         let zones = self.nodes[lru.node.index()].zones.iter().copied();

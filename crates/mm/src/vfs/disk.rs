@@ -1,6 +1,6 @@
 //! Where inodes and blocks lie on a device.
 //!
-//! Rule: directories go round the allocation groups; a file's inode and blocks are in the group of its directory.
+//! Rule: directories go round the allocation groups, in ext4 only those in the root, with all that is below them; a file's inode and blocks are in the group of its directory.
 //! Inodes come in chunks of 64. Blocks of delayed allocation are allocated at writeback for the whole range that the
 //! file has by then, with a preallocation as large as the file from 64 KiB on, so a file written page by page is
 //! contiguous; the last close gives the preallocation back.

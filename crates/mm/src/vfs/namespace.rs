@@ -64,7 +64,9 @@ impl Vfs {
     /// Makes a file a directory.
     fn make_dir(&mut self, file: FileId) -> DirId {
         let fs = self.fs_of(file);
-        let ag = self.fs[fs.0 as usize].rotor();
+        let parent = &self.dirs[self.rec(file).parent.0 as usize];
+        let near = !self.fs[fs.0 as usize].spec.spreads_dirs && !self.rec(parent.file).has(FileRec::ROOT);
+        let ag = if near { parent.ag } else { self.fs[fs.0 as usize].rotor() };
         let dir = self.new_dir(fs, file, ag);
         let rec = self.rec_mut(file);
         rec.flags |= FileRec::DIR;

@@ -2,7 +2,7 @@
 //!
 //! Source: XFS: `XFS_INODE_BIG_CLUSTER_SIZE` 8 KiB for 256-byte inodes and in proportion for larger ones
 //! (fs/xfs/xfs_mount.c), 64 inodes a chunk, mkfs.xfs: 512-byte inodes, 4 allocation groups on a plain disk. ext4:
-//! 256-byte inodes, 128 MiB block groups, mke2fs.
+//! 256-byte inodes, 128 MiB block groups, mke2fs; `find_group_orlov()`, fs/ext4/ialloc.c, for where directories go.
 //! Abstracted: ext4 has allocation groups of the whole device's quarter, allocates its inode tables by and by like
 //! XFS, and its metadata blocks are unmovable pages with a buffer_head each instead of page cache of the device.
 
@@ -34,6 +34,9 @@ pub struct FsSpec {
     pub cluster_pages: u32,
     /// Allocation groups.
     pub ag_count: u32,
+    /// Whether every new directory goes to the next group; otherwise only those in the root do, and others to the group of
+    /// the directory that they are in.
+    pub spreads_dirs: bool,
     /// Bytes that a name takes in its directory, its hash entry included.
     pub dirent_bytes: u32,
     /// Names that fit the directory's inode.
@@ -62,6 +65,7 @@ impl FsSpec {
             inode_bytes: 512,
             cluster_pages: 4,
             ag_count: 4,
+            spreads_dirs: true,
             dirent_bytes: 40,
             inline_dirents: 12,
             prealloc_from_pages: 16,
@@ -81,6 +85,7 @@ impl FsSpec {
             inode_bytes: 256,
             cluster_pages: 1,
             ag_count: 4,
+            spreads_dirs: false,
             dirent_bytes: 32,
             inline_dirents: 0,
             prealloc_from_pages: u32::MAX,

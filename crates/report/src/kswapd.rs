@@ -1,0 +1,168 @@
+//! Why kswapd is busy, in one sentence with its evidence.
+//!
+//! The causes are those that kernels are known for: a balance test that is the wrong way round (2.6.38), a test that asks a zone
+//! for what it keeps back from others (until 3.0), boosted reclaim that may free nothing under the multi-gen LRU (6.12),
+//! and page cache that is needed at once again because nothing else can be reclaimed.
+
+use crate::number::format_number;
+
+/// kswapd counts as busy from this share of one CPU on, in percent: `top` then shows it among the first.
+const BUSY_PCT: f64 = 30.0;
+/// What happened in this share of kswapd's runs, or to this share of the pages, is what kept it busy.
+const MOSTLY: f64 = 0.5;
+/// Pages reclaimed for a page scanned below which scanning is in vain.
+const IN_VAIN: f64 = 0.1;
+
+/// What is known of kswapd's work in a run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct KswapdEvidence {
+    /// CPU time, in percent of that of one CPU.
+    pub cpu_pct: f64,
+    /// Runs; those that reclaimed nothing; of these, those that only worked off a boost of the watermarks.
+    pub runs: u64,
+    /// See `runs`.
+    pub futile: u64,
+    /// See `runs`.
+    pub futile_boosted: u64,
+    /// Times that it gave a node up.
+    pub given_up: u64,
+    /// Times that it stayed awake because enough was balanced.
+    pub awake_as_balanced: u64,
+    /// Times that it stayed awake for what a zone keeps back from requests that may use a higher one.
+    pub awake_for_reserve: u64,
+    /// Pages that it scanned, and reclaimed.
+    pub scanned: u64,
+    /// See `scanned`.
+    pub reclaimed: u64,
+    /// Pages of files that came back after they were reclaimed, by whomever: read again, or found refaulting.
+    pub came_back: u64,
+    /// Pages of files that were reclaimed, by whomever.
+    pub files_reclaimed: u64,
+    /// Page cache of a node when a run began, in percent of all memory; the mean.
+    pub cache_pct: f64,
+    /// Whether there is swap.
+    pub has_swap: bool,
+}
+
+/// Why kswapd was busy, or why it gave up; nothing if it was and did neither.
+pub fn why_busy(seen: &KswapdEvidence) -> Option<String> {
+    if seen.given_up > 0 {
+        return Some(given_up(seen));
+    }
+    if seen.cpu_pct < BUSY_PCT {
+        return None;
+    }
+    let of_runs = |count: u64| count as f64 >= MOSTLY * seen.runs.max(1) as f64;
+    let cause = if of_runs(seen.awake_as_balanced) {
+        format!(
+            "its test for sleeping is the wrong way round: {} times in {} runs it stayed awake although zones with a quarter \
+             of the memory were balanced for its order",
+            seen.awake_as_balanced, seen.runs
+        )
+    } else if of_runs(seen.awake_for_reserve) {
+        format!(
+            "its test for sleeping asks a zone for what that keeps back from requests which may use a higher one: {} times \
+             in {} runs it stayed awake although every zone had enough",
+            seen.awake_for_reserve, seen.runs
+        )
+    } else if of_runs(seen.futile_boosted) {
+        boosted(seen)
+    } else if thrashes(seen) {
+        let swap = if seen.has_swap { "" } else { " and there is no swap" };
+        format!(
+            "it takes page cache that is in use: there is {} % of memory of it{swap}, and of {} pages of files reclaimed {} \
+             were needed again",
+            number(seen.cache_pct),
+            seen.files_reclaimed,
+            seen.came_back
+        )
+    } else if (seen.reclaimed as f64) < IN_VAIN * seen.scanned as f64 {
+        format!("it scans in vain: {} of {} pages scanned were reclaimed", seen.reclaimed, seen.scanned)
+    } else {
+        format!("it has that much to do: it reclaimed {} of {} pages scanned", seen.reclaimed, seen.scanned)
+    };
+    Some(format!("kswapd used {} % of a CPU: {cause}", number(seen.cpu_pct)))
+}
+
+fn thrashes(seen: &KswapdEvidence) -> bool {
+    seen.came_back as f64 >= MOSTLY * seen.files_reclaimed.max(1) as f64
+}
+
+fn given_up(seen: &KswapdEvidence) -> String {
+    let why = if seen.futile_boosted as f64 >= MOSTLY * seen.futile as f64 {
+        boosted(seen)
+    } else {
+        format!("{} of {} runs reclaimed nothing", seen.futile, seen.runs)
+    };
+    format!("kswapd gave a node up {} times and left it to direct reclaim: {why}", seen.given_up)
+}
+
+fn boosted(seen: &KswapdEvidence) -> String {
+    format!(
+        "{} of {} runs only worked off a boost of the watermarks and reclaimed nothing, because they may not write pages and \
+         the multi-gen LRU then frees none (vm.watermark_boost_factor=0 avoids it)",
+        seen.futile_boosted, seen.runs
+    )
+}
+
+fn number(value: f64) -> String {
+    format_number(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUSY: KswapdEvidence = KswapdEvidence {
+        cpu_pct: BUSY_PCT,
+        runs: 100,
+        futile: 0,
+        futile_boosted: 0,
+        given_up: 0,
+        awake_as_balanced: 0,
+        awake_for_reserve: 0,
+        scanned: 1_000,
+        reclaimed: 1_000,
+        came_back: 0,
+        files_reclaimed: 1_000,
+        cache_pct: 50.0,
+        has_swap: true,
+    };
+
+    fn says(seen: KswapdEvidence, words: &str) {
+        let sentence = why_busy(&seen).expect("it is busy");
+        assert!(sentence.contains(words), "{sentence}");
+    }
+
+    #[test]
+    fn a_kswapd_that_is_not_busy_needs_no_reason() {
+        assert_eq!(why_busy(&KswapdEvidence { cpu_pct: BUSY_PCT - 0.1, ..BUSY }), None);
+        says(BUSY, "has that much to do: it reclaimed 1000 of 1000");
+    }
+
+    #[test]
+    fn each_cause_is_named_from_half_of_the_runs_on() {
+        says(KswapdEvidence { awake_as_balanced: 49, ..BUSY }, "has that much to do");
+        says(KswapdEvidence { awake_as_balanced: 50, ..BUSY }, "wrong way round: 50 times in 100 runs");
+        says(KswapdEvidence { awake_for_reserve: 50, ..BUSY }, "asks a zone for what that keeps back");
+        says(KswapdEvidence { futile: 50, futile_boosted: 50, ..BUSY }, "50 of 100 runs only worked off a boost");
+    }
+
+    #[test]
+    fn cache_that_comes_back_is_in_use() {
+        let tiny = KswapdEvidence { cache_pct: 6.5, came_back: 500, has_swap: false, ..BUSY };
+        says(tiny, "6.50 % of memory of it and there is no swap, and of 1000 pages of files reclaimed 500 were needed");
+        says(KswapdEvidence { came_back: 499, ..tiny }, "has that much to do");
+        says(KswapdEvidence { reclaimed: 99, ..BUSY }, "in vain: 99 of 1000");
+    }
+
+    #[test]
+    fn a_node_that_was_given_up_is_told_however_idle_kswapd_is() {
+        let idle = KswapdEvidence { cpu_pct: 0.0, given_up: 1, futile: 16, ..BUSY };
+        says(
+            KswapdEvidence { futile_boosted: 8, ..idle },
+            "gave a node up 1 times and left it to direct reclaim: 8 of 100",
+        );
+        says(KswapdEvidence { futile_boosted: 7, ..idle }, "16 of 100 runs reclaimed nothing");
+    }
+}
