@@ -13,6 +13,8 @@ pub enum WakeFlusher {
     Background,
     /// Reclaim met dirty pages at the tail of the LRU.
     Vmscan,
+    /// Reclaim scanned so many pages and wants as many written, of each device.
+    Pages(u64),
     /// `sync`.
     Sync,
 }

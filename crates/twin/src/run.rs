@@ -18,7 +18,7 @@ use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
 use crate::devices::{Device, Devices};
-use crate::log::{CpuTime, RunLog};
+use crate::log::{CpuTime, IoTime, RunLog};
 use crate::reason::SleepReason;
 use crate::snapshot;
 use crate::start;
@@ -88,6 +88,8 @@ pub struct RunOutcome {
     pub cpu_times: Vec<(String, Nanos)>,
     /// CPU time of the whole machine.
     pub cpu: CpuTime,
+    /// Requests of the mounted device.
+    pub io: IoTime,
     /// What the kswapds have done, node by node.
     pub kswapd: Vec<KswapdDeeds>,
     /// Slabs that had to be of the least order.
@@ -229,6 +231,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         (times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
+    let io = world.devices.io_time();
     let after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
@@ -243,6 +246,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         virtual_time,
         cpu_times,
         cpu,
+        io,
         kswapd: world.mm.nodes.iter().map(|node| node.kswapd.deeds).collect(),
         slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
         frames: world.mm.frames.len() as u64,
@@ -352,7 +356,8 @@ fn wire(
             .map_err(|error| RunError::Device(disk.name.clone(), error))?;
         devices.push(device);
     }
-    world.devices = Devices::new(devices);
+    let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));
+    world.devices = Devices::new(devices, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
     // The run begins between two flushes, which have come at their interval since boot.
     world.mm.flush_lru_stats();

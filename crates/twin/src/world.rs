@@ -108,6 +108,8 @@ pub(crate) struct TaskInfo {
     pub(crate) dead: bool,
     /// Pages that it charged while its memory cgroup was above `memory.high` (`memcg_nr_pages_over_high`).
     pub(crate) over_high: u64,
+    /// The device that it last gave a write to, and has not looked at since.
+    pub(crate) wrote: Option<u16>,
 }
 
 /// The whole machine.
@@ -131,7 +133,7 @@ impl World {
     pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
-            devices: Devices::new(Vec::new()),
+            devices: Devices::new(Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
@@ -225,6 +227,9 @@ impl World {
     pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
         self.devices.submit(ctl, bio, waiter);
         self.note_congestion(bio.device);
+        if let Some(task) = ctl.current().filter(|_| bio.write) {
+            self.task_mut(task).wrote = Some(bio.device);
+        }
     }
 
     /// Tells reclaim whether the write queue of a device is congested.

@@ -24,6 +24,7 @@ impl Mm {
         self.free_bio(env, bio, file);
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
+            self.set_write_error(file);
         }
         let now = jiffies(env.now);
         for at in index..index + bio.pages {

@@ -11,8 +11,11 @@ mod balance;
 mod bandwidth;
 mod complete;
 mod dirty;
+mod errors;
 mod flusher;
 mod inodes;
+#[cfg(test)]
+mod integrity_tests;
 mod journal;
 mod limits;
 mod pageout;
@@ -24,12 +27,14 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod writer_writes;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use units::{Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
+pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
@@ -95,6 +100,8 @@ pub(super) struct Device {
     last_old_flush: u64,
     /// Everything is to be written (`WB_start_all`).
     start_all: bool,
+    /// So many pages are to be written (`nr_pages` of all work that reclaim queued).
+    asked_pages: u64,
     /// The flusher works (`WB_writeback_running`).
     running: bool,
     requests: VecDeque<Request>,
@@ -126,6 +133,7 @@ impl Device {
             b_more_io: InodeList::EMPTY,
             last_old_flush: 0,
             start_all: false,
+            asked_pages: 0,
             running: false,
             requests: VecDeque::new(),
             tickets: 0,
@@ -164,6 +172,10 @@ pub struct Writeback {
     stat_error: u64,
     /// Pages whose write failed so far.
     write_errors: u64,
+    /// Files with failed writes that were not reported, or not to all, by number.
+    errors: BTreeMap<u32, errors::FileErrors>,
+    /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
+    dirtied: u64,
 }
 
 impl Writeback {
