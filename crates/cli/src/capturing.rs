@@ -31,7 +31,9 @@ fn from_host(disks: &str) -> Result<Machine, Failure> {
         Some((tunable.name.to_string(), fs::read_to_string(path).ok()?.trim().to_string()))
     });
     let description = format!("This host as it was, with the disks of {disks}.");
-    let state = Captured { name: "host".to_string(), description, snapshot: &snapshot, sysctls: sysctls.collect() };
+    let uptime_s = snapshot.uptime.map(|uptime| uptime.up_s);
+    let name = "host".to_string();
+    let state = Captured { name, description, snapshot: &snapshot, uptime_s, sysctls: sysctls.collect() };
     Ok(Machine::load(disks)?.started_from(&state.machine()?)?)
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Captured<'a> {
     pub(crate) description: String,
     /// The kernel's files.
     pub(crate) snapshot: &'a Snapshot,
+    /// Seconds since boot.
+    pub(crate) uptime_s: Option<f64>,
     /// Settings in force; what the model does not know is left out.
     pub(crate) sysctls: Vec<(String, String)>,
 }
@@ -59,7 +63,14 @@ impl Captured<'_> {
         let cpus = zones.iter().map(|zone| zone.pcp.len()).max().unwrap_or(1) as u32;
         let known = |(name, value): &(String, String)| Tunables::default().set(name, value).is_ok();
         let sysctls = self.sysctls.into_iter().filter(known).collect();
-        Ok(MachineState { name: self.name, description: self.description, cpus, zones, sysctls })
+        Ok(MachineState {
+            name: self.name,
+            description: self.description,
+            cpus,
+            uptime_s: self.uptime_s,
+            zones,
+            sysctls,
+        })
     }
 }
 

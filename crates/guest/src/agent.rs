@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
 use rustix::system::{RebootCommand, reboot};
@@ -76,13 +77,18 @@ fn run() -> Result<Files, String> {
     measure(&job, workload, &group)
 }
 
-/// Writes what is dirty, drops caches, and shifts the run against the kernel's timers.
+/// Time after which what the boot frees by itself, the unpacked initramfs above all, is free.
+const BOOT_FREES: Duration = Duration::from_secs(1);
+
+/// Writes what is dirty, drops caches, waits for what the boot still frees, and shifts the run against the kernel's timers.
 fn settle(turns: u64) -> Result<(), String> {
     for turn in 0..turns {
         std::hint::black_box(turn);
     }
     rustix::fs::sync();
-    write("/proc/sys/vm/drop_caches", "3")
+    write("/proc/sys/vm/drop_caches", "3")?;
+    std::thread::sleep(BOOT_FREES);
+    Ok(())
 }
 
 fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> {

@@ -3,6 +3,7 @@
 use units::{FileId, Nanos, NodeId, Order, Pfn};
 
 use crate::reclaim::ThrottleReason;
+use crate::slab::Obj;
 use crate::vfs::FsId;
 
 /// Why the flushers are woken (`enum wb_reason`).
@@ -12,6 +13,8 @@ pub enum WakeFlusher {
     Background,
     /// Reclaim met dirty pages at the tail of the LRU.
     Vmscan,
+    /// Reclaim scanned so many pages and wants as many written, of each device.
+    Pages(u64),
     /// `sync`.
     Sync,
 }
@@ -35,6 +38,20 @@ pub enum BioTarget {
     Metadata,
 }
 
+/// Slab objects that a bio holds until its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BioMemory {
+    /// The bio itself, with what the file system keeps beside it.
+    pub(crate) bio: Obj,
+    /// Its vectors.
+    pub(crate) vecs: Obj,
+}
+
+impl BioMemory {
+    /// None: the bio and its few vectors stand on a stack or in a reserve.
+    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE };
+}
+
 /// A request for a block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bio {
@@ -50,6 +67,8 @@ pub struct Bio {
     pub sync: bool,
     /// What it carries.
     pub target: BioTarget,
+    /// What it takes in memory.
+    pub memory: BioMemory,
 }
 
 /// One thing to do.

@@ -34,7 +34,7 @@ pub mod writeback;
 pub mod zone;
 
 pub use costs::Costs;
-pub use effects::{Bio, BioTarget, Effect, Effects, WakeFlusher};
+pub use effects::{Bio, BioMemory, BioTarget, Effect, Effects, WakeFlusher};
 pub use env::{AllocRequest, Env, MigrateType, TaskFlags};
 pub use frame::{Frame, Frames, Kind};
 pub use list::List;

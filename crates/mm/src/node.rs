@@ -5,7 +5,7 @@
 use units::{NodeId, Order, ZoneId};
 
 use crate::memcg::Fifo;
-use crate::reclaim::LruGen;
+use crate::reclaim::{LruGen, LruStats};
 use crate::{List, ZoneKind};
 
 /// The LRU lists (`enum lru_list`).
@@ -77,6 +77,8 @@ pub struct Lruvec {
     pub activated: [u64; 2],
     /// Refault counter of [anon, file] when reclaim last looked (`lruvec->refaults`).
     pub refaults: [u64; 2],
+    /// Its statistics when they were last flushed.
+    pub flushed: LruStats,
     /// Base pages of [anon, file] that are isolated.
     pub isolated: [u64; 2],
     /// Reclaim meets so many pages under writeback that it waits (`PGDAT_WRITEBACK`, `ZONE_WRITEBACK` before 4.8).

@@ -2,7 +2,7 @@
 //!
 //! - What the kernel shows, as types with an exact writer and a reader that says what it expected and where:
 //!   [`Counters`] (`/proc/vmstat`), [`Zoneinfo`], [`Buddyinfo`], [`Pagetypeinfo`], [`Meminfo`], [`Slabinfo`], [`Pressure`],
-//!   [`LruGenInfo`];
+//!   [`Uptime`], [`LruGenInfo`];
 //!   a [`Snapshot`] is all of them at one moment.
 //! - What happens in between: [`TraceEvent`] with the kernel's tracepoint names, as ftrace text; [`Series`].
 //! - What a run answers with: [`Metric`] and the registry [`METRICS`], where a new metric is one entry.
@@ -30,6 +30,7 @@ mod series;
 mod slabinfo;
 mod snapshot;
 mod text;
+mod uptime;
 mod vmstat;
 mod zoneinfo;
 
@@ -54,5 +55,6 @@ pub use run_dir::RunDir;
 pub use series::{Series, SeriesRow};
 pub use slabinfo::{SlabCache, Slabinfo};
 pub use snapshot::Snapshot;
+pub use uptime::Uptime;
 pub use vmstat::{Era, is_gauge, vmstat_names};
 pub use zoneinfo::{Pageset, PopulatedZone, ZoneSection, Zoneinfo};

@@ -83,6 +83,7 @@ pub const METRICS: &[MetricDef] = &[
     recorded("fault_huge_pct", "%", Higher, "regions that got a huge page"),
     recorded("alloc_success_pct", "% of attempts", Higher, "high-order allocations that succeeded (stress-highalloc)"),
     recorded("app_launch_s", "s", Lower, "start of an application beside the workload"),
+    recorded("avg_wait_ms", "ms", Lower, "mean time of a request to the mounted device, from submission to its end (iostat's await)"),
     recorded("write_wait_ms", "ms", Lower, "mean wait of a write"),
     recorded("extfrag_events", "events", Lower, "fallbacks to another mobility below the pageblock order"),
     derived("minor_faults", "faults", Neither, derived::minor_faults, "page faults without I/O"),

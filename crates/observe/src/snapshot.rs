@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::{
-    Buddyinfo, Counters, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, RunError, Slabinfo, Zoneinfo,
+    Buddyinfo, Counters, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, RunError, Slabinfo, Uptime, Zoneinfo,
 };
 
 /// The kernel's text files at one moment; `None` where a file was not readable or the world has none.
@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub pressure_io: Option<Pressure>,
     /// `/proc/pressure/memory`, in the file `pressure_memory`.
     pub pressure_memory: Option<Pressure>,
+    /// `/proc/uptime`.
+    pub uptime: Option<Uptime>,
     /// `/sys/kernel/debug/lru_gen`.
     pub lru_gen: Option<LruGenInfo>,
 }
@@ -45,6 +47,7 @@ impl Snapshot {
             pressure_cpu: read_file(dir, "pressure_cpu", Pressure::parse)?,
             pressure_io: read_file(dir, "pressure_io", Pressure::parse)?,
             pressure_memory: read_file(dir, "pressure_memory", Pressure::parse)?,
+            uptime: read_file(dir, "uptime", Uptime::parse)?,
             lru_gen: read_file(dir, "lru_gen", LruGenInfo::parse)?,
         })
     }
@@ -61,6 +64,7 @@ impl Snapshot {
             pressure_cpu: parse_file(place, "pressure_cpu", &get, Pressure::parse)?,
             pressure_io: parse_file(place, "pressure_io", &get, Pressure::parse)?,
             pressure_memory: parse_file(place, "pressure_memory", &get, Pressure::parse)?,
+            uptime: parse_file(place, "uptime", &get, Uptime::parse)?,
             lru_gen: parse_file(place, "lru_gen", &get, LruGenInfo::parse)?,
         })
     }
@@ -77,6 +81,7 @@ impl Snapshot {
             ("pressure_cpu", self.pressure_cpu.as_ref().map(Pressure::write)),
             ("pressure_io", self.pressure_io.as_ref().map(Pressure::write)),
             ("pressure_memory", self.pressure_memory.as_ref().map(Pressure::write)),
+            ("uptime", self.uptime.as_ref().map(Uptime::write)),
             ("lru_gen", self.lru_gen.as_ref().map(LruGenInfo::write)),
         ];
         files.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()

@@ -7,6 +7,8 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
     ("xeon-6154-node", include_str!("../../../machines/xeon-6154-node.toml")),
     ("server-2g", include_str!("../../../machines/server-2g.toml")),
+    ("amd-4core", include_str!("../../../machines/amd-4core.toml")),
+    ("laptop-usb", include_str!("../../../machines/laptop-usb.toml")),
     ("small", include_str!("../../../machines/small.toml")),
     ("small-noswap", include_str!("../../../machines/small-noswap.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
@@ -21,6 +23,11 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("2.6.39-rc7-nowwake", include_str!("../../../kernels/2.6.39-rc7-nowwake.toml")),
     ("2.6.39-rc7-noexstep", include_str!("../../../kernels/2.6.39-rc7-noexstep.toml")),
     ("2.6.39-rc7-kswapdsleep", include_str!("../../../kernels/2.6.39-rc7-kswapdsleep.toml")),
+    ("3.1-rc", include_str!("../../../kernels/3.1-rc.toml")),
+    ("3.1-rc-direct", include_str!("../../../kernels/3.1-rc-direct.toml")),
+    ("3.1-rc-priority", include_str!("../../../kernels/3.1-rc-priority.toml")),
+    ("3.1-rc-throttle", include_str!("../../../kernels/3.1-rc-throttle.toml")),
+    ("3.1-rc-immediate", include_str!("../../../kernels/3.1-rc-immediate.toml")),
     ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
     ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
     ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),
@@ -41,6 +48,7 @@ pub const KERNELS: &[(&str, &str)] = &[
 pub const STUDIES: &[(&str, &str)] = &[
     ("watermark-boost", include_str!("../../../studies/watermark-boost.toml")),
     ("mglru-memcgs", include_str!("../../../studies/mglru-memcgs.toml")),
+    ("reclaim-writeback", include_str!("../../../studies/reclaim-writeback.toml")),
     ("compaction-pivot", include_str!("../../../studies/compaction-pivot.toml")),
     ("slub-high-order", include_str!("../../../studies/slub-high-order.toml")),
 ];
@@ -51,6 +59,7 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("002_mglru_memcg.json", include_str!("../../../studies/published/002_mglru_memcg.json")),
     ("001_slub_kswapd.json", include_str!("../../../studies/published/001_slub_kswapd.json")),
     ("003_compaction_pivot.json", include_str!("../../../studies/published/003_compaction_pivot.json")),
+    ("004_reclaim_writeback.json", include_str!("../../../studies/published/004_reclaim_writeback.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
     ("103_companion_mglru.json", include_str!("../../../studies/published/103_companion_mglru.json")),
 ];

@@ -677,6 +677,157 @@ rule!(
     }
 );
 
+rule!(
+    /// What balances LRU lists against each other looks at.
+    LruStatistics {
+        /// Sizes and refaults as they are: 6.1 flushes the cgroups' statistics before each pass.
+        Live,
+        /// What the statistics of the memory cgroup, root's too, said when they were last flushed: every 2 seconds (6.12).
+        Flushed,
+    }
+);
+
+rule!(
+    /// Which runnable task a CPU picks.
+    TaskPicking {
+        /// That of least virtual runtime; a sleeper that wakes soon gets the CPU (CFS): until 6.5.
+        LeastRuntime,
+        /// Of those that are owed time, that of the earliest deadline; what runs keeps the CPU for its slice (EEVDF): since
+        /// 147f3efaa241 (6.6).
+        EarliestDeadline,
+    }
+);
+rule!(
+    /// Which reclaimers write the dirty file pages that they meet.
+    FilePageout {
+        /// Whoever may write at all, unless the device is congested; kswapd even then: until 3.1.
+        Anyone,
+        /// kswapd alone: since ee72886d8ed5 (3.2), patch 1 of its series.
+        Kswapd,
+        /// kswapd below priority 10: f84f6e2b0868 (3.2), patch 5, to 3.10.
+        KswapdInTrouble,
+        /// kswapd in a zone whose inactive tail is full of dirty pages: since d43006d503ac (3.11), to 4.10.
+        KswapdAtDirtyTail,
+        /// The same, and only pages that it meets a second time: since 4eda48235011 (4.11).
+        KswapdSecondTime,
+    }
+);
+rule!(
+    /// What reclaim does to a dirty file page that it does not write.
+    SkippedDirty {
+        /// Nothing: until 3.1.
+        Plain,
+        /// Marks it, so that it goes to the inactive tail when its writeback ends: since 49ea7eb65e7c (3.2), patch 7.
+        Marked,
+    }
+);
+rule!(
+    /// Where reclaim puts pages that are dirty or under writeback.
+    StuckPages {
+        /// Back to the head of the inactive list; one under writeback is left unmarked: until 3.10.
+        Inactive,
+        /// The same, and pages under writeback are marked to be rotated at its end: 3.11 to 4.10.
+        InactiveMarked,
+        /// On the active list, marked: since c55e8d035b28 (4.11).
+        Active,
+    }
+);
+rule!(
+    /// What makes a reclaimer wait for writeback, by what a batch or a pass met.
+    WritebackThrottle {
+        /// Nothing in a batch. A zone is congested once all dirty pages of a batch are on congested devices; direct reclaim
+        /// then naps between priorities below 10, and kswapd does: until 3.1.
+        BetweenPriorities,
+        /// The same, and after a batch of which enough is under writeback, the less the higher the priority: 92df3a723f84
+        /// (3.2), patch 6, to 3.10.
+        ShareOfBatch,
+        /// Flags of the zone or node that kswapd sets after a pass: since 283aba9f9e0e and 8e950282804558 (3.11).
+        Flags,
+    }
+);
+rule!(
+    /// When reclaim wakes the flushers.
+    FlusherWakeup {
+        /// A direct reclaimer does that has scanned one and a half times its target, for as many pages: until 4.10.
+        PagesScanned,
+        /// Who meets a batch of nothing but dirty pages, for everything: since 726d061fbd36 (4.11).
+        DirtyBatch,
+    }
+);
+rule!(
+    /// How many isolated pages make direct reclaim wait.
+    IsolationLimit {
+        /// More than are inactive: until 3.7.
+        AsManyAsInactive,
+        /// For those who may do I/O and enter file systems, more than an eighth of that: since 3cf23841b4b7 (3.8).
+        Eighth,
+    }
+);
+rule!(
+    /// How writers are held back near the dirty limit.
+    DirtyThrottle {
+        /// They write dirty pages themselves, and sleep in between: until 3.1.
+        WriterWrites,
+        /// They sleep as long as their rate says: since 143dfe8611a6 (3.2).
+        Rate,
+    }
+);
+rule!(
+    /// Which memory the dirty ratios are of.
+    DirtyableMemory {
+        /// All that is free or may be reclaimed, anonymous memory with swap included, and no reserve taken off: until 3.1.
+        Reclaimable,
+        /// What is free beyond the reserves, and page cache: since ab8fabd46f81 (3.3) and a1c3bfb2f67e (3.14).
+        PageCache,
+    }
+);
+rule!(
+    /// Whether the allocator spreads pages for writing over zones or nodes by their share of the dirty limit.
+    DirtySpread {
+        /// It does not: until 3.2.
+        Off,
+        /// No node gets more than its share: since 281e37265f28 (4.8); for 3.3 (a756cf5908530) to 4.7 an approximation, as that
+        /// went by zones.
+        Node,
+    }
+);
+rule!(
+    /// Above which limit a flusher works in the background.
+    BackgroundLimit {
+        /// The machine's: until 3.3.
+        Machine,
+        /// The machine's, or the device's share of it for its own pages: since b00949aa2d72 (3.4).
+        DeviceShare,
+    }
+);
+rule!(
+    /// Which inodes background writeback takes.
+    BackgroundInodes {
+        /// Those that were dirty when it began; for others it begins anew: until 3.1.
+        DirtyAtStart,
+        /// All that are dirty whenever it looks: since 1bc36b6426ae (3.2).
+        DirtyNow,
+    }
+);
+rule!(
+    /// Who learns from fsync that a write failed.
+    WriteErrors {
+        /// The first who asks (`AS_EIO`): until 4.12.
+        Flag,
+        /// Each open file that was open then, or is opened before anybody has asked: since 5660e13d2fd6 (4.13).
+        Sequence,
+    }
+);
+rule!(
+    /// Whether XFS gives each cached page of a file a buffer head.
+    XfsBuffers {
+        /// It does: until 4.17.
+        BufferHeads,
+        /// It does not: since 82cb14175e7d (4.18).
+        None,
+    }
+);
+
 /// The rule in force for each decision.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -709,6 +860,10 @@ pub struct Rules {
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
+    /// Statistics of the LRU lists.
+    pub lru_statistics: LruStatistics,
+    /// Scheduling of tasks.
+    pub task_picking: TaskPicking,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
     /// End of reclaim for compaction.
@@ -813,6 +968,32 @@ pub struct Rules {
     pub refault_detection: RefaultDetection,
     /// Direct reclaim and the reserve.
     pub reserve_throttle: ReserveThrottle,
+    /// Dirty file pages written by reclaim.
+    pub file_pageout: FilePageout,
+    /// Dirty file pages not written by reclaim.
+    pub skipped_dirty: SkippedDirty,
+    /// Pages that cannot be reclaimed yet.
+    pub stuck_pages: StuckPages,
+    /// Waits of reclaimers for writeback.
+    pub writeback_throttle: WritebackThrottle,
+    /// Flushers woken by reclaim.
+    pub flusher_wakeup: FlusherWakeup,
+    /// Waits for isolated pages.
+    pub isolation_limit: IsolationLimit,
+    /// Writers near the dirty limit.
+    pub dirty_throttle: DirtyThrottle,
+    /// Base of the dirty ratios.
+    pub dirtyable_memory: DirtyableMemory,
+    /// Places of pages for writing.
+    pub dirty_spread: DirtySpread,
+    /// Limit of background writeback.
+    pub background_limit: BackgroundLimit,
+    /// Inodes of background writeback.
+    pub background_inodes: BackgroundInodes,
+    /// State of XFS's pages.
+    pub xfs_buffers: XfsBuffers,
+    /// Reports of failed writes.
+    pub write_errors: WriteErrors,
 }
 
 impl Rules {
@@ -833,6 +1014,8 @@ impl Rules {
             memcg_walk: MemcgWalkSharing::DirectReclaim,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
+            lru_statistics: LruStatistics::Flushed,
+            task_picking: TaskPicking::EarliestDeadline,
             scan_counting: ScanCounting::BasePages,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
@@ -885,6 +1068,19 @@ impl Rules {
             kswapd_wake: KswapdWake::Unbalanced,
             refault_detection: RefaultDetection::Shadows,
             reserve_throttle: ReserveThrottle::HalfOfReserve,
+            file_pageout: FilePageout::KswapdSecondTime,
+            skipped_dirty: SkippedDirty::Marked,
+            stuck_pages: StuckPages::Active,
+            writeback_throttle: WritebackThrottle::Flags,
+            flusher_wakeup: FlusherWakeup::DirtyBatch,
+            isolation_limit: IsolationLimit::Eighth,
+            dirty_throttle: DirtyThrottle::Rate,
+            dirtyable_memory: DirtyableMemory::PageCache,
+            dirty_spread: DirtySpread::Node,
+            background_limit: BackgroundLimit::DeviceShare,
+            background_inodes: BackgroundInodes::DirtyNow,
+            xfs_buffers: XfsBuffers::None,
+            write_errors: WriteErrors::Sequence,
         }
     }
 }

@@ -5,6 +5,7 @@ use mm::Bio;
 use sim::{Class, Ctl, WaitQueueId};
 use units::Nanos;
 
+use crate::log::IoTime;
 use crate::world::{Event, World};
 
 const SECTORS_PER_PAGE: u32 = 8;
@@ -54,14 +55,22 @@ impl Device {
 /// All devices, and what is in flight.
 pub(crate) struct Devices {
     pub(crate) list: Vec<Device>,
+    /// The device that is mounted.
+    mounted: Option<u16>,
     in_flight: Vec<Option<InFlight>>,
     free: Vec<u32>,
     done: Vec<Completion>,
 }
 
 impl Devices {
-    pub(crate) fn new(list: Vec<Device>) -> Devices {
-        Devices { list, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
+    pub(crate) fn new(list: Vec<Device>, mounted: Option<u16>) -> Devices {
+        Devices { list, mounted, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
+    }
+
+    /// Requests of the mounted device so far.
+    pub(crate) fn io_time(&self) -> IoTime {
+        let stats = self.mounted.map(|device| self.list[usize::from(device)].model.stats()).unwrap_or_default();
+        IoTime { requests: stats.read.ios + stats.write.ios, waited: stats.read.time + stats.write.time }
     }
 
     /// Gives a bio to its device.

@@ -16,7 +16,7 @@ mod sys;
 mod task;
 mod world;
 
-pub use log::{CpuTime, Phase, RunLog, Traced};
+pub use log::{CpuTime, IoTime, Phase, RunLog, Traced};
 pub use mm::KswapdDeeds;
 pub use mm::compaction::{BlockUse, ZoneMap};
 pub use mm::trace::{TraceEvent, TraceFilter};

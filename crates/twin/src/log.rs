@@ -38,6 +38,15 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
+/// What `iostat` goes by: requests of a device that have ended, and the time that they took from their submission on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IoTime {
+    /// Reads and writes.
+    pub requests: u64,
+    /// The sum of their times.
+    pub waited: Nanos,
+}
+
 /// A part of the workload, and the machine as it began.
 #[derive(Clone, Debug)]
 pub struct Phase {
@@ -49,6 +58,8 @@ pub struct Phase {
     pub vmstat: Counters,
     /// CPU time used until then.
     pub cpu: CpuTime,
+    /// Requests of the mounted device until then.
+    pub io: IoTime,
     /// Samples of each metric until then, in the order of `RunLog::samples`.
     samples: Vec<usize>,
 }
@@ -79,9 +90,9 @@ pub struct RunLog {
 
 impl RunLog {
     /// A phase begins.
-    pub(crate) fn begin_phase(&mut self, at: Nanos, name: &str, vmstat: Counters, cpu: CpuTime) {
+    pub(crate) fn begin_phase(&mut self, at: Nanos, name: &str, vmstat: Counters, cpu: CpuTime, io: IoTime) {
         let samples = self.samples.iter().map(|(_, values)| values.len()).collect();
-        self.phases.push(Phase { at, name: name.to_string(), vmstat, cpu, samples });
+        self.phases.push(Phase { at, name: name.to_string(), vmstat, cpu, io, samples });
     }
 
     /// Records a sample.

@@ -37,6 +37,8 @@ pub enum SleepReason {
     KcompactdIdle,
     /// A flusher has nothing to do.
     FlusherIdle,
+    /// Other tasks write all inodes that a flusher could write (`inode_wait_for_writeback`).
+    FlusherBusy,
     /// The sampler of the time series waits for its next instant.
     Sampler,
 }

@@ -11,20 +11,20 @@ use mm::vfs::{FsId, FsSpec};
 use mm::{Costs, KswapdDeeds, Mm, SyncDevice};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
-use rules::Tunables;
+use rules::{TaskPicking, Tunables};
 use sim::{BlockedTask, Class, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
 use crate::devices::{Device, Devices};
-use crate::log::{CpuTime, RunLog};
+use crate::log::{CpuTime, IoTime, RunLog};
 use crate::reason::SleepReason;
 use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -88,6 +88,8 @@ pub struct RunOutcome {
     pub cpu_times: Vec<(String, Nanos)>,
     /// CPU time of the whole machine.
     pub cpu: CpuTime,
+    /// Requests of the mounted device.
+    pub io: IoTime,
     /// What the kswapds have done, node by node.
     pub kswapd: Vec<KswapdDeeds>,
     /// Slabs that had to be of the least order.
@@ -229,6 +231,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         (times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
+    let io = world.devices.io_time();
     let after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
@@ -243,6 +246,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         virtual_time,
         cpu_times,
         cpu,
+        io,
         kswapd: world.mm.nodes.iter().map(|node| node.kswapd.deeds).collect(),
         slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
         frames: world.mm.frames.len() as u64,
@@ -270,11 +274,19 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let machine = &spec.machine;
     let layout = boot::memory_layout(machine);
     let topology = CpuTopology::new(layout.cpu_nodes.clone());
-    let params = SchedParams::linux_4_20(topology.nr_cpus());
+    let params = match spec.kernel.rules.task_picking {
+        TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
+        TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
+    };
     let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     mm.trace.filter = spec.trace;
+    for (device, disk) in machine.disks.iter().enumerate() {
+        if matches!(disk.device.get_ref(), DeviceSpec::Ram(_)) {
+            mm.writeback.set_synchronous(device as u16);
+        }
+    }
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
@@ -335,7 +347,7 @@ fn wire(
     nr_nodes: usize,
     streams: &sim::Streams,
 ) -> Result<(), RunError> {
-    use rand::RngCore;
+    use rand::{Rng, RngCore};
     world.queues = Queues::new(ctl, nr_nodes, machine.disks.len());
     let mut devices = Vec::new();
     for disk in &machine.disks {
@@ -344,8 +356,17 @@ fn wire(
             .map_err(|error| RunError::Device(disk.name.clone(), error))?;
         devices.push(device);
     }
-    world.devices = Devices::new(devices);
+    let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));
+    world.devices = Devices::new(devices, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+    // The run begins between two flushes, which have come at their interval since boot.
+    world.mm.flush_lru_stats();
+    let interval = MEMCG_FLUSH_INTERVAL.0;
+    let since_flush = match &machine.uptime_s {
+        Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(MEMCG_FLUSH_SET).0 % interval,
+        None => streams.rng("memcg-flush").random_range(0..interval),
+    };
+    ctl.schedule_after(Nanos(interval - since_flush), Class::Timer, Event::MemcgStats);
     Ok(())
 }
 

@@ -26,10 +26,17 @@ pub(crate) enum Event {
     Flusher(u16),
     /// The vmstat worker of every CPU is due.
     Vmstat,
+    /// The statistics of memory cgroups are due to be added up.
+    MemcgStats,
 }
 
 /// `vm.stat_interval`.
 pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
+/// `FLUSH_TIME` (mm/memcontrol.c, 6.12) is 500 ticks of 4 ms. A timer of that length waits in a level of the wheel with a grain
+/// of 8 ticks, to which its end is rounded up, and beyond: 504 ticks (`calc_index()`, kernel/time/timer.c).
+pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
+/// When that timer is first set: as the root cgroup is made, early in the boot (0.15 s in the log of a guest).
+pub(crate) const MEMCG_FLUSH_SET: Nanos = Nanos::millis(150);
 
 /// Who waits for what.
 pub(crate) struct Queues {
@@ -101,6 +108,8 @@ pub(crate) struct TaskInfo {
     pub(crate) dead: bool,
     /// Pages that it charged while its memory cgroup was above `memory.high` (`memcg_nr_pages_over_high`).
     pub(crate) over_high: u64,
+    /// The device that it last gave a write to, and has not looked at since.
+    pub(crate) wrote: Option<u16>,
 }
 
 /// The whole machine.
@@ -124,7 +133,7 @@ impl World {
     pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
-            devices: Devices::new(Vec::new()),
+            devices: Devices::new(Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
@@ -218,6 +227,9 @@ impl World {
     pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
         self.devices.submit(ctl, bio, waiter);
         self.note_congestion(bio.device);
+        if let Some(task) = ctl.current().filter(|_| bio.write) {
+            self.task_mut(task).wrote = Some(bio.device);
+        }
     }
 
     /// Tells reclaim whether the write queue of a device is congested.
@@ -332,6 +344,10 @@ impl sim::World for World {
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());
                 ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+            }
+            Event::MemcgStats => {
+                self.mm.flush_lru_stats();
+                ctl.schedule_after(MEMCG_FLUSH_INTERVAL, Class::Timer, Event::MemcgStats);
             }
         }
     }

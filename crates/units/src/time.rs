@@ -27,6 +27,11 @@ impl Nanos {
         Nanos(n * 1_000_000_000)
     }
 
+    /// So many seconds, rounded down to a ns; negative ones are none.
+    pub fn from_secs_f64(seconds: f64) -> Nanos {
+        Nanos((seconds * 1e9) as u64)
+    }
+
     /// As seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

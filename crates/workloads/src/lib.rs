@@ -7,6 +7,7 @@ mod fio;
 mod large_copy;
 mod memcached_fio;
 mod param;
+mod reclaim_writeback;
 mod registry;
 mod squeeze;
 mod steps;

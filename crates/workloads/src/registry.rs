@@ -4,6 +4,7 @@ use sys::Sys;
 
 use crate::large_copy::LargeCopyTar;
 use crate::memcached_fio::MemcachedFio;
+use crate::reclaim_writeback::ReclaimWriteback;
 use crate::squeeze::Squeeze;
 use crate::stress_highalloc::StressHighalloc;
 use crate::thpfio3::ThpFio3;
@@ -11,8 +12,8 @@ use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, large_copy, memcached_fio, squeeze, stress_highalloc, thpfio3, thpfioscale, untar2,
-    wbstrm,
+    Param, ParamError, Params, large_copy, memcached_fio, reclaim_writeback, squeeze, stress_highalloc, thpfio3,
+    thpfioscale, untar2, wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -36,6 +37,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     large_copy::SPEC,
     squeeze::SPEC,
     memcached_fio::SPEC,
+    reclaim_writeback::SPEC,
 ];
 
 /// A workload with its parameters, ready to run.
@@ -55,6 +57,8 @@ pub enum Workload {
     MemcachedFio(MemcachedFio),
     /// See [`large_copy`].
     LargeCopyTar(LargeCopyTar),
+    /// See [`reclaim_writeback`].
+    ReclaimWriteback(ReclaimWriteback),
     /// See [`squeeze`].
     Squeeze(Squeeze),
 }
@@ -75,6 +79,7 @@ impl Workload {
             "memcached-fio" => Workload::MemcachedFio(MemcachedFio::from_params(&params)?),
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
+            "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
             "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
@@ -91,6 +96,7 @@ impl Workload {
             | Workload::Untar2(_)
             | Workload::LargeCopyTar(_)
             | Workload::MemcachedFio(_)
+            | Workload::ReclaimWriteback(_)
             | Workload::Squeeze(_) => true,
         }
     }
@@ -105,6 +111,7 @@ impl Workload {
             Workload::Untar2(workload) => workload.run(sys).await,
             Workload::MemcachedFio(workload) => workload.run(sys).await,
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
+            Workload::ReclaimWriteback(workload) => workload.run(sys).await,
             Workload::Squeeze(workload) => workload.run(sys).await,
         }
     }

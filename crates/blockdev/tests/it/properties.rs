@@ -9,7 +9,18 @@ const SECTORS: u64 = 1 << 17; // 64 MiB, so that places collide
 fn leaf() -> impl Strategy<Value = DeviceSpec> {
     let throttle = prop_oneof![
         3 => Just(None),
-        1 => Just(Some(ThrottleSpec { bytes_per_s: Some(50_000_000), iops: Some(2000), burst_ms: 10 })),
+        1 => Just(Some(ThrottleSpec {
+            by: ThrottleKind::Qemu,
+            bytes_per_s: Some(50_000_000),
+            iops: Some(2000),
+            burst_ms: 10,
+        })),
+        1 => Just(Some(ThrottleSpec {
+            by: ThrottleKind::IoMax,
+            bytes_per_s: Some(50_000_000),
+            iops: None,
+            burst_ms: 100,
+        })),
     ];
     (0..6u8, throttle).prop_map(|(kind, throttle)| {
         let capacity_bytes = SECTORS * 512;

@@ -1,11 +1,11 @@
 //! Limits on bytes and operations per second.
 
 use crate::drive::*;
-use blockdev::{BlockDevice, DeviceSpec, Op, SchedulerSpec, SsdSpec, ThrottleSpec};
+use blockdev::{BlockDevice, DeviceSpec, Op, SchedulerSpec, SsdSpec, ThrottleKind, ThrottleSpec};
 use units::Nanos;
 
 fn limited(bytes_per_s: Option<u64>, iops: Option<u64>, burst_ms: u64) -> BlockDevice {
-    let throttle = Some(ThrottleSpec { bytes_per_s, iops, burst_ms });
+    let throttle = Some(ThrottleSpec { bytes_per_s, iops, burst_ms, by: ThrottleKind::Qemu });
     device(DeviceSpec::Ssd(SsdSpec { throttle, ..SsdSpec::sata_2015() }), SchedulerSpec::None)
 }
 

@@ -4,7 +4,7 @@
 //! there.
 
 use observe::{Counters, Delta, Metric, derived_metrics};
-use twin::{CpuTime, Phase, RunOutcome};
+use twin::{CpuTime, IoTime, Phase, RunOutcome};
 use units::Nanos;
 
 use super::metrics::registered;
@@ -13,12 +13,13 @@ use super::metrics::registered;
 struct Mark<'a> {
     at: Nanos,
     cpu: CpuTime,
+    io: IoTime,
     vmstat: &'a Counters,
 }
 
 impl<'a> Mark<'a> {
     fn of(phase: &'a Phase) -> Mark<'a> {
-        Mark { at: phase.at, cpu: phase.cpu, vmstat: &phase.vmstat }
+        Mark { at: phase.at, cpu: phase.cpu, io: phase.io, vmstat: &phase.vmstat }
     }
 }
 
@@ -51,7 +52,7 @@ fn end_of<'a>(outcome: &'a RunOutcome, group: &[Phase]) -> Option<Mark<'a>> {
         Some(next) => Some(Mark::of(next)),
         None => {
             let vmstat = outcome.after.vmstat.as_ref()?;
-            Some(Mark { at: outcome.virtual_time, cpu: outcome.cpu, vmstat })
+            Some(Mark { at: outcome.virtual_time, cpu: outcome.cpu, io: outcome.io, vmstat })
         }
     }
 }
@@ -61,6 +62,7 @@ fn of_part(name: &str, start: &Mark<'_>, end: &Mark<'_>) -> Vec<Metric> {
     let elapsed_s = end.at.since(start.at).as_secs_f64();
     let mut metrics = vec![Metric::new(&format!("elapsed_s{suffix}"), vec![elapsed_s])];
     metrics.extend(cpu_time(&suffix, start.cpu, end.cpu));
+    metrics.extend(io_wait(start.io, end.io).map(|wait| Metric::new(&format!("avg_wait_ms{suffix}"), vec![wait])));
     let derived = derived_metrics(&Delta::between(start.vmstat, end.vmstat), elapsed_s);
     metrics.extend(derived.into_iter().map(|metric| Metric::new(&(metric.name + &suffix), metric.samples)));
     metrics
@@ -76,6 +78,12 @@ fn cpu_time(suffix: &str, start: CpuTime, end: CpuTime) -> Vec<Metric> {
         seconds("system", start.system, end.system),
         seconds("cpu", both(start), both(end)),
     ]
+}
+
+/// Mean time of the requests that ended in between, in milliseconds.
+fn io_wait(start: IoTime, end: IoTime) -> Option<f64> {
+    let requests = end.requests - start.requests;
+    (requests > 0).then(|| end.waited.since(start.waited).as_secs_f64() * 1e3 / requests as f64)
 }
 
 /// What was sampled in a phase.

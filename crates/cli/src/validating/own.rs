@@ -22,6 +22,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         name: format!("{}-started", manifest.machine.name),
         description: format!("The guest of {} as the workload started.", path.display()),
         snapshot: &run.before,
+        uptime_s: run.before.uptime.map(|uptime| uptime.up_s),
         sysctls: settings(fs::read_to_string(path.join("guest/sysctl")).ok(), manifest),
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;

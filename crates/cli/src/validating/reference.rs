@@ -47,6 +47,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         name: run.id.clone(),
         description: format!("The guest of {} as the workload started.", path.display()),
         snapshot: &before,
+        uptime_s: run.uptime_s(),
         sysctls: captured_sysctls.clone(),
     };
     let base = Machine::load(&format!("guest-{}m", run.mem_mb)).map_err(|error| refused(format!("mem_mb: {error}")))?;

@@ -1,12 +1,11 @@
 //! `run --on qemu` and `run --on host`.
 //!
 //! The tests that boot guests take minutes and need QEMU and a Debian kernel (fetched once with apt-get), so that they run only when asked
-//! for: `cargo test -p mmtwin --test it -- --ignored real_kernels --test-threads 1`. Without QEMU they say so and pass.
+//! for: `cargo test --release -p mmtwin --test it -- --ignored real_kernels --test-threads 1`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command as Program;
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -77,15 +76,6 @@ fn a_small_workload_runs_on_the_host() {
     assert!(compared.starts_with("untar2 on host: dirs=3 "), "{compared}");
 }
 
-/// Whether guests can be booted here; says why not.
-fn can_boot() -> bool {
-    let there = Program::new("qemu-system-x86_64").arg("--version").output().is_ok_and(|o| o.status.success());
-    if !there {
-        eprintln!("skipped: qemu-system-x86_64 is not there (Debian: apt-get install qemu-system-x86)");
-    }
-    there
-}
-
 /// A short workload in a small guest, kept below `out`.
 fn guest(dir: &Path, workload: &str, args: &[&str]) -> Command {
     let mut command = mmtwin();
@@ -123,11 +113,8 @@ fn files_below(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 const SMALL: [&str; 8] = ["-p", "files=1500", "-p", "reads=300", "-p", "thp-mb=60", "--set", "thp.enabled=always"];
 
 #[test]
-#[ignore = "boots guests"]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
 fn the_same_inputs_are_the_same_run_to_the_last_byte() {
-    if !can_boot() {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     for out in ["a", "b"] {
         guest(dir.path(), "thpfio3", &SMALL).args(["--out", out]).assert().success();
@@ -141,11 +128,8 @@ fn the_same_inputs_are_the_same_run_to_the_last_byte() {
 }
 
 #[test]
-#[ignore = "boots guests"]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
 fn what_goes_wrong_in_a_guest_is_told_with_the_consoles_last_lines() {
-    if !can_boot() {
-        return;
-    }
     let dir = tempfile::tempdir().unwrap();
     let told = |what: &'static str| contains(what).and(contains("the console's last lines:"));
     // 16 times 160 MiB do not fit a disk of 1.5 GiB.

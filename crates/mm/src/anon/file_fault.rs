@@ -96,7 +96,8 @@ impl Mm {
         let (place, vpn) = ((touch.space, area.file, area.base), touch.vpn);
         let region = vpn & !(REGION_PAGES - 1);
         let within = area.vma.start.max(region)..area.vma.end.min(region.saturating_add(REGION_PAGES));
-        if !touch.write && self.fault_around(place, leaf, vpn, within) {
+        // A fault that waited for memory in the midst of reading ahead goes on with that first.
+        if !touch.write && !self.reads_ahead(place) && self.fault_around(place, leaf, vpn, within) {
             return Ok(());
         }
         let pfn = self.fault_file_page(env, place, vpn - area.base, hand).map_err(|stop| match stop {

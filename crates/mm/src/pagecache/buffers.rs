@@ -1,12 +1,13 @@
 //! Buffer heads: what says where the blocks of a page are.
 //!
-//! Rule: on ext4, a page that is written gets a `buffer_head` for its block, which lives as long as the page is in its
-//! file; a page that is only read gets none. XFS has no buffer heads since 4.19.
+//! Rule: on ext4, and on XFS where [`XfsBuffers`] says so, a page that is written gets a `buffer_head` for its block, which
+//! lives as long as the page is in its file; a page that is only read gets none.
 //! Source: `create_empty_buffers()`, `try_to_free_buffers()` (fs/buffer.c), `ext4_block_write_begin()`,
 //! `ext4_page_mkwrite()` (fs/ext4/inode.c), `buffer_migrate_folio()` (mm/migrate.c), 6.12.
 //! Abstracted: blocks of 4 KiB, one head a page.
-//! Omitted: freeing the heads of pages that stay (`buffer_heads_over_limit`), XFS's heads until 4.18.
+//! Omitted: freeing the heads of pages that stay (`buffer_heads_over_limit`).
 
+use rules::XfsBuffers;
 use units::{FileId, Gfp, Pfn};
 
 use crate::slab::{CacheId, Obj};
@@ -17,7 +18,11 @@ use crate::{Env, Mm};
 impl Mm {
     /// Gives a page of a file, which is about to be written, its buffer head if it needs one.
     pub(crate) fn attach_buffers(&mut self, env: &Env, pfn: Pfn) -> Result<(), Need> {
-        if self.fs_kind(FileId(self.frames[pfn].owner)) != FsKind::Ext4 {
+        let with_buffers = match self.fs_kind(FileId(self.frames[pfn].owner)) {
+            FsKind::Ext4 => true,
+            FsKind::Xfs => self.rules.xfs_buffers == XfsBuffers::BufferHeads,
+        };
+        if !with_buffers {
             return Ok(());
         }
         if self.pagecache.buffers.is_empty() {
@@ -40,6 +45,7 @@ impl Mm {
         {
             let head = std::mem::replace(head, Obj::NONE);
             self.slab_free(env, CacheId::BUFFER_HEAD, head);
+            self.charge(self.costs.free_buffer);
         }
     }
 

@@ -12,7 +12,7 @@ use units::{FileId, PAGE_SHIFT, Pfn};
 use super::Slot;
 use crate::stat::VmEvent;
 use crate::vfs::Extent;
-use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
+use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
 
 /// Most pages of a bio (`BIO_MAX_PAGES`).
 pub(crate) const BIO_PAGES: u32 = 256;
@@ -59,7 +59,7 @@ impl Mm {
                 continue;
             }
             let target = BioTarget::File { file, index: at };
-            self.submit(Bio { device, sector, pages, write: false, sync: true, target });
+            self.submit(Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE });
             at += pages;
         }
     }

@@ -139,6 +139,11 @@ impl Mm {
         Ok(())
     }
 
+    /// Whether a window of this mapping has pages that are still to be allocated.
+    pub(crate) fn reads_ahead(&self, (space, file, base): (SpaceId, FileId, u32)) -> bool {
+        self.pagecache.maps[self.map_at(space, file, base)].ra.batch.is_some()
+    }
+
     /// Maps page `index` of a file at `vpn` and its neighbours that are ready, as far as `within` goes; says whether the
     /// page was one of them (`do_fault_around()`).
     pub(crate) fn fault_around(

@@ -69,7 +69,7 @@ impl Mm {
         if let Err(need) = self.attach_buffers(env, pfn) {
             return WriteStop::Need(need);
         }
-        self.charge(self.costs.copy_page);
+        self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4));
         if index >= self.inode_size_pages(file) {
             self.set_inode_size_pages(file, index + 1);
         }

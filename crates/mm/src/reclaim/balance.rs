@@ -186,13 +186,13 @@ impl Mm {
             return;
         }
         sc.cost = self.lruvec(lru).cost;
-        let activated = self.activated_below(lru);
+        let stats = self.lru_stats(lru);
         for kind in [ANON, FILE] {
             sc.may_deactivate[kind] = sc.force_deactivate
-                || activated[kind] != self.lruvec(lru).refaults[kind]
+                || stats.activated[kind] != self.lruvec(lru).refaults[kind]
                 || self.node_inactive_is_low(lru, kind == FILE);
         }
-        let inactive_file = self.lru_size_below(lru, LruList::InactiveFile);
+        let inactive_file = stats.size(LruList::InactiveFile);
         sc.cache_trim_mode = inactive_file >> sc.priority > 0 && !sc.may_deactivate[FILE] && !sc.no_cache_trim_mode;
         sc.file_is_tiny = sc.is_global()
             && self.file_cache_is_tiny(lru)
@@ -200,10 +200,10 @@ impl Mm {
             && self.lru_size_below(lru, LruList::InactiveAnon) >> sc.priority > 0;
     }
 
-    /// `inactive_is_low()` of 6.12: over all zones of the node and all groups below.
+    /// `inactive_is_low()` of 6.12: over all zones of the node and all groups below, as far as the statistics know.
     fn node_inactive_is_low(&self, lru: LruvecId, file: bool) -> bool {
-        let (inactive, active) = pair(file);
-        is_low(self.lru_size_below(lru, inactive), self.lru_size_below(lru, active))
+        let ((inactive, active), stats) = (pair(file), self.lru_stats(lru));
+        is_low(stats.size(inactive), stats.size(active))
     }
 
     /// `inactive_list_is_low()` of 4.20: in the zones that may be reclaimed; while pages are refaulting, an inactive
@@ -255,7 +255,7 @@ impl Mm {
             target.0..target.0 + 1
         };
         for lru in parts.map(|part| LruvecId { node, part }) {
-            self.lruvec_mut(lru).refaults = self.activated_below(lru);
+            self.lruvec_mut(lru).refaults = self.lru_stats(lru).activated;
         }
     }
 
@@ -268,7 +268,7 @@ impl Mm {
         let mut at = Some(self.memcg_of(lru));
         while let Some(memcg) = at {
             let lru = self.lruvec_of_memcg(lru.node, memcg);
-            let pages: u64 = LruList::EVICTABLE.iter().map(|&list| self.lru_size_below(lru, list)).sum();
+            let pages = self.lru_stats(lru).total();
             let cost = &mut self.lruvec_mut(lru).cost;
             cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
             if cost[ANON] + cost[FILE] > pages / 4 {

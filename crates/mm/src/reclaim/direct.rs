@@ -5,21 +5,23 @@
 //! zones that compaction can serve are left alone.
 //! Source: `try_to_free_pages()`, `do_try_to_free_pages()`, `shrink_zones()`, `throttle_direct_reclaim()`
 //! `try_to_free_mem_cgroup_pages()` (mm/vmscan.c, 4.20; 6.12).
-//! Since/until: until 4.13 a reclaimer woke the flushers itself after scanning 1.5 times its target; since 5.16 it waits
+//! Since/until: until 4.10 a reclaimer woke the flushers itself after scanning 1.5 times its target ([`FlusherWakeup`]),
+//! until 3.10 it naps between priorities ([`WritebackThrottle`]); since 5.16 it waits
 //! at priority 1 if there is no progress. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
 //! is tried again without sparing them; since 6.8, before that, through all groups; at last without sparing groups within
 //! `memory.low`.
 //! Abstracted: a killed task is told to end by its caller.
 //! Omitted: cpusets.
 
-use rules::{ReserveThrottle, SlabCaller};
+use rules::{FlusherWakeup, ReserveThrottle, SlabCaller, WritebackThrottle};
 use units::{Gfp, MemcgId, Nanos, NodeId, Order, ZoneId};
 
 use super::shrinker::SlabPass;
+use super::throttle::Wait;
 use super::{DEF_PRIORITY, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::{VmEvent, ZoneEvent};
 use crate::trace::TraceEvent;
-use crate::{AllocRequest, Env, LruvecId, Mm, ZoneKind};
+use crate::{AllocRequest, Effect, Env, LruvecId, Mm, WakeFlusher, ZoneKind};
 
 #[derive(Debug)]
 enum Phase {
@@ -49,6 +51,8 @@ pub struct DirectReclaim {
     first_node: Option<NodeId>,
     /// A zone with LRU lists of its own was, or may be, reclaimed at this priority.
     reclaimable: bool,
+    /// Pages scanned at all priorities.
+    total_scanned: u64,
     phase: Phase,
 }
 
@@ -62,6 +66,7 @@ impl DirectReclaim {
             last_lists: None,
             first_node: None,
             reclaimable: false,
+            total_scanned: 0,
             phase: Phase::Reserve(false),
         }
     }
@@ -75,6 +80,7 @@ impl DirectReclaim {
             last_lists: None,
             first_node: None,
             reclaimable: false,
+            total_scanned: 0,
             phase: Phase::Begin,
         }
     }
@@ -124,8 +130,10 @@ impl DirectReclaim {
                 }
                 Phase::Judge => {
                     self.phase = Phase::Next;
+                    self.total_scanned += self.sc.nr_scanned;
+                    self.wake_flushers(mm);
                     if let Some(node) = self.first_node
-                        && let Some((reason, timeout)) = mm.consider_throttle(node, &self.sc)
+                        && let Some((reason, timeout)) = mm.consider_throttle(node, &self.sc).or_else(|| self.nap(mm))
                     {
                         mm.throttle_begin(node, reason);
                         return Step::Throttle(reason, timeout);
@@ -135,6 +143,28 @@ impl DirectReclaim {
                 Phase::Ended => return Step::Done,
             }
         }
+    }
+
+    /// Has as many pages written as were scanned, if many were ([`FlusherWakeup::PagesScanned`]).
+    fn wake_flushers(&mut self, mm: &mut Mm) {
+        let target = self.sc.nr_to_reclaim;
+        let many = self.total_scanned > target + target / 2 && self.sc.nr_reclaimed < target;
+        if many && mm.rules.flusher_wakeup == FlusherWakeup::PagesScanned {
+            mm.effects.push(Effect::WakeFlushers(WakeFlusher::Pages(self.total_scanned)));
+            self.sc.may_writepage = true;
+        }
+    }
+
+    /// Until 3.10: the wait for the first zone, if it is congested, before a priority below 9.
+    fn nap(&self, mm: &Mm) -> Option<Wait> {
+        let sc = &self.sc;
+        let wanted = mm.rules.writeback_throttle != WritebackThrottle::Flags
+            && sc.nr_reclaimed < sc.nr_to_reclaim
+            && sc.nr_scanned > 0
+            && sc.is_desperate();
+        let zones = mm.nodes[self.node.index()].zonelist.iter();
+        let first = zones.copied().find(|&zone| wanted && self.is_eligible(mm, zone))?;
+        mm.wait_iff_congested(mm.zones[first.index()].lru)
     }
 
     /// Node that a wait is counted on, for [`Mm::throttle_end`].

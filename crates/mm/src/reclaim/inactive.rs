@@ -2,9 +2,14 @@
 //!
 //! Rule: take up to 32 pages from the tail, free what can be freed, put the rest back. If every page of a batch was
 //! dirty and not queued for writing, the flushers sleep while they are needed: wake them.
-//! Source: `shrink_inactive_list()` (mm/vmscan.c, 4.20; 6.12).
+//! Source: `shrink_inactive_list()` (mm/vmscan.c, 4.20; 6.12; 3.1 and commit 92df3a723f84 for what is before 3.11).
+//! Since/until: [`FlusherWakeup`], [`WritebackThrottle`].
 
-use super::ScanControl;
+use rules::{FlusherWakeup, WritebackThrottle};
+
+use super::page_list::BatchStat;
+use super::throttle::Wait;
+use super::{DEF_PRIORITY, ScanControl};
 use crate::contention::ONCE;
 use crate::stat::VmEvent;
 use crate::{Effect, Env, LruList, LruvecId, Mm, WakeFlusher};
@@ -16,6 +21,8 @@ pub(super) struct InactiveBatch {
     pub reclaimed: u64,
     /// Pages of a split huge page at the tail of the list, which belong to this batch and are still to be handled.
     pub split: u32,
+    /// What the reclaimer waits for before it goes on.
+    pub wait: Option<Wait>,
 }
 
 impl Mm {
@@ -53,7 +60,7 @@ impl Mm {
         self.note_scanned(env, lru, 0, stat.reclaimed);
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         self.note_cost(lru, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
-        if stat.unqueued_dirty == isolated.taken {
+        if self.rules.flusher_wakeup == FlusherWakeup::DirtyBatch && stat.unqueued_dirty == isolated.taken {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Vmscan));
         }
         sc.nr.dirty += stat.dirty;
@@ -65,15 +72,39 @@ impl Mm {
         if file {
             sc.nr.file_taken += taken;
         }
-        InactiveBatch { reclaimed: stat.reclaimed, split: stat.split }
+        let wait = self.throttle_batch(lru, &stat, isolated.taken, sc);
+        InactiveBatch { reclaimed: stat.reclaimed, split: stat.split, wait }
     }
+
+    /// Until 3.10: a zone is congested once all dirty pages of a batch are; and who takes a batch of which enough is under
+    /// writeback waits for a congested zone.
+    fn throttle_batch(&mut self, lru: LruvecId, stat: &BatchStat, taken: u64, sc: &ScanControl) -> Option<Wait> {
+        if self.rules.writeback_throttle == WritebackThrottle::Flags {
+            return None;
+        }
+        let dirty = stat.dirty - stat.writeback;
+        if dirty > 0 && dirty == stat.congested {
+            let root = self.root_of(lru);
+            self.lruvec_mut(root).congested = true;
+        }
+        let waits = self.rules.writeback_throttle == WritebackThrottle::ShareOfBatch
+            && enough_under_writeback(stat.writeback, taken, sc.priority);
+        if waits { self.wait_iff_congested(lru) } else { None }
+    }
+}
+
+/// Whether so much of a batch is under writeback that reclaimers wait at this priority: all of it at 12, half at 11, and at 6
+/// or below any.
+fn enough_under_writeback(writeback: u64, taken: u64, priority: i8) -> bool {
+    writeback > 0 && writeback >= taken >> (DEF_PRIORITY - priority)
 }
 
 #[cfg(test)]
 mod tests {
-    use rules::Rules;
+    use rules::{FilePageout, Rules, SkippedDirty, StuckPages};
     use units::{Gfp, Order};
 
+    use super::super::ThrottleReason;
     use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
     use super::*;
     use crate::stat::NodeStat;
@@ -164,6 +195,64 @@ mod tests {
         m.add("d", Kind::File, Frame::WRITEBACK | Frame::RECLAIM);
         let (_, sc) = shrink(&mut m, 2);
         assert_eq!((sc.nr.writeback, sc.nr.immediate), (1, 1), "the node is flagged and d was marked");
+    }
+
+    /// 3.1's rules of dirty pages, with this one about who writes them.
+    fn rules_3_1(file_pageout: FilePageout, skipped_dirty: SkippedDirty) -> Rules {
+        Rules {
+            file_pageout,
+            skipped_dirty,
+            stuck_pages: StuckPages::Inactive,
+            writeback_throttle: WritebackThrottle::BetweenPriorities,
+            flusher_wakeup: FlusherWakeup::PagesScanned,
+            ..rules_4_20()
+        }
+    }
+
+    #[test]
+    fn until_3_10_dirty_pages_and_those_under_writeback_stay_inactive_and_nobody_wakes_flushers() {
+        let mut m = Machine::new(rules_3_1(FilePageout::KswapdInTrouble, SkippedDirty::Plain));
+        m.add("a b", Kind::File, Frame::DIRTY);
+        m.add("c", Kind::File, Frame::WRITEBACK);
+        let (batch, _) = shrink(&mut m, 3);
+        assert_eq!((m.draw().as_str(), batch.reclaimed), ("inactive: c b a | active:", 0));
+        assert!(!m.frame('a').has(Frame::RECLAIM) && !m.frame('c').has(Frame::RECLAIM));
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanImmediate), 0);
+        assert!(!flushers_woken(&mut m));
+    }
+
+    #[test]
+    fn since_3_2_a_dirty_page_that_is_skipped_is_marked_and_counted() {
+        let mut m = Machine::new(rules_3_1(FilePageout::KswapdInTrouble, SkippedDirty::Marked));
+        m.add("a", Kind::File, Frame::DIRTY);
+        shrink(&mut m, 1);
+        assert_eq!(m.draw(), "inactive: a | active:");
+        assert!(m.frame('a').has(Frame::RECLAIM));
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanImmediate), 1);
+    }
+
+    #[test]
+    fn until_3_1_direct_reclaim_leaves_the_pages_of_a_congested_device_which_makes_the_zone_congested() {
+        let mut m = Machine::new(rules_3_1(FilePageout::Anyone, SkippedDirty::Plain));
+        m.env = env(false);
+        m.add("a b", Kind::File, Frame::DIRTY);
+        let file = units::FileId(m.frame('a').owner);
+        let device = m.mm.device_of(file);
+        m.mm.set_device_congested(device, true);
+        shrink(&mut m, 2);
+        assert!(m.mm.lruvec(LRU).congested, "all dirty pages are on it");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 0);
+        assert_eq!(m.mm.wait_iff_congested(LRU), Some((ThrottleReason::Device, units::Nanos::millis(100))));
+        m.mm.set_device_congested(device, false);
+        assert_eq!(m.mm.wait_iff_congested(LRU), None, "no device is congested any more");
+    }
+
+    #[test]
+    fn the_share_under_writeback_that_throttles_halves_with_each_priority() {
+        assert!(enough_under_writeback(32, 32, 12) && !enough_under_writeback(31, 32, 12));
+        assert!(enough_under_writeback(16, 32, 11) && !enough_under_writeback(15, 32, 11));
+        assert!(enough_under_writeback(1, 32, 7) && enough_under_writeback(1, 32, 0));
+        assert!(!enough_under_writeback(0, 32, 0), "none under writeback");
     }
 
     #[test]

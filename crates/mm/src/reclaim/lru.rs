@@ -242,6 +242,12 @@ impl Mm {
         self.stat.zone_add(zone, ZONE_GAUGES[list as usize], pages);
     }
 
+    /// All LRU lists of a node.
+    pub(super) fn lruvecs_of(&self, node: NodeId) -> impl Iterator<Item = LruvecId> + use<> {
+        let parts = self.nodes[node.index()].lruvecs.len() as u16;
+        (0..parts).map(move |part| LruvecId { node, part })
+    }
+
     /// Base pages on a list.
     #[inline]
     pub(super) fn lru_size(&self, lru: LruvecId, list: LruList) -> u64 {

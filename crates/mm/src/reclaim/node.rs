@@ -6,12 +6,12 @@
 //! share. Then the active anonymous list is aged, the shrinkers are called, what was met sets the flags of the node and
 //! decides a wait, and for a high order the node is scanned again if compaction still lacks free pages.
 //! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12).
-//! Since/until: kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
+//! Since/until: no flags and no waits here until 3.10 ([`WritebackThrottle`]); kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
 //! by [`ThrottleReason::Writeback`] since 5.16. What is left of the larger kind is scanned whatever else happens until
 //! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
 //! 6.1 it takes the place of the lists alone.
 
-use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim};
+use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
 use units::{MemcgId, Nanos};
 
 use super::balance::ScanCount;
@@ -306,7 +306,11 @@ impl ShrinkNode {
                 }
                 self.take_batch(list);
             } else {
-                self.shrink_inactive(mm, env, list, sc);
+                let wait = self.shrink_inactive(mm, env, list, sc);
+                if let Some(wait) = wait {
+                    self.at += usize::from(self.split_left == 0);
+                    return Some(self.throttle(mm, wait));
+                }
             }
             self.stalled = false;
             self.at += usize::from(self.split_left == 0);
@@ -346,7 +350,7 @@ impl ShrinkNode {
         may
     }
 
-    fn shrink_inactive(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) {
+    fn shrink_inactive(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) -> Option<Wait> {
         let rest_of_split = self.split_left > 0;
         let batch = if rest_of_split { self.split_left.min(SWAP_CLUSTER_MAX) } else { self.take_batch(list) };
         if rest_of_split {
@@ -355,11 +359,15 @@ impl ShrinkNode {
         let result = mm.shrink_inactive_list(env, self.lru, list, batch, rest_of_split, sc);
         self.lists_reclaimed += result.reclaimed;
         self.split_left += result.split;
+        result.wait
     }
 
     /// Sets the flags of the node by what the pass met, and says whether to wait.
     fn judge(&mut self, mm: &mut Mm, env: &Env, sc: &ScanControl) -> Option<Wait> {
         self.reclaimable |= sc.nr_reclaimed > self.start.0;
+        if mm.rules.writeback_throttle != WritebackThrottle::Flags {
+            return None;
+        }
         let met = sc.nr;
         if !env.task.kswapd {
             let congested = mm.lruvec(self.target).congested;

@@ -1,23 +1,28 @@
 //! What becomes of each page of an inactive batch.
 //!
 //! Rule, page by page:
-//! 1. Under writeback: marked for reclaim at its end and made active to be out of the way. If kswapd finds it marked
+//! 1. Under writeback: marked for reclaim at its end and put out of the way ([`StuckPages`]). If kswapd finds it marked
 //!    already while the node is flagged for writeback, it counts as immediate, and kswapd will wait.
 //! 2. Referenced through a page table: active, or one more round ([`References`]).
 //! 3. Anonymous: gets a swap slot (a huge page is split first) and is unmapped.
-//! 4. Dirty page cache: left to the flushers, marked for reclaim and made active, unless kswapd meets it for the second
-//!    time and the node is full of such pages. Other dirty pages are written, if the reclaimer may.
+//! 4. Dirty page cache: written by the reclaimers that [`FilePageout`] names, and left to the flushers by the others, who
+//!    mark it for reclaim ([`SkippedDirty`]) and put it out of the way. Other dirty pages are written, if the reclaimer
+//!    may.
 //! 5. Clean and unmapped: taken from its owner, with a shadow, and freed.
 //!
 //! Source: `shrink_page_list()`, `page_check_references()`, `pageout()`, `__remove_mapping()` (mm/vmscan.c, 4.20),
 //! `shrink_folio_list()` (6.12).
 //! Since/until: referenced anonymous pages become active at once until 5.8, at the second look since 5.9
-//! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]).
+//! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]), until 3.10 only those
+//! that a reclaimer would have written ([`WritebackThrottle`]).
 //! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
 //! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
 //! `VM_LOCKED`.
 
-use rules::{AnonStart, ReclaimThrottle, RefaultDetection, ScanCounting, XfsWritepage};
+use rules::{
+    AnonStart, FilePageout, ReclaimThrottle, RefaultDetection, ScanCounting, SkippedDirty, StuckPages,
+    WritebackThrottle, XfsWritepage,
+};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::ScanControl;
@@ -249,11 +254,25 @@ impl Mm {
         if !writeback {
             stat.unqueued_dirty += pages;
         }
-        let busy_device = self.rules.reclaim_throttle == ReclaimThrottle::Congestion
-            && self.any_device_congested()
-            && self.device_congested(self.device_of(FileId(frame.owner)));
+        if self.rules.writeback_throttle != WritebackThrottle::Flags {
+            return;
+        }
+        let busy_device = self.rules.reclaim_throttle == ReclaimThrottle::Congestion && self.on_congested_device(pfn);
         if busy_device || (writeback && frame.has(Frame::RECLAIM)) {
             stat.congested += pages;
+        }
+    }
+
+    /// Whether a page of a file belongs on a device whose write queue is congested.
+    fn on_congested_device(&self, pfn: Pfn) -> bool {
+        self.any_device_congested() && self.device_congested(self.device_of(FileId(self.frames[pfn].owner)))
+    }
+
+    /// What happens to a page that cannot be reclaimed before it is written.
+    fn stuck(&self) -> Fate {
+        match self.rules.stuck_pages {
+            StuckPages::Inactive | StuckPages::InactiveMarked => Fate::Keep,
+            StuckPages::Active => Fate::Activate,
         }
     }
 
@@ -261,13 +280,38 @@ impl Mm {
         let pages = self.counted(pfn);
         let writeback_seen = self.lruvec(self.root_of(lru)).writeback_seen;
         let frame = &mut self.frames[pfn];
-        if env.task.kswapd && frame.has(Frame::RECLAIM) && writeback_seen {
+        if self.rules.stuck_pages == StuckPages::Inactive {
+            stat.writeback += pages;
+        } else if env.task.kswapd && frame.has(Frame::RECLAIM) && writeback_seen {
             stat.immediate += pages;
         } else {
             frame.set(Frame::RECLAIM);
             stat.writeback += pages;
         }
-        Fate::Activate
+        self.stuck()
+    }
+
+    /// Whether this reclaimer writes a dirty page of a file that it meets.
+    fn writes_file_page(&self, env: &Env, lru: LruvecId, pfn: Pfn, sc: &ScanControl) -> bool {
+        let kswapd = env.task.kswapd;
+        match self.rules.file_pageout {
+            FilePageout::Anyone => true,
+            FilePageout::Kswapd => kswapd,
+            FilePageout::KswapdInTrouble => kswapd && sc.is_desperate(),
+            FilePageout::KswapdAtDirtyTail => kswapd && self.lruvec(self.root_of(lru)).dirty_seen,
+            FilePageout::KswapdSecondTime => {
+                kswapd && self.lruvec(self.root_of(lru)).dirty_seen && self.frames[pfn].has(Frame::RECLAIM)
+            }
+        }
+    }
+
+    /// A dirty page of a file is left to the flushers.
+    fn skip_dirty(&mut self, lru: LruvecId, pfn: Pfn) -> Fate {
+        if self.rules.skipped_dirty == SkippedDirty::Marked {
+            self.frames[pfn].set(Frame::RECLAIM);
+            self.stat.node_add(lru.node, NodeStat::VmscanImmediate, 1);
+        }
+        self.stuck()
     }
 
     /// Gives an anonymous page a swap slot, so that it can be unmapped. `Some` if it cannot go on.
@@ -326,18 +370,20 @@ impl Mm {
         sc: &ScanControl,
         stat: &mut BatchStat,
     ) -> Option<Fate> {
-        let dirty_seen = self.lruvec(self.root_of(lru)).dirty_seen;
-        let frame = &mut self.frames[pfn];
-        let second_time = env.task.kswapd && frame.has(Frame::RECLAIM) && dirty_seen;
-        if is_file_lru(frame) && !second_time {
-            frame.set(Frame::RECLAIM);
-            self.stat.node_add(lru.node, NodeStat::VmscanImmediate, 1);
-            return Some(Fate::Activate);
+        let file = is_file_lru(&self.frames[pfn]);
+        if file && !self.writes_file_page(env, lru, pfn, sc) {
+            return Some(self.skip_dirty(lru, pfn));
         }
+        let frame = &self.frames[pfn];
         let may_enter_fs = sc.gfp.contains(Gfp::FS) || (frame.has(Frame::SWAPCACHE) && sc.gfp.contains(Gfp::IO));
         if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage || frame.has(Frame::PINNED) {
             return Some(Fate::Keep);
         }
+        if file && !env.task.kswapd && self.on_congested_device(pfn) {
+            stat.congested += 1;
+            return Some(Fate::Keep);
+        }
+        let frame = &mut self.frames[pfn];
         frame.set(Frame::RECLAIM);
         let started =
             if frame.kind() == Kind::File { self.pageout_file(env, pfn) } else { self.pageout_anon(env, pfn) };

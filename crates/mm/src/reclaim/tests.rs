@@ -195,12 +195,17 @@ fn kswapd_that_meets_nothing_but_writeback_waits_once_the_pages_come_round_again
     for (rules, reason) in [(rules_4_20(), ThrottleReason::Device), (Rules::newest(), ThrottleReason::Writeback)] {
         let mut m = Machine::new(rules);
         m.fill(Kind::File, Frame::WRITEBACK);
+        m.mm.flush_lru_stats();
         // All priorities together scan less than the list: size x (1/4096 + ... + 1/2). Where sparing the active list is
         // given up after a useless run, they are gone through twice.
         let (_, first) = m.kswapd(Order(0));
         assert!(m.mm.nodes[0].lruvecs[0].writeback_seen);
         assert!(first.is_empty() || reason == ThrottleReason::Writeback, "{first:?}");
-        let waits: Vec<_> = (0..3).flat_map(|_| m.kswapd(Order(0)).1).collect();
+        let mut later_run = || {
+            m.mm.flush_lru_stats();
+            m.kswapd(Order(0)).1
+        };
+        let waits: Vec<_> = (0..3).flat_map(|_| later_run()).collect();
         assert!(!waits.is_empty() && waits.iter().all(|w| *w == reason), "{waits:?}");
         assert_eq!(m.mm.nodes[0].kswapd.failures, 4);
         m.check();
@@ -316,6 +321,7 @@ fn an_evicted_page_that_comes_back_soon_is_active() {
         let mut m = Machine::new(rules);
         m.add("J K", Kind::File, Frame::ACTIVE);
         m.add("a b c", Kind::File, 0);
+        m.mm.flush_lru_stats();
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         let env = m.env;
         m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 3, false, &mut sc);

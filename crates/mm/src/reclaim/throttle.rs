@@ -10,7 +10,8 @@
 //! | `Isolated` | 20 ms | a reclaimer that finds fewer isolated pages |
 //! | `NoProgress`, `Congested` | 1 jiffy | (skipped unless writing is what is missing) a reclaimer with progress |
 //!
-//! In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
+//! Until 3.10 `wait_iff_congested()` asks for the zone too, and stands after a batch ([`super::inactive`]) and between
+//! priorities of direct reclaim. In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
 //! kswapd wakes it.
 //! Source: `congestion_wait()`, `wait_iff_congested()` (mm/backing-dev.c, 4.20), `too_many_isolated()`,
 //! `throttle_direct_reclaim()`, `allow_direct_reclaim()` (mm/vmscan.c, 4.20; 6.12), `reclaim_throttle()`,
@@ -19,7 +20,7 @@
 //! A jiffy is 4 ms (HZ=250).
 //! Omitted: kernel threads other than kswapd, which do not wait.
 
-use rules::ReclaimThrottle;
+use rules::{IsolationLimit, ReclaimThrottle};
 use units::{Gfp, Nanos, NodeId, Pfn};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
@@ -153,6 +154,12 @@ impl Mm {
         }
     }
 
+    /// How long a reclaimer waits for a zone that is flagged as congested, while any device is (`wait_iff_congested()`).
+    pub(super) fn wait_iff_congested(&self, lru: LruvecId) -> Option<Wait> {
+        (self.lruvec(self.root_of(lru)).congested && self.any_device_congested())
+            .then_some((ThrottleReason::Device, TENTH))
+    }
+
     /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself
     /// (`consider_reclaim_throttle()`).
     pub(super) fn consider_throttle(&mut self, node: NodeId, sc: &ScanControl) -> Option<Wait> {
@@ -193,7 +200,8 @@ impl Mm {
         let node = self.root_of(lru);
         let isolated = self.isolated_below(node)[usize::from(list.is_file())];
         let inactive = self.lru_size_below(node, list);
-        let allowed = if sc.gfp.contains(Gfp::IO.with(Gfp::FS)) { inactive >> 3 } else { inactive };
+        let eighth = self.rules.isolation_limit == IsolationLimit::Eighth && sc.gfp.contains(Gfp::IO.with(Gfp::FS));
+        let allowed = if eighth { inactive >> 3 } else { inactive };
         let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;
         if isolated > allowed {
             return Some((ThrottleReason::Isolated, if reasons { Nanos::millis(20) } else { TENTH }));

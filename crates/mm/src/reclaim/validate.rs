@@ -16,13 +16,12 @@ impl Mm {
     pub(crate) fn validate_reclaim(&self, violations: &mut Vec<Violation>) {
         let mut listed = 0;
         for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
-            let parts = self.nodes[node.index()].lruvecs.len() as u16;
-            for lru in (0..parts).map(|part| LruvecId { node, part }) {
+            for lru in self.lruvecs_of(node) {
                 listed += self.validate_generations(lru, &mut |pfn, what| note(violations, pfn, what));
             }
             for list in LISTS {
                 let mut total = 0;
-                for lru in (0..parts).map(|part| LruvecId { node, part }) {
+                for lru in self.lruvecs_of(node) {
                     listed += self.validate_list(lru, list, violations);
                     total += self.lru_size(lru, list);
                 }

@@ -204,7 +204,8 @@ impl Mm {
 
     /// Pages that a refaulting one competes with.
     fn workingset_size(&self, lru: LruvecId, file: bool) -> u64 {
-        let size = |list| self.lru_size_below(lru, list);
+        let stats = self.lru_stats(lru);
+        let size = |list| stats.size(list);
         let active_file = size(LruList::ActiveFile);
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => active_file,

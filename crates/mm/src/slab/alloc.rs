@@ -131,6 +131,19 @@ impl Mm {
         Ok(taken.expect("a partial or new slab has a free object"))
     }
 
+    /// An object for whoever may not sleep: as above, and with the first attempt of the allocator's slow path; none if that
+    /// fails.
+    pub(crate) fn slab_alloc_nowait(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Obj {
+        self.slab_alloc(env, cache, gfp).unwrap_or_else(|SlabRequest { pages, fallback }| {
+            let request = fallback.unwrap_or(pages);
+            self.wake_all_kswapds(request);
+            let flags = self.gfp_to_alloc_flags(env, request);
+            let Some(pfn) = self.get_page_from_freelist(env, request, flags) else { return Obj::NONE };
+            self.slab_add_page(env, cache, pfn);
+            self.slab_alloc(env, cache, gfp).expect("a new slab has free objects")
+        })
+    }
+
     /// Finds a CPU a slab with free objects among those that exist.
     fn slab_refill(&mut self, env: &Env, cache: CacheId) -> bool {
         let cpu = env.cpu.index();

@@ -85,6 +85,10 @@ caches! {
     PID "pid" 128 128 false;
     /// 4.20: K.
     BIO "bio-0" 192 192 false;
+    /// An ioend of XFS or iomap: it, a bio and four vectors. Computed for 4.20.
+    XFS_IOEND "bio-320" 320 320 false;
+    /// 256 vectors of a bio.
+    BIOVEC_MAX "biovec-max" 4096 4096 false;
     KMALLOC_8 "kmalloc-8" 8 8 false;
     KMALLOC_16 "kmalloc-16" 16 16 false;
     KMALLOC_32 "kmalloc-32" 32 32 false;

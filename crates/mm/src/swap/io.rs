@@ -11,7 +11,7 @@ use units::Pfn;
 
 use super::SwapEntry;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
-use crate::{Bio, BioTarget, Effect, Env, Frame, Kind, Mm};
+use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Kind, Mm};
 
 impl Mm {
     /// Starts writing a dirty page of the swap cache; false if it cannot.
@@ -47,9 +47,16 @@ impl Mm {
         let (device, offset) = self.swap.locate(entry);
         let device = &self.swap.devices[device];
         let target = BioTarget::Swap { pfn };
-        let bio = Bio { device: device.device, sector: device.sector(offset), pages: 1, write, sync, target };
-        self.effects.push(Effect::Submit(bio));
-        self.charge(self.costs.submit_bio);
+        let bio = Bio {
+            device: device.device,
+            sector: device.sector(offset),
+            pages: 1,
+            write,
+            sync,
+            target,
+            memory: BioMemory::NONE,
+        };
+        self.submit(bio);
     }
 
     fn count_writeback(&mut self, pfn: Pfn, pages: i64) {

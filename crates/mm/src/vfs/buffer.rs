@@ -14,7 +14,7 @@ use super::disk::Metadata;
 use super::lru::{Link, Linked, NONE};
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::slab::Obj;
-use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Kind, Mm, table};
+use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm, table};
 
 /// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
 const USED: u8 = 2;
@@ -141,6 +141,7 @@ impl Mm {
             write: false,
             sync: true,
             target: BioTarget::Metadata,
+            memory: BioMemory::NONE,
         };
         Err(Need::Read(bio))
     }
@@ -249,7 +250,15 @@ impl Mm {
         }
         let (block, pages) = self.vfs.place(fs, of);
         let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
-        let bio = Bio { device, sector, pages, write: true, sync: false, target: BioTarget::Metadata };
+        let bio = Bio {
+            device,
+            sector,
+            pages,
+            write: true,
+            sync: false,
+            target: BioTarget::Metadata,
+            memory: BioMemory::NONE,
+        };
         self.charge(self.costs.submit_bio);
         self.effects.push(Effect::Submit(bio));
         true

@@ -8,7 +8,7 @@
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! Abstracted: a vector of an inode is always of the size for one extent (`kmalloc-512`); a checkpoint's vectors are
-//! freed when its last log buffer is on disk.
+//! freed when its last log buffer is on disk; the log's size decides when it is pushed, and not where it lies.
 //! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
@@ -16,7 +16,6 @@ use units::{FileId, Gfp};
 
 use super::inode::LOG_VECTOR;
 use super::{FileRec, FsId, FsKind, FsSpec, Need, Obj};
-use crate::zone::AllocFlags;
 use crate::{Bio, Effect, Env, Mm};
 
 /// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
@@ -82,15 +81,17 @@ impl Mm {
     /// The same where nobody may wait: with the last attempt of an allocation that the kernel would make before it sleeps,
     /// and without a vector if that fails.
     pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
-        if let Err(Need::Slab(cache, request)) = self.log_item(env, file) {
-            let request = request.fallback.unwrap_or(request.pages);
-            self.wake_all_kswapds(request);
-            let flags: AllocFlags = self.gfp_to_alloc_flags(env, request);
-            if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {
-                self.slab_add_page(env, cache, pfn);
-                // It can only lack what was just given.
-                let _given = self.log_item(env, file);
-            }
+        self.log_inode(file);
+        if self.vfs.spec_of(file).kind != FsKind::Xfs {
+            return;
+        }
+        let rec = self.vfs.rec(file);
+        if rec.ili.is_some() && !rec.log_vector.is_some() {
+            let vector = self.slab_alloc_nowait(env, LOG_VECTOR, Gfp::NOFS);
+            self.vfs.rec_mut(file).log_vector = vector;
+        }
+        if self.vfs.rec(file).log_vector.is_some() {
+            self.insert_item(file);
         }
     }
 
@@ -144,9 +145,16 @@ impl Mm {
         cil.asked || !cil.written.is_empty()
     }
 
+    /// The vectors of the checkpoints that were handed to the log so far; the caller frees them with
+    /// [`Mm::vfs_free_log_vectors`] once that is on disk.
+    #[must_use = "they are objects of a slab"]
+    pub fn vfs_take_log_vectors(&mut self, fs: FsId) -> Vec<Obj> {
+        std::mem::take(&mut self.vfs.fs_mut(fs).cil.written)
+    }
+
     /// Frees the vectors of what is in the log.
-    pub fn vfs_free_log_vectors(&mut self, env: &Env, fs: FsId) {
-        for vector in std::mem::take(&mut self.vfs.fs_mut(fs).cil.written) {
+    pub fn vfs_free_log_vectors(&mut self, env: &Env, vectors: Vec<Obj>) {
+        for vector in vectors {
             self.slab_free(env, LOG_VECTOR, vector);
         }
     }

@@ -351,6 +351,14 @@ impl Mm {
         }
     }
 
+    /// The cost that is that of the file's file system.
+    pub(crate) fn by_fs(&self, file: FileId, xfs: u64, ext4: u64) -> u64 {
+        match self.fs_kind(file) {
+            super::FsKind::Xfs => xfs,
+            super::FsKind::Ext4 => ext4,
+        }
+    }
+
     /// Which file system the file lies on.
     pub(crate) fn fs_kind(&self, file: FileId) -> super::FsKind {
         self.vfs.spec_of(file).kind

@@ -176,6 +176,7 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         if !rec.has(FileRec::DIR) {
             self.truncate_pages(env, file, 0);
+            self.forget_write_errors(file);
         }
         self.vfs.rec_mut(file).flags &= !(FileRec::FREEING | FileRec::DIRTY | FileRec::INODE_REF);
         if rec.has(FileRec::UNLINKED) {

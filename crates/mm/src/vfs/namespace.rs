@@ -164,7 +164,7 @@ impl Mm {
         if log_vector.is_some() {
             self.insert_item(file);
         }
-        self.charge(self.costs.create_file);
+        self.charge(self.by_fs(file, self.costs.create_file, self.costs.create_ext4));
         Ok(file)
     }
 
@@ -306,7 +306,7 @@ impl Mm {
         }
         self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
         self.log_dir_change(rec.parent, rec.dirent);
-        self.charge(self.costs.unlink_file);
+        self.charge(self.by_fs(file, self.costs.unlink_file, self.costs.unlink_ext4));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
         if rec.opens > 0 {
             self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;

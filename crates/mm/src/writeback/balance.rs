@@ -3,15 +3,19 @@
 //! Rule: a writer looks at the limits after `nr_dirtied_pause` pages. Below freerun, midway between the background and
 //! the dirty limit, nothing happens but that the flusher is woken above the background limit. Above, it pauses as long
 //! as the pages that it dirtied should have taken at its rate, less the time that it took for them.
+//! Since/until: since 3.2 ([`DirtyThrottle::Rate`]); before, see writer_writes.rs.
 //! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`, `writeback_set_ratelimit()`,
 //! mm/page-writeback.c (4.20; 6.12 the same without cgroups and flags).
 //! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
 //! The wake-up names no device: every flusher looks.
 
+use rules::DirtyThrottle;
 use units::{FileId, Nanos};
 
+use super::flusher::FlushWork;
 use super::pause::{self, POLL_THRESH};
 use super::position::{DirtyControl, RATIO_SHIFT};
+use super::writer_writes::{DirtiedShare, Writer};
 use super::{DirtyLimits, HZ, bandwidth, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm, WakeFlusher};
@@ -30,11 +34,22 @@ pub struct TaskDirty {
     paused_when: u64,
     /// In the midst of throttling: pages dirtied, and since when, in jiffies.
     again: Option<(u64, u64)>,
+    /// In the midst of writing what others dirtied, where writers do that.
+    pub(super) writer: Option<Writer>,
+    /// Its share of the pages dirtied of late, there.
+    pub(super) share: DirtiedShare,
 }
 
 impl Default for TaskDirty {
     fn default() -> TaskDirty {
-        TaskDirty { nr_dirtied: 0, nr_dirtied_pause: POLL_THRESH, paused_when: 0, again: None }
+        TaskDirty {
+            nr_dirtied: 0,
+            nr_dirtied_pause: POLL_THRESH,
+            paused_when: 0,
+            again: None,
+            writer: None,
+            share: DirtiedShare::default(),
+        }
     }
 }
 
@@ -45,6 +60,9 @@ pub enum Pause {
     None,
     /// Sleep so long, then ask again.
     Sleep(Nanos),
+    /// Do this piece of writeback of a device ([`Mm::writeback_by_writer`]), say what came of it
+    /// ([`Mm::writer_wrote`]), then ask again.
+    Write(u16, FlushWork),
 }
 
 impl Mm {
@@ -52,11 +70,14 @@ impl Mm {
     /// `write_page` says was dirtied, and again after each pause until there is none.
     #[inline]
     pub fn balance_dirty_pages(&mut self, env: &Env, file: FileId, dirtied: u64, task: &mut TaskDirty) -> Pause {
-        task.nr_dirtied += dirtied;
         if self.writeback.cpu_dirtied.len() <= env.cpu.index() {
             self.writeback.cpu_dirtied.resize(env.cpu.index() + 1, 0);
             self.writeback.cpu_leaks.resize(env.cpu.index() + 1, 0);
         }
+        if self.rules.dirty_throttle == DirtyThrottle::WriterWrites {
+            return self.balance_by_writing(env, file, dirtied, task);
+        }
+        task.nr_dirtied += dirtied;
         let cpu = &mut self.writeback.cpu_dirtied[env.cpu.index()];
         *cpu += dirtied;
         let below = task.nr_dirtied < task.nr_dirtied_pause && *cpu < self.writeback.ratelimit_pages;
@@ -157,7 +178,7 @@ impl Mm {
     }
 
     /// Wakes the flushers for background work unless the device's is at work.
-    fn start_background(&mut self, device: u16) {
+    pub(super) fn start_background(&mut self, device: u16) {
         if !self.writeback.device_mut(device).running {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Background));
         }

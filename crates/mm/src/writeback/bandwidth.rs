@@ -92,8 +92,13 @@ impl Device {
 impl Writeback {
     /// Moves the limit of the machine if 200 ms have passed.
     pub(super) fn update_dirty_limit(&mut self, control: &DirtyControl, now: u64) {
+        self.track_dirty_limit(control.limits.dirty, control.dirty, now);
+    }
+
+    /// The same, for so high a limit and so many dirty pages.
+    pub(super) fn track_dirty_limit(&mut self, thresh: u64, dirty: u64, now: u64) {
         if now >= self.dirty_limit_tstamp + INTERVAL {
-            self.dirty_limit = slow_limit(self.dirty_limit, control.limits.dirty, control.dirty);
+            self.dirty_limit = slow_limit(self.dirty_limit, thresh, dirty);
             self.dirty_limit_tstamp = now;
         }
     }

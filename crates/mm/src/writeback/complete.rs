@@ -21,8 +21,10 @@ impl Mm {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
+        self.free_bio(env, bio, file);
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
+            self.set_write_error(file);
         }
         let now = jiffies(env.now);
         for at in index..index + bio.pages {

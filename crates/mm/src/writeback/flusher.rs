@@ -6,11 +6,14 @@
 //! dirty limit. Background and periodic work give way to requests. The limits are checked again after 100 ms.
 //! Source: `wb_workfn()`, `wb_do_writeback()`, `wb_writeback()`, `writeback_sb_inodes()`, `writeback_chunk_size()`,
 //! `requeue_inode()`, fs/fs-writeback.c, `wb_over_bg_thresh()`, mm/page-writeback.c (4.20; 6.12 the same).
-//! Since/until: cyclic writeback of a file wrapped around at its end until 4.19; not here.
+//! An inode that a task is writing is put off by others who come to it, for `b_more_io`.
+//! Since/until: [`BackgroundLimit`], [`BackgroundInodes`]; until 4.10 reclaim asks for a number of pages ([`WakeFlusher::Pages`]), until 3.1
+//! throttled writers write too (see writer_writes.rs). Cyclic writeback of a file wrapped around at its end until 4.19; not here.
 //! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
 //! request writes as many pages of each file as were dirty when it got there (Linux tags them).
-//! Omitted: waiting for an inode that another task writes (`I_SYNC`).
+//! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
 
+use rules::{BackgroundInodes, BackgroundLimit};
 use units::{FileId, Nanos, Pfn};
 
 use super::inodes::On;
@@ -34,6 +37,8 @@ enum Reason {
     Request(Request),
     /// Reclaim or sync wants as much written as is dirty now.
     All,
+    /// Reclaim, or a throttled writer, wants so many pages written.
+    Pages,
     /// Old data.
     Kupdate,
     /// More is dirty than the background limit.
@@ -71,6 +76,17 @@ pub struct FlushWork {
     work: Option<Work>,
 }
 
+/// Why there is no inode to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BatchEnd {
+    /// The limits are to be looked at again.
+    Batch,
+    /// Other tasks write all that is left.
+    Busy,
+    /// The work has ended.
+    Work,
+}
+
 /// What is looked for next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
@@ -90,11 +106,44 @@ pub enum FlushStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
+    /// Other tasks write every inode that is left; call again once some write has ended.
+    Busy,
     /// Nothing is left; sleep until then, or until woken if there is no time.
     Idle(Option<Nanos>),
 }
 
+impl FlushWork {
+    /// What a throttled writer has to write: so many pages, of any inode that is dirty now.
+    pub(super) fn of_writer(env: &Env, pages: u64) -> FlushWork {
+        let nr_pages = i64::try_from(pages).unwrap_or(i64::MAX);
+        let work = Work { reason: Reason::Pages, nr_pages, since: env.now, batch: None, inode: None };
+        FlushWork { stage: Stage::End, work: Some(work) }
+    }
+
+    /// Pages still to be written; less than none if an inode's slice was longer.
+    pub fn pages_left(&self) -> i64 {
+        self.work.map_or(0, |work| work.nr_pages)
+    }
+}
+
 impl Mm {
+    /// One step of a throttled writer's own writeback: up to `budget` pages of one inode; `None` once it has done one batch,
+    /// or if there is nothing to write (`writeback_inodes_wb()`).
+    pub fn writeback_by_writer(
+        &mut self,
+        env: &Env,
+        device: u16,
+        flush: &mut FlushWork,
+        budget: u32,
+    ) -> Option<FlushStep> {
+        self.writeback.device_mut(device);
+        let work = flush.work.as_mut()?;
+        if work.inode.is_none() && self.next_inode(env, device, work).is_some() {
+            return None;
+        }
+        Some(self.write_slice(env, device, work, budget))
+    }
+
     /// Interval of the periodic flush.
     pub(super) fn flush_interval(&self) -> Nanos {
         Nanos::millis(self.tunables.dirty_writeback_centisecs * 10)
@@ -105,6 +154,11 @@ impl Mm {
         if matches!(reason, WakeFlusher::Vmscan | WakeFlusher::Sync) {
             for device in &mut self.writeback.devices {
                 device.start_all |= device.has_dirty_io();
+            }
+        }
+        if let WakeFlusher::Pages(pages) = reason {
+            for device in self.writeback.devices.iter_mut().filter(|device| device.has_dirty_io()) {
+                device.asked_pages += pages;
             }
         }
     }
@@ -120,6 +174,9 @@ impl Mm {
         if self.stat.node_sum(NodeStat::FileDirty) > background {
             return true;
         }
+        if self.rules.background_limit == BackgroundLimit::Machine {
+            return false;
+        }
         self.writeback.device_mut(device);
         let state = &mut self.writeback.devices[usize::from(device)];
         let (num, den) = self.writeback.total.fraction(&mut state.share, jiffies(env.now));
@@ -133,11 +190,15 @@ impl Mm {
             return self.next_work(env, device, flush);
         };
         if work.inode.is_none()
-            && let Some(stop) = self.next_inode(env, device, work)
+            && let Some(end) = self.next_inode(env, device, work)
         {
-            if stop {
-                self.finish_work(device, work);
-                flush.work = None;
+            match end {
+                BatchEnd::Batch => {}
+                BatchEnd::Busy => return FlushStep::Busy,
+                BatchEnd::Work => {
+                    self.finish_work(device, work);
+                    flush.work = None;
+                }
             }
             return FlushStep::More;
         }
@@ -159,7 +220,15 @@ impl Mm {
             },
             Stage::All => {
                 flush.stage = Stage::Kupdate;
-                if std::mem::take(&mut state.start_all) && nr_dirty > 0 { begin(Reason::All, nr_dirty) } else { None }
+                let asked = std::mem::take(&mut state.asked_pages).min(i64::MAX as u64) as i64;
+                if asked > 0 {
+                    flush.stage = Stage::All;
+                    begin(Reason::Pages, asked)
+                } else if std::mem::take(&mut state.start_all) && nr_dirty > 0 {
+                    begin(Reason::All, nr_dirty)
+                } else {
+                    None
+                }
             }
             Stage::Kupdate => {
                 flush.stage = Stage::Background;
@@ -210,13 +279,13 @@ impl Mm {
         }
     }
 
-    /// Chooses the next inode. `None`: there is one; otherwise whether the work has ended or only a batch.
-    fn next_inode(&mut self, env: &Env, device: u16, work: &mut Work) -> Option<bool> {
+    /// Chooses the next inode; `None` if there is one.
+    fn next_inode(&mut self, env: &Env, device: u16, work: &mut Work) -> Option<BatchEnd> {
         let now = jiffies(env.now);
         match work.batch {
             None => {
                 if self.work_is_over(env, device, work) {
-                    return Some(true);
+                    return Some(BatchEnd::Work);
                 }
                 let until = self.dirtied_until(env, work);
                 let state = &mut self.writeback.devices[usize::from(device)];
@@ -232,22 +301,30 @@ impl Mm {
                 }
             }
         }
-        let Some(record) = self.writeback.devices[usize::from(device)].b_io.tail() else {
-            return Some(self.end_batch(device, work, now, 0));
+        let waits = matches!(work.reason, Reason::Request(_));
+        let state = &mut self.writeback.devices[usize::from(device)];
+        let Some(record) = state.next_to_write(&mut self.writeback.records, waits) else {
+            let (_, wrote) = work.batch.unwrap_or_default();
+            return Some(self.end_batch(device, work, now, wrote));
         };
         let left = self.slice_pages(device, record, work);
         let file = FileId(self.writeback.records[record].file);
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
+        self.writeback.records[record].syncing = true;
         work.inode = Some(Slice { file, record, left, next, wrote: 0 });
         None
     }
 
-    fn end_batch(&mut self, device: u16, work: &mut Work, now: u64, wrote: u64) -> bool {
+    fn end_batch(&mut self, device: u16, work: &mut Work, now: u64, wrote: u64) -> BatchEnd {
         work.batch = None;
         let state = &mut self.writeback.devices[usize::from(device)];
         state.update_bandwidth(now, jiffies(work.since), None);
-        wrote == 0 && state.b_more_io.is_empty()
+        match (wrote, state.b_more_io.tail()) {
+            (0, None) => BatchEnd::Work,
+            (0, Some(last)) if self.writeback.records[last].syncing => BatchEnd::Busy,
+            _ => BatchEnd::Batch,
+        }
     }
 
     /// Whether a piece of work has nothing to do any more.
@@ -265,8 +342,9 @@ impl Mm {
                 let age = Nanos::millis(self.tunables.dirty_expire_centisecs * 10);
                 env.now.0.checked_sub(age.0).map(Nanos)
             }
-            Reason::Background => Some(env.now),
-            Reason::Request(_) | Reason::All => Some(work.since),
+            Reason::Background if self.rules.background_inodes == BackgroundInodes::DirtyNow => Some(env.now),
+            Reason::Background => Some(work.since),
+            Reason::Request(_) | Reason::All | Reason::Pages => Some(work.since),
         }
     }
 
@@ -317,6 +395,7 @@ impl Mm {
         if self.pagecache.trees.files[slice.file.index()].record == NO_RECORD {
             return true;
         }
+        self.writeback.records[record].syncing = false;
         if self.writeback.records[record].nr_dirty == 0 {
             if self.writeback.records[record].on != On::Nothing {
                 self.unlist_dirty_inode(record);

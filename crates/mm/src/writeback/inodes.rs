@@ -42,6 +42,8 @@ pub(super) struct Record {
     pub(super) nr_writeback: u32,
     pub(super) device: u16,
     pub(super) on: On,
+    /// A task writes a slice of it (`I_SYNC`).
+    pub(super) syncing: bool,
 }
 
 /// All records, with free places.
@@ -69,6 +71,7 @@ impl Records {
             nr_writeback: 0,
             device,
             on: On::Nothing,
+            syncing: false,
         };
         let at = self.free;
         if at == NO_RECORD {
@@ -176,6 +179,18 @@ impl Device {
         if let Some(list) = self.list_mut(to) {
             list.push_head(records, at);
         }
+    }
+
+    /// The next inode to write: the oldest on `b_io`. Unless the caller waits for them, those that a task writes already are
+    /// put off (`requeue_io()`).
+    pub(super) fn next_to_write(&mut self, records: &mut Records, waits: bool) -> Option<u32> {
+        while let Some(at) = self.b_io.tail() {
+            if waits || !records[at].syncing {
+                return Some(at);
+            }
+            self.move_inode(records, at, On::MoreIo);
+        }
+        None
     }
 
     /// What `dirtied_when` is now: a jiffy, and never before that of the newest, as CPUs that ran ahead of this one may

@@ -4,13 +4,13 @@
 //! the next place of the log, which is used round and round. fsync writes what is there and waits for it.
 //! Source: `xlog_state_get_iclog_space()`, fs/xfs/xfs_log.c: `XLOG_BIG_RECORD_BSIZE` 32 KiB, 8 log buffers (4.20).
 //! Abstracted: one log per device; the bytes of a transaction of ext4 are a guess, and changes of the same object are not
-//! merged; the log lies in the first 64 MiB of the device unless placed elsewhere; nothing waits for
-//! a log buffer, and writing metadata in place (`xfsaild`) is the file system's own affair.
+//! merged; the log lies in the first 64 MiB of the device, whatever its size is that `mm::vfs::cil` goes by; nothing waits
+//! for a log buffer, and writing metadata in place (`xfsaild`) is the file system's own affair.
 
 use units::{FileId, PAGE_SIZE};
 
 use crate::vfs::FsKind;
-use crate::{Bio, BioTarget, Env, Mm};
+use crate::{Bio, BioMemory, BioTarget, Env, Mm};
 
 /// Bytes of a log buffer.
 const BUFFER: u64 = 32 << 10;
@@ -47,7 +47,15 @@ impl Journal {
         let sector = self.sector + self.next * SECTORS;
         self.next += pages;
         self.bytes = 0;
-        Bio { device, sector, pages: pages as u32, write: true, sync, target: BioTarget::Metadata }
+        Bio {
+            device,
+            sector,
+            pages: pages as u32,
+            write: true,
+            sync,
+            target: BioTarget::Metadata,
+            memory: BioMemory::NONE,
+        }
     }
 }
 
@@ -81,13 +89,6 @@ impl Mm {
     pub fn journal_force(&mut self, device: u16) -> Option<Bio> {
         let journal = &mut self.writeback.device_mut(device).journal;
         (journal.bytes > 0).then(|| journal.flush(device, true))
-    }
-
-    /// Puts the log of a device elsewhere: first sector and pages.
-    pub fn journal_place(&mut self, device: u16, sector: u64, pages: u64) {
-        assert!(pages >= BUFFER / PAGE_SIZE, "a log holds at least one buffer");
-        let journal = &mut self.writeback.device_mut(device).journal;
-        (journal.sector, journal.pages, journal.next) = (sector, pages, 0);
     }
 
     /// Hands a bio of metadata to the block layer, with its counters and its cost.

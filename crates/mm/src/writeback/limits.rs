@@ -5,10 +5,11 @@
 //! ratios are rounded down to 1/4096 first. Limits in bytes replace the ratios. A background limit that is not below
 //! the other is set to half of it.
 //! Source: `global_dirtyable_memory()`, `domain_dirty_limits()`, mm/page-writeback.c,
-//! `calculate_totalreserve_pages()`, mm/page_alloc.c (4.20; 6.12 the same).
+//! `calculate_totalreserve_pages()`, mm/page_alloc.c (4.20; 6.12 the same); `determine_dirtyable_memory()` (3.1).
+//! Since/until: [`DirtyableMemory`].
 //! Omitted: the bonus of a quarter for `PF_LESS_THROTTLE` and real-time tasks, highmem, cgroup domains.
 
-use rules::Tunables;
+use rules::{DirtyableMemory, Tunables};
 use units::{PAGE_SIZE, Pages};
 
 use crate::Mm;
@@ -45,6 +46,9 @@ impl DirtyLimits {
 impl Mm {
     /// Memory that could be dirty.
     pub fn global_dirtyable_memory(&self) -> Pages {
+        if self.rules.dirtyable_memory == DirtyableMemory::Reclaimable {
+            return Pages(self.free_or_reclaimable() + 1);
+        }
         let (mut free, mut reserve) = (0, 0);
         for zone in &self.zones {
             free += zone.free_pages;
@@ -53,6 +57,14 @@ impl Mm {
         }
         let file = self.stat.node_sum(NodeStat::InactiveFile) + self.stat.node_sum(NodeStat::ActiveFile);
         Pages(free - free.min(reserve) + file + 1)
+    }
+
+    /// Free pages and those on LRU lists, anonymous ones only while there is swap.
+    fn free_or_reclaimable(&self) -> u64 {
+        let free: u64 = self.zones.iter().map(|zone| zone.free_pages).sum();
+        let file = self.stat.node_sum(NodeStat::InactiveFile) + self.stat.node_sum(NodeStat::ActiveFile);
+        let anon = self.stat.node_sum(NodeStat::InactiveAnon) + self.stat.node_sum(NodeStat::ActiveAnon);
+        free + file + if self.swap.free_pages() > 0 { anon } else { 0 }
     }
 
     /// The dirty limits as they are now.

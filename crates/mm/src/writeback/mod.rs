@@ -11,8 +11,11 @@ mod balance;
 mod bandwidth;
 mod complete;
 mod dirty;
+mod errors;
 mod flusher;
 mod inodes;
+#[cfg(test)]
+mod integrity_tests;
 mod journal;
 mod limits;
 mod pageout;
@@ -24,12 +27,14 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod writer_writes;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use units::{Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
+pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
@@ -95,12 +100,16 @@ pub(super) struct Device {
     last_old_flush: u64,
     /// Everything is to be written (`WB_start_all`).
     start_all: bool,
+    /// So many pages are to be written (`nr_pages` of all work that reclaim queued).
+    asked_pages: u64,
     /// The flusher works (`WB_writeback_running`).
     running: bool,
     requests: VecDeque<Request>,
     tickets: u64,
     tickets_done: u64,
     journal: Journal,
+    /// Ends a bio as it is submitted.
+    synchronous: bool,
 }
 
 impl Device {
@@ -124,11 +133,13 @@ impl Device {
             b_more_io: InodeList::EMPTY,
             last_old_flush: 0,
             start_all: false,
+            asked_pages: 0,
             running: false,
             requests: VecDeque::new(),
             tickets: 0,
             tickets_done: 0,
             journal: Journal::default(),
+            synchronous: false,
         }
     }
 
@@ -161,6 +172,10 @@ pub struct Writeback {
     stat_error: u64,
     /// Pages whose write failed so far.
     write_errors: u64,
+    /// Files with failed writes that were not reported, or not to all, by number.
+    errors: BTreeMap<u32, errors::FileErrors>,
+    /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
+    dirtied: u64,
 }
 
 impl Writeback {
@@ -170,6 +185,11 @@ impl Writeback {
             self.devices.resize_with(at + 1, Device::new);
         }
         &mut self.devices[at]
+    }
+
+    /// The device copies in the context of whoever submits a bio, and ends it there (brd, pmem).
+    pub fn set_synchronous(&mut self, device: u16) {
+        self.device_mut(device).synchronous = true;
     }
 
     fn device(&self, device: u16) -> Option<&Device> {

@@ -1,17 +1,16 @@
 //! Reclaim asks for a dirty page of a file to be written.
 //!
 //! Rule: XFS refuses direct reclaimers and, since it has no `writepage`, everybody. Before, it wrote the page for
-//! kswapd, and until 4.5 the dirty pages that follow it in the same extent with it. ext4 refuses every reclaimer for
+//! kswapd, and until 4.5 with it the dirty pages that follow it in the same extent, 32 in all (`nr_to_write`). ext4 refuses every reclaimer for
 //! pages whose blocks are not allocated yet.
 //! Source: `pageout()`, mm/vmscan.c, `xfs_do_writepage()`, fs/xfs/xfs_aops.c, `ext4_writepage()`, fs/ext4/inode.c
 //! (4.20); `xfs_vm_writepage()`, `xfs_cluster_write()` (3.1).
-//! Abstracted: a cluster is at most one bio, on the page's side towards the end of the file.
 //! Omitted: other file systems.
 
 use rules::XfsWritepage;
 use units::{FileId, Pfn};
 
-use crate::pagecache::BIO_PAGES;
+use crate::reclaim::SWAP_CLUSTER_MAX;
 use crate::vfs::FsKind;
 use crate::{Env, Frame, Kind, Mm};
 
@@ -29,7 +28,7 @@ impl Mm {
         let pages = match (self.fs_kind(file), self.rules.xfs_writepage) {
             (FsKind::Xfs, _) if direct => return false,
             (FsKind::Xfs, XfsWritepage::Never) => return false,
-            (FsKind::Xfs, XfsWritepage::Cluster) => self.pagecache.trees.dirty_run(file.0, index, BIO_PAGES),
+            (FsKind::Xfs, XfsWritepage::Cluster) => self.pagecache.trees.dirty_run(file.0, index, SWAP_CLUSTER_MAX),
             (FsKind::Xfs, XfsWritepage::OnePage) => 1,
             (FsKind::Ext4, _) if delayed => return false,
             (FsKind::Ext4, _) => 1,

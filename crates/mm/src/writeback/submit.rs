@@ -8,12 +8,13 @@
 //! Abstracted: XFS allocates the whole delayed extent, here at most `DELALLOC_MAX` pages of it.
 //! Omitted: pages beyond the end of the file, unwritten extents.
 
-use units::{FileId, Pfn};
+use units::{FileId, Gfp, Pfn};
 
 use crate::pagecache::{BIO_PAGES, Slot};
+use crate::slab::CacheId;
 use crate::stat::{NodeStat, ZoneStat};
-use crate::vfs::Extent;
-use crate::{Bio, BioTarget, Env, Frame, Mm};
+use crate::vfs::{Extent, FsKind};
+use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
 
 /// Most pages that are allocated at once: 1 GiB. A guess; XFS stops at an extent of 8 GiB.
 const DELALLOC_MAX: u32 = 1 << 18;
@@ -75,7 +76,7 @@ impl Mm {
             run.next = index + 1;
         }
         if let Some(last) = open {
-            self.submit(last.bio);
+            self.submit_write(env, last.bio);
         }
         run
     }
@@ -95,12 +96,20 @@ impl Mm {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
                 self.log_transaction(env, file);
                 self.log_item_nowait(env, file);
-                self.charge(self.costs.allocate_extent);
+                self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
                 self.allocate_blocks(file, index, run)
             }
         };
         debug_assert!(pages > 0);
-        let next = Bio { device, sector, pages: 1, write: true, sync, target: BioTarget::File { file, index } };
+        let next = Bio {
+            device,
+            sector,
+            pages: 1,
+            write: true,
+            sync,
+            target: BioTarget::File { file, index },
+            memory: BioMemory::NONE,
+        };
         let next = Open { bio: next, extent_end: index.saturating_add(pages) };
         if let Some(full) = open.replace(next) {
             let follows = full.bio.pages < BIO_PAGES && full.bio.device == device;
@@ -110,7 +119,41 @@ impl Mm {
                 let end = index.saturating_add(pages);
                 *open = Some(Open { bio: Bio { pages: full.bio.pages + 1, ..full.bio }, extent_end: end });
             } else {
-                self.submit(full.bio);
+                self.submit_write(env, full.bio);
+            }
+        }
+    }
+
+    /// Hands a bio of a file's data to the block layer. It is allocated for as many vectors as there may be
+    /// (`BIO_MAX_PAGES`), whatever it carries in the end; what cannot be had without sleeping comes from a reserve. One
+    /// that ends as it is submitted takes no more than a place for a moment.
+    pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
+        let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
+        if self.writeback.device_mut(bio.device).synchronous {
+            return self.submit(bio);
+        }
+        let cache = Mm::bio_cache(self.fs_kind(file));
+        let memory = BioMemory {
+            bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
+            vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
+        };
+        self.submit(Bio { memory, ..bio });
+    }
+
+    /// Where bios of data that is written come from (`xfs_ioend_bioset`, `fs_bio_set`).
+    fn bio_cache(kind: FsKind) -> CacheId {
+        match kind {
+            FsKind::Xfs => CacheId::XFS_IOEND,
+            FsKind::Ext4 => CacheId::BIO,
+        }
+    }
+
+    /// A bio of a file's data is done with.
+    pub(super) fn free_bio(&mut self, env: &Env, bio: &Bio, file: FileId) {
+        let cache = Mm::bio_cache(self.fs_kind(file));
+        for (cache, obj) in [(cache, bio.memory.bio), (CacheId::BIOVEC_MAX, bio.memory.vecs)] {
+            if obj.is_some() {
+                self.slab_free(env, cache, obj);
             }
         }
     }
@@ -128,7 +171,8 @@ impl Mm {
         let device = state.device;
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
-        self.charge(self.costs.writeback_page);
+        let owner = FileId(self.frames[pfn].owner);
+        self.charge(self.costs.writeback_page + self.by_fs(owner, 0, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.

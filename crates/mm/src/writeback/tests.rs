@@ -19,6 +19,7 @@ fn flush(rig: &mut Rig, work: &mut FlushWork) -> Option<Nanos> {
         match step {
             FlushStep::More => {}
             FlushStep::Wait(_) => assert!(rig.complete_one()),
+            FlushStep::Busy => panic!("no other task writes"),
             FlushStep::Idle(until) => return until,
         }
     }
@@ -313,6 +314,7 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
                 Pause::Sleep(pause) => {
                     wake_writer = rig.env.now + pause;
                 }
+                Pause::Write(..) => panic!("writers do not write"),
             }
             rig.collect();
         }
@@ -324,7 +326,7 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
         while rig.env.now >= wake_flusher && rig.bios.len() < 128 {
             match rig.mm.writeback_step(&rig.env, DEVICE, &mut work, 256) {
                 FlushStep::More => {}
-                FlushStep::Wait(_) => break,
+                FlushStep::Wait(_) | FlushStep::Busy => break,
                 FlushStep::Idle(until) => wake_flusher = until.unwrap_or(Nanos::MAX),
             }
             rig.collect();
@@ -396,4 +398,35 @@ fn below_freerun_nobody_pauses_and_above_the_background_limit_the_flusher_is_wok
         rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task) != Pause::None
     });
     assert!(paused.is_some(), "a writer pauses before the limit");
+}
+
+#[test]
+fn until_3_1_a_writer_above_the_limit_writes_one_and_a_half_times_what_brought_it_there() {
+    let mut rig =
+        Rig::with_rules(1, 1 << 14, Rules { dirty_throttle: rules::DirtyThrottle::WriterWrites, ..old_rules() });
+    let file = rig.create();
+    let mut task = TaskDirty::default();
+    let limit = rig.mm.global_dirty_limits().dirty;
+    let mut index = 0;
+    let pause = loop {
+        let dirtied = u64::from(rig.write(file, index));
+        index += 1;
+        match rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task) {
+            Pause::None => {}
+            pause => break pause,
+        }
+        assert!(u64::from(index) < 2 * limit, "nobody stops the writer");
+    };
+    assert!(u64::from(index) > rig.mm.global_dirty_limits().freerun(), "not before freerun");
+    let Pause::Write(device, mut work) = pause else { panic!("it has only itself to write: {pause:?}") };
+    assert_eq!(device, DEVICE);
+    // A CPU's share of 1/32 of the memory, and half of that again.
+    let managed: u64 = rig.mm.zones.iter().map(|zone| zone.managed).sum();
+    let ratelimit = (managed / (rig.mm.pcps.nr_cpus() as u64 * 32)).clamp(16, 1024);
+    assert_eq!(work.pages_left(), (ratelimit + ratelimit / 2) as i64);
+    while rig.mm.writeback_by_writer(&rig.env, DEVICE, &mut work, 256).is_some() {}
+    rig.collect();
+    let written: u32 = rig.bios.iter().map(|bio| bio.pages).sum();
+    assert!(u64::from(written) >= ratelimit + ratelimit / 2, "{written}");
+    rig.check();
 }

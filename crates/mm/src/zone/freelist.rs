@@ -10,7 +10,7 @@
 //! Abstracted: the cost of a free through a per-CPU list is part of `alloc_pcp`, which is measured on pairs.
 //! Omitted: `node_reclaim()` (`vm.zone_reclaim_mode` other than 0), cpusets, memory policies but `__GFP_THISNODE`.
 
-use rules::{AllocReserves, PcpLists, WatermarkCheck, ZoneFairness};
+use rules::{AllocReserves, DirtySpread, PcpLists, WatermarkCheck, ZoneFairness};
 use units::{Gfp, NodeId, Order, Pfn, ZoneId};
 
 use crate::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
@@ -307,8 +307,12 @@ impl Mm {
         }
     }
 
-    /// Whether a node holds no more dirty pages than its share of the dirty limit (`node_dirty_ok()`).
+    /// Whether a node holds no more dirty pages than its share of the dirty limit, if that is looked at
+    /// (`node_dirty_ok()`).
     pub(crate) fn node_dirty_ok(&self, node: NodeId) -> bool {
+        if self.rules.dirty_spread == DirtySpread::Off {
+            return true;
+        }
         let dirty = self.stat.node(node, NodeStat::FileDirty) + self.stat.node(node, NodeStat::Writeback);
         dirty <= self.node_dirty_limit(node)
     }

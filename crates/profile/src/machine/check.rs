@@ -23,6 +23,9 @@ const SWAP_END: Bytes = Bytes::gib(8192);
 const FILE_SYSTEM_MIN: Bytes = Bytes::mib(16);
 const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
 
+/// How long a machine may have been up.
+const UPTIME_S: RangeInclusive<f64> = 0.0..=1e9;
+
 impl Machine {
     pub(super) fn check(&self, text: &Text) -> Result<(), ProfileError> {
         self.check_cpus(text)?;
@@ -31,7 +34,17 @@ impl Machine {
         self.check_disks(text)?;
         self.check_swaps(text)?;
         self.check_mount(text)?;
+        self.check_uptime(text)?;
         self.check_zones(text)
+    }
+
+    fn check_uptime(&self, text: &Text) -> Result<(), ProfileError> {
+        let Some(uptime_s) = &self.uptime_s else { return Ok(()) };
+        if !UPTIME_S.contains(uptime_s.get_ref()) {
+            let message = format!("{}: expected 0 to 10^9 seconds", uptime_s.get_ref());
+            return Err(text.invalid(uptime_s.span(), "uptime-s", message));
+        }
+        Ok(())
     }
 
     fn check_cpus(&self, text: &Text) -> Result<(), ProfileError> {

@@ -47,6 +47,9 @@ pub struct Machine {
     /// all their memory is free.
     #[serde(rename = "zone", default)]
     pub zones: Vec<Spanned<ZoneDef>>,
+    /// Seconds since boot when a workload starts on it. Without, where the periods of the kernel's workers begin is drawn.
+    #[serde(default)]
+    pub uptime_s: Option<Spanned<f64>>,
     /// Tunables in force on it, by name; what is asked for comes after them.
     #[serde(default)]
     sysctls: IndexMap<String, toml::Value>,

@@ -156,6 +156,9 @@ impl Machine {
         };
         table.insert("name".into(), state.name.clone().into());
         table.insert("description".into(), state.description.clone().into());
+        if let Some(uptime_s) = state.uptime_s {
+            table.insert("uptime-s".into(), uptime_s.into());
+        }
         if let Some(cpus) = table.get_mut("cpus").and_then(toml::Value::as_table_mut) {
             cpus.insert("count".into(), i64::from(state.cpus).into());
         }
@@ -169,7 +172,7 @@ impl Machine {
 }
 
 /// A machine at some moment.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct MachineState {
     /// Name of the machine in that state.
     pub name: String,
@@ -177,6 +180,8 @@ pub struct MachineState {
     pub description: String,
     /// CPUs.
     pub cpus: u32,
+    /// Seconds since boot.
+    pub uptime_s: Option<f64>,
     /// Zones, in the order of their frames.
     pub zones: Vec<ZoneDef>,
     /// Tunables in force, as for `--set`.

@@ -8,7 +8,7 @@ use toml::Spanned;
 use super::{Case, Comparison, MetricMap, PART, Quick, Study};
 use crate::builtin::{KERNEL, MACHINE, PUBLICATION};
 use crate::text::{Text, typed};
-use crate::{Kernel, Machine, ProfileError, Published, Size};
+use crate::{Kernel, Machine, MachineChange, ProfileError, Published, Size};
 
 /// Names with values of any scalar type.
 type Values = Option<Spanned<IndexMap<String, toml::Value>>>;
@@ -52,6 +52,8 @@ struct CaseFile {
     config: String,
     title: String,
     machine: Spanned<String>,
+    #[serde(default)]
+    memory: Option<Spanned<Size>>,
     #[serde(default)]
     params: Values,
     #[serde(default)]
@@ -143,14 +145,22 @@ fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, P
 }
 
 fn read_case(text: &Text, case: &CaseFile) -> Result<Case, ProfileError> {
+    let machine = text.refer(&MACHINE, "case.machine", &case.machine, Machine::load)?;
     Ok(Case {
         config: case.config.clone(),
         title: case.title.clone(),
-        machine: text.refer(&MACHINE, "case.machine", &case.machine, Machine::load)?,
+        machine: with_memory(text, machine, case.memory.as_ref())?,
         params: pairs(&case.params),
         params_span: case.params.as_ref().map_or_else(|| case.machine.span(), Spanned::span),
         sysctls: read_sysctls(text, "case.sysctls", &case.sysctls)?,
     })
+}
+
+/// The machine of a case that was booted with other memory (`mem=`).
+fn with_memory(text: &Text, machine: Machine, memory: Option<&Spanned<Size>>) -> Result<Machine, ProfileError> {
+    let Some(memory) = memory else { return Ok(machine) };
+    let change = MachineChange { memory: Some(*memory.get_ref()), cpus: None };
+    machine.changed(&change).map_err(|error| text.invalid(memory.span(), "case.memory", error.to_string()))
 }
 
 /// Tunables that exist, with values that they take.

@@ -8,30 +8,64 @@ use units::Nanos;
 const WEIGHT_NICE_0: u32 = 1024;
 /// More tasks than this and the period grows with their number (`sched_nr_latency`).
 const TASKS_PER_PERIOD: u64 = 8;
+/// `CONFIG_HZ=250`, as Debian and SUSE build.
+const TICK: Nanos = Nanos::millis(4);
 /// CPUs beyond this do not lengthen the periods further (`get_update_sysctl_factor()`).
 const CPUS_COUNTED_MAX: usize = 8;
+
+/// Which runnable task a CPU picks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedPolicy {
+    /// That of least virtual runtime (CFS, until 6.5).
+    LeastRuntime,
+    /// Of those that are owed time, that of the earliest deadline (EEVDF, since 6.6).
+    EarliestDeadline,
+}
 
 /// The scheduler's tunables (`/proc/sys/kernel/sched_*_ns`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SchedParams {
+    /// How a task is picked.
+    pub policy: SchedPolicy,
     /// Period in which each task of a CPU runs once (`sched_latency_ns`).
     pub latency: Nanos,
-    /// Least time between two preemptions by the tick (`sched_min_granularity_ns`).
+    /// Least time between two preemptions by the tick (`sched_min_granularity_ns`); with deadlines, what a task asks for
+    /// at a time (`sched_base_slice_ns`).
     pub min_granularity: Nanos,
-    /// How far behind a woken task must be to preempt (`sched_wakeup_granularity_ns`).
+    /// How far behind a woken task must be to preempt (`sched_wakeup_granularity_ns`); without meaning for deadlines.
     pub wakeup_granularity: Nanos,
+    /// Time between two ticks (`1 / CONFIG_HZ`).
+    pub tick: Nanos,
 }
 
 impl SchedParams {
     /// The defaults of 4.20: 6, 0.75 and 1 ms times 1 + log2(CPUs), at most 8 CPUs counted
     /// (`sysctl_sched_latency` and others, SCHED_TUNABLESCALING_LOG).
     pub fn linux_4_20(nr_cpus: usize) -> SchedParams {
-        let factor = 1 + u64::from(nr_cpus.clamp(1, CPUS_COUNTED_MAX).ilog2());
+        let factor = SchedParams::factor(nr_cpus);
         SchedParams {
+            policy: SchedPolicy::LeastRuntime,
             latency: Nanos(factor * 6_000_000),
             min_granularity: Nanos(factor * 750_000),
             wakeup_granularity: Nanos(factor * 1_000_000),
+            tick: TICK,
         }
+    }
+
+    /// The defaults of 6.12: a slice of 0.7 ms times the same factor (`sysctl_sched_base_slice`).
+    pub fn linux_6_12(nr_cpus: usize) -> SchedParams {
+        let slice = Nanos(SchedParams::factor(nr_cpus) * 700_000);
+        SchedParams {
+            policy: SchedPolicy::EarliestDeadline,
+            latency: Nanos(TASKS_PER_PERIOD * slice.0),
+            min_granularity: slice,
+            ..SchedParams::linux_4_20(nr_cpus)
+        }
+    }
+
+    /// By what the defaults grow with the CPUs.
+    fn factor(nr_cpus: usize) -> u64 {
+        1 + u64::from(nr_cpus.clamp(1, CPUS_COUNTED_MAX).ilog2())
     }
 
     /// CPU time that a task of this weight gets per period, among `nr_running` that weigh `load` (`sched_slice()`).
@@ -85,6 +119,7 @@ mod tests {
         assert_eq!(SchedParams::linux_4_20(7).latency, Nanos::millis(18));
         assert_eq!(SchedParams::linux_4_20(8).min_granularity, Nanos::millis(3));
         assert_eq!(SchedParams::linux_4_20(64), SchedParams::linux_4_20(8), "more than 8 do not count");
+        assert_eq!(SchedParams::linux_6_12(4).min_granularity, Nanos::micros(2100));
     }
 
     #[test]

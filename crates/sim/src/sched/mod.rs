@@ -1,6 +1,6 @@
 //! Which task has which CPU.
 //!
-//! **Rule.** Each CPU runs the task of its queue that has the least virtual runtime: CPU time scaled by
+//! **Rule** ([`SchedPolicy::LeastRuntime`]; the other is told in `deadline`). Each CPU runs the task of its queue that has the least virtual runtime: CPU time scaled by
 //! 1024 / weight, 1.25 times the weight per nice level. A task runs until its share of the scheduling period
 //! is over, or one that is woken is far enough behind it. A woken task gets at most half a period of
 //! credit for its sleep; a new one on a busy CPU starts with a debit. A woken task goes to its previous CPU if
@@ -9,7 +9,7 @@
 //! **Source.** `kernel/sched/fair.c`, 4.20: `sched_slice()`, `place_entity()`, `check_preempt_tick()`,
 //! `wakeup_preempt_entity()`, `pick_next_entity()` (skip buddy only), `select_idle_sibling()`,
 //! `update_min_vruntime()`; features GENTLE_FAIR_SLEEPERS and START_DEBIT. Weights: `sched_prio_to_weight[]`, whose
-//! rule (a factor of 1.25) is computed here. Until 6.6, where EEVDF replaced this.
+//! rule (a factor of 1.25) is computed here. Until 6.5.
 //!
 //! **Abstracted.** There is no tick: its check is made at the end of each slice, so preemption may be late by
 //! what a slice holds (a quantum, and one charge more). Load balancing (domains, load averages) is replaced by its aim: a
@@ -22,11 +22,12 @@
 //! **Omitted.** Task groups and bandwidth, real-time and deadline classes, next and last buddies, wake affinity to
 //! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time (it delays no task).
 
+mod deadline;
 mod fair;
 mod placement;
 mod runqueue;
 
-pub use fair::SchedParams;
+pub use fair::{SchedParams, SchedPolicy};
 
 use crate::{CpuSet, CpuTopology, TaskId};
 use runqueue::{Queued, RunQueue};
@@ -44,6 +45,12 @@ pub(crate) enum Leave {
 struct Entity {
     /// Virtual nanoseconds, on the axis of `cpu`.
     vruntime: i64,
+    /// Virtual time by which what it asks for is due.
+    deadline: i64,
+    /// The deadline up to which it is not taken off the CPU.
+    protected: i64,
+    /// Virtual time that it was owed when it last went to sleep.
+    lag: i64,
     /// 1024 at nice 0.
     weight: u32,
     /// Where it runs, waits, or ran last.
@@ -165,6 +172,9 @@ impl Scheduler {
         assert!(!usable.is_empty(), "a task may run on no CPU of this machine");
         self.entities.push(Entity {
             vruntime: 0,
+            deadline: 0,
+            protected: 0,
+            lag: 0,
             weight: fair::weight(nice),
             cpu: CpuId(0),
             started: false,
@@ -179,9 +189,9 @@ impl Scheduler {
     pub(crate) fn wake(&mut self, task: TaskId, now: Nanos) -> Option<CpuId> {
         let cpu = if self.entities[task.index()].started {
             self.choose_cpu_for_wakeup(task);
-            self.place_woken(task)
+            self.place_woken(task, now)
         } else {
-            self.place_new(task)
+            self.place_new(task, now)
         };
         self.enqueue(task);
         if self.idle.contains(cpu) {
@@ -189,7 +199,13 @@ impl Scheduler {
             self.kick(cpu);
             return None;
         }
-        self.check_preempt_wakeup(cpu, task, now).then_some(cpu)
+        let preempts = match self.params.policy {
+            SchedPolicy::LeastRuntime => self.is_far_behind(cpu, task, now),
+            SchedPolicy::EarliestDeadline => self.wakeup_preempts(cpu, task, now),
+        };
+        let rq = &mut self.cpus[cpu.index()];
+        rq.resched |= preempts;
+        rq.resched.then_some(cpu)
     }
 
     /// The next CPU that is due and has something to run, with the task to run.
@@ -199,7 +215,7 @@ impl Scheduler {
             let rq = &mut self.cpus[cpu.index()];
             rq.kicked = false;
             if rq.current.is_none() {
-                self.pick_next(cpu);
+                self.pick_next(cpu, now);
             }
             let rq = &mut self.cpus[cpu.index()];
             let Some(task) = rq.current else {
@@ -234,13 +250,18 @@ impl Scheduler {
         entity.vruntime += fair::virtual_time(slice.charged, entity.weight);
         rq.busy += slice.charged;
         self.update_min_vruntime(cpu);
+        let now = slice.start + slice.charged;
         if leave == Leave::GoesToSleep {
+            self.note_lag(cpu, task, now);
             let weight = u64::from(self.entities[task.index()].weight);
             let rq = &mut self.cpus[cpu.index()];
             rq.load -= weight;
             rq.current = None;
             rq.resched = false;
-        } else if self.gives_way(cpu, task, slice.yields) {
+        } else if self.gives_way(cpu, task, slice) {
+            if slice.yields && self.params.policy == SchedPolicy::EarliestDeadline {
+                self.forgo_slice(cpu, task, now);
+            }
             let rq = &mut self.cpus[cpu.index()];
             rq.current = None;
             rq.resched = false;
@@ -259,30 +280,33 @@ impl Scheduler {
         }
     }
 
-    /// Whether the current task, which could go on, has to make room (`check_preempt_tick()`).
-    fn gives_way(&mut self, cpu: CpuId, task: TaskId, yields: bool) -> bool {
-        let rq = &self.cpus[cpu.index()];
-        if yields || rq.resched {
+    /// Whether the current task, which could go on, has to make room.
+    fn gives_way(&mut self, cpu: CpuId, task: TaskId, slice: Slice) -> bool {
+        if slice.yields || self.cpus[cpu.index()].resched {
             return true;
         }
         let entity = &self.entities[task.index()];
         let ran = entity.used.since(entity.used_at_pick);
-        if let Some(first) = rq.queue.first() {
-            let share = self.params.share(rq.nr_running(), entity.weight, rq.load);
-            if ran > share {
-                return true;
-            }
-            let behind = entity.vruntime - first.vruntime;
-            if ran >= self.params.min_granularity && behind > share.0 as i64 {
-                return true;
-            }
-        }
-        ran >= self.params.min_granularity && self.queued > 0 && self.pull_if_behind(cpu)
+        let over = match self.params.policy {
+            SchedPolicy::LeastRuntime => self.share_is_over(cpu, task, ran),
+            SchedPolicy::EarliestDeadline => self.tick_preempts(cpu, slice),
+        };
+        over || (ran >= self.params.min_granularity && self.queued > 0 && self.pull_if_behind(cpu))
     }
 
-    /// Makes the task current that is entitled to the CPU (`pick_next_entity()`).
+    /// Whether another task is entitled to the CPU more than the current one, which ran for so long
+    /// (`check_preempt_tick()`).
+    fn share_is_over(&self, cpu: CpuId, task: TaskId, ran: Nanos) -> bool {
+        let (rq, entity) = (&self.cpus[cpu.index()], &self.entities[task.index()]);
+        let Some(first) = rq.queue.first() else { return false };
+        let share = self.params.share(rq.nr_running(), entity.weight, rq.load);
+        let behind = entity.vruntime - first.vruntime;
+        ran > share || (ran >= self.params.min_granularity && behind > share.0 as i64)
+    }
+
+    /// Makes the task current that is entitled to the CPU.
     #[inline]
-    fn pick_next(&mut self, cpu: CpuId) {
+    fn pick_next(&mut self, cpu: CpuId, now: Nanos) {
         if self.queued > 0 {
             if self.cpus[cpu.index()].queue.is_empty() {
                 self.pull_for_idle(cpu);
@@ -290,24 +314,31 @@ impl Scheduler {
                 self.pull_if_behind(cpu);
             }
         }
-        let rq = &mut self.cpus[cpu.index()];
-        let skip = rq.skip.take();
-        let Some(first) = rq.queue.first() else {
-            return;
+        let skip = self.cpus[cpu.index()].skip.take();
+        let picked = match self.params.policy {
+            SchedPolicy::LeastRuntime => self.least_runtime(cpu, skip),
+            SchedPolicy::EarliestDeadline => self.earliest_eligible(cpu, now),
         };
-        let mut picked = first;
-        if skip == Some(first.task)
-            && let Some(second) = rq.queue.second()
-            && second.vruntime - first.vruntime <= self.params.wakeup_credit(&self.entities, second)
-        {
-            picked = second;
-        }
-        rq.queue.remove(picked.task);
+        let Some(picked) = picked else { return };
+        let rq = &mut self.cpus[cpu.index()];
+        rq.queue.remove(picked);
         self.queued -= 1;
-        rq.current = Some(picked.task);
-        let entity = &mut self.entities[picked.task.index()];
+        rq.current = Some(picked);
+        let entity = &mut self.entities[picked.index()];
         entity.used_at_pick = entity.used;
         debug_assert!(entity.cpu == cpu);
+        self.protect(picked);
+    }
+
+    /// The task of a CPU's queue with the least virtual runtime, or the next if that one is to be skipped
+    /// (`pick_next_entity()`).
+    fn least_runtime(&self, cpu: CpuId, skip: Option<TaskId>) -> Option<TaskId> {
+        let queue = &self.cpus[cpu.index()].queue;
+        let first = queue.first()?;
+        let second = queue.second().filter(|_| skip == Some(first.task));
+        let close =
+            |second: &Queued| second.vruntime - first.vruntime <= self.params.wakeup_credit(&self.entities, *second);
+        Some(second.filter(close).unwrap_or(first).task)
     }
 
     /// Puts the task in the queue of its CPU.
@@ -320,20 +351,19 @@ impl Scheduler {
     }
 
     /// Whether the woken task is far enough behind the one that runs (`check_preempt_wakeup()`).
-    fn check_preempt_wakeup(&mut self, cpu: CpuId, woken: TaskId, now: Nanos) -> bool {
-        let rq = &mut self.cpus[cpu.index()];
-        let Some(current) = rq.current else {
-            return false;
-        };
-        let running = &self.entities[current.index()];
-        // What of its slice lies behind; the whole is accounted for at its end.
-        let ran = now.since(rq.slice.start).min(rq.slice.charged);
-        let vruntime = running.vruntime + fair::virtual_time(ran, running.weight);
+    fn is_far_behind(&self, cpu: CpuId, woken: TaskId, now: Nanos) -> bool {
         let woken = Queued { vruntime: self.entities[woken.index()].vruntime, task: woken };
-        if vruntime - woken.vruntime > self.params.wakeup_credit(&self.entities, woken) {
-            rq.resched = true;
-        }
-        rq.resched
+        let credit = self.params.wakeup_credit(&self.entities, woken);
+        self.current_vruntime(cpu, now).is_some_and(|vruntime| vruntime - woken.vruntime > credit)
+    }
+
+    /// Virtual runtime of the current task, of whose slice the part before `now` lies behind; the whole is accounted for at
+    /// its end.
+    fn current_vruntime(&self, cpu: CpuId, now: Nanos) -> Option<i64> {
+        let rq = &self.cpus[cpu.index()];
+        let entity = &self.entities[rq.current?.index()];
+        let ran = now.since(rq.slice.start).min(rq.slice.charged);
+        Some(entity.vruntime + fair::virtual_time(ran, entity.weight))
     }
 
     /// Moves the CPU's virtual clock up to its least vruntime, and the furthest clock with it.

@@ -1,9 +1,9 @@
 //! On which CPU a task runs, and with how much virtual runtime it comes there.
 
 use super::runqueue::Queued;
-use super::{Scheduler, fair};
+use super::{SchedPolicy, Scheduler, fair};
 use crate::TaskId;
-use units::CpuId;
+use units::{CpuId, Nanos};
 
 impl Scheduler {
     /// Sets the CPU of a woken task (`select_task_rq_fair()`): the previous one if idle, else an idle one of the same
@@ -24,8 +24,12 @@ impl Scheduler {
 
     /// Gives a woken task its vruntime: at most half a period of credit (`place_entity()`). Returns its CPU.
     #[inline]
-    pub(super) fn place_woken(&mut self, task: TaskId) -> CpuId {
+    pub(super) fn place_woken(&mut self, task: TaskId, now: Nanos) -> CpuId {
         self.catch_up(self.entities[task.index()].cpu);
+        if self.params.policy == SchedPolicy::EarliestDeadline {
+            self.place_by_lag(task, now, false);
+            return self.entities[task.index()].cpu;
+        }
         let entity = &mut self.entities[task.index()];
         let credit = (self.params.latency.0 / 2) as i64;
         let floor = self.cpus[entity.cpu.index()].min_vruntime - credit;
@@ -37,7 +41,7 @@ impl Scheduler {
     /// several are equal (`find_idlest_cpu()`); there behind by a share, so that forking does not gain time
     /// (`place_entity()` with START_DEBIT), but by a granularity at most, and on an idle CPU not at all: tasks started
     /// together are to stay within a granularity of each other, whatever the order. Returns that CPU.
-    pub(super) fn place_new(&mut self, task: TaskId) -> CpuId {
+    pub(super) fn place_new(&mut self, task: TaskId, now: Nanos) -> CpuId {
         let mut node_tasks = [0; 256];
         for cpu in self.topology.cpus() {
             node_tasks[self.topology.node_of(cpu).index()] += self.nr_running(cpu);
@@ -52,15 +56,17 @@ impl Scheduler {
         self.catch_up(cpu);
         let rq = &self.cpus[cpu.index()];
         let entity = &mut self.entities[task.index()];
+        entity.cpu = cpu;
+        entity.started = true;
         entity.vruntime = rq.min_vruntime;
-        if rq.nr_running() > 0 {
+        if self.params.policy == SchedPolicy::EarliestDeadline {
+            self.place_by_lag(task, now, true);
+        } else if rq.nr_running() > 0 {
             let load = rq.load + u64::from(entity.weight);
             let share = self.params.share(rq.nr_running() + 1, entity.weight, load);
             let debit = fair::virtual_time(share, entity.weight);
             entity.vruntime += debit.min(self.params.min_granularity.0 as i64);
         }
-        entity.cpu = cpu;
-        entity.started = true;
         cpu
     }
 
@@ -83,7 +89,9 @@ impl Scheduler {
         self.catch_up(from);
         self.catch_up(to);
         let entity = &mut self.entities[task.index()];
-        entity.vruntime += self.cpus[from.index()].axis - self.cpus[to.index()].axis;
+        let shift = self.cpus[from.index()].axis - self.cpus[to.index()].axis;
+        entity.vruntime += shift;
+        entity.deadline += shift;
     }
 
     /// A CPU without a task takes one that waits elsewhere, of its own node if there is one.

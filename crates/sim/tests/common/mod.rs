@@ -53,6 +53,12 @@ pub fn machine_of(nodes: Vec<NodeId>) -> TestSim {
     Sim::new(Log::default(), CpuTopology::new(nodes), Nanos::micros(100), params)
 }
 
+/// The same with the scheduler of 6.12.
+pub fn machine_6_12(nr_cpus: usize) -> TestSim {
+    let topology = CpuTopology::new(vec![NodeId(0); nr_cpus]);
+    Sim::new(Log::default(), topology, Nanos::micros(100), SchedParams::linux_6_12(nr_cpus))
+}
+
 /// A task that may run anywhere.
 pub fn anywhere(sim: &mut TestSim, name: &str) -> SpawnOptions {
     let cpus = sim.with_world(|_, ctl| CpuSet::all(ctl.topology()));

@@ -3,6 +3,7 @@
 mod hist;
 mod series;
 mod snapshot;
+mod tasks;
 
 pub use hist::{HistTrigger, Histograms, TRIGGERS};
 pub(crate) use series::Sampler;

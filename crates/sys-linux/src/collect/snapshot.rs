@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use super::tasks;
+
 /// Files that are read: where they stand, and what they are called in a run directory.
 const FILES: &[(&str, &str)] = &[
     ("/proc/zoneinfo", "zoneinfo"),
@@ -22,6 +24,9 @@ const FILES: &[(&str, &str)] = &[
 /// The counters: read as close to the workload as can be.
 const VMSTAT: (&str, &str) = ("/proc/vmstat", "vmstat");
 
+/// CPU time of each task: the one file that the kernel has in pieces.
+const TASKS: &str = "tasks";
+
 /// The files that could be read, by their names in a run directory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Snapshot(pub Vec<(&'static str, Vec<u8>)>);
@@ -29,12 +34,14 @@ pub struct Snapshot(pub Vec<(&'static str, Vec<u8>)>);
 impl Snapshot {
     /// Reads the files, the counters last.
     pub(crate) fn take_before() -> Snapshot {
-        Snapshot(FILES.iter().chain([&VMSTAT]).filter_map(read).collect())
+        let files = FILES.iter().chain([&VMSTAT]).filter_map(read);
+        Snapshot([(TASKS, tasks::table())].into_iter().chain(files).collect())
     }
 
     /// Reads the files, the counters first.
     pub(crate) fn take_after() -> Snapshot {
-        Snapshot([&VMSTAT].into_iter().chain(FILES).filter_map(read).collect())
+        let files = [&VMSTAT].into_iter().chain(FILES).filter_map(read);
+        Snapshot(files.chain([(TASKS, tasks::table())]).collect())
     }
 }
 
@@ -51,5 +58,6 @@ mod tests {
     fn counters_are_read_next_to_the_workload() {
         assert_eq!(Snapshot::take_before().0.last().map(|(name, _)| *name), Some("vmstat"));
         assert_eq!(Snapshot::take_after().0.first().map(|(name, _)| *name), Some("vmstat"));
+        assert_eq!(Snapshot::take_after().0.last().map(|(name, _)| *name), Some("tasks"));
     }
 }

@@ -9,10 +9,11 @@
 //! file is kept beside, once it is read.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use mm::pagecache::Readahead;
 use mm::vfs::Handle;
+use mm::writeback::ErrorsSeen;
 use sys::{Fd, FileAdvice, Result, SysError};
 use units::FileId;
 
@@ -43,6 +44,8 @@ pub(crate) struct Descriptors {
     free: BinaryHeap<Reverse<u32>>,
     windows: Vec<Readahead>,
     free_windows: Vec<u32>,
+    /// Failed writes that open files need not report, where there were any.
+    errors_seen: BTreeMap<u32, ErrorsSeen>,
 }
 
 impl Descriptors {
@@ -99,6 +102,7 @@ impl Descriptors {
 
     fn remove(&mut self, fd: Fd) -> Option<Handle> {
         let OpenFile { handle, window, .. } = self.table.get_mut(fd.0 as usize)?.take()?;
+        self.errors_seen.remove(&fd.0);
         if window != NONE {
             self.free_windows.push(window);
         }
@@ -141,6 +145,18 @@ impl Descriptors {
         match self.windows.get_mut(open.window as usize) {
             Some(window) => *window = readahead,
             None => mm::table::push(&mut self.windows, readahead),
+        }
+    }
+
+    /// The failed writes that an open file need not report.
+    pub(crate) fn errors_seen(&self, fd: Fd) -> ErrorsSeen {
+        self.errors_seen.get(&fd.0).copied().unwrap_or_default()
+    }
+
+    /// Remembers them.
+    pub(crate) fn keep_errors_seen(&mut self, fd: Fd, seen: ErrorsSeen) {
+        if seen != ErrorsSeen::default() {
+            self.errors_seen.insert(fd.0, seen);
         }
     }
 

@@ -247,8 +247,11 @@ impl SysTwin {
     pub(super) async fn sync_file(&self, fd: Fd) -> Result<()> {
         let file = self.fget(fd)?;
         self.task.sync_file(file).await;
+        let mut seen = self.descriptors(|files| files.errors_seen(fd));
+        let failed = self.task.mm(|mm, _| mm.report_write_error(file, &mut seen));
+        self.descriptors(|files| files.keep_errors_seen(fd, seen));
         self.fput(fd);
-        Ok(())
+        if failed { Err(SysError::Io) } else { Ok(()) }
     }
 
     pub(super) async fn sync_all(&self) -> Result<()> {

@@ -238,7 +238,8 @@ impl Sys for SysTwin {
     fn phase(&self, name: &str) {
         self.task.ctx.with(|world, ctl| {
             let (vmstat, cpu) = (vmstat(&world.mm, world.era), world.cpu_time(ctl));
-            world.log.begin_phase(ctl.now(), name, vmstat, cpu);
+            let io = world.devices.io_time();
+            world.log.begin_phase(ctl.now(), name, vmstat, cpu, io);
         });
     }
 

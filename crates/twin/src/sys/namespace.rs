@@ -49,7 +49,12 @@ impl SysTwin {
         let number = place_of(name)?;
         let opened = self.until_satisfied(|world, ctl| open(world, ctl, name.dir, number, mode)).await?;
         let handle = opened?;
-        Ok(self.descriptors(|files| files.install(handle)))
+        let seen = self.task.mm(|mm, _| mm.sample_write_errors(handle.file));
+        Ok(self.descriptors(|files| {
+            let fd = files.install(handle);
+            files.keep_errors_seen(fd, seen);
+            fd
+        }))
     }
 
     pub(super) async fn stat_file(&self, name: FileName) -> Result<Bytes> {

@@ -15,7 +15,9 @@ use crate::reason::SleepReason;
 use crate::world::World;
 
 /// Pages of one inode written between two looks at the device's queue.
-const STEP_PAGES: u32 = 256;
+pub(super) const STEP_PAGES: u32 = 256;
+/// Time after which a flusher that finds every inode busy looks again though no write has ended.
+const BUSY_RETRY: Nanos = Nanos::millis(10);
 /// `xfs_syncd_centisecs / 6`: how often XFS frees reclaimable inodes by itself.
 const RECLAIM_INTERVAL: Nanos = Nanos::secs(5);
 /// `xfs_syncd_centisecs`: how often XFS pushes everything that is only in its log.
@@ -33,6 +35,10 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
         match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
             FlushStep::More => task.ctx.preempt_point().await,
             FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+            FlushStep::Busy => {
+                let written = task.ctx.with(|world, _| world.queues.written);
+                task.ctx.wait_timeout(written, SleepReason::FlusherBusy, BUSY_RETRY).await;
+            }
             FlushStep::Idle(until) => {
                 task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
                 match until {
@@ -62,17 +68,18 @@ pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId, device: u16) {
     let mut due = PUSH_INTERVAL;
     loop {
         let timer = task.wait_for_log(&mut due, |mm| mm.vfs_log_waits(fs)).await;
-        let last = task.mm(|mm, env| {
+        let (last, vectors) = task.mm(|mm, env| {
             if !timer && !mm.vfs_log_waits(fs) {
-                return None;
+                return (None, Vec::new());
             }
             mm.vfs_push_cil(env, fs);
-            mm.journal_force(device)
+            (mm.journal_force(device), mm.vfs_take_log_vectors(fs))
         });
         if let Some(bio) = last {
             task.metadata_io(bio).await;
         }
-        task.mm(|mm, env| mm.vfs_free_log_vectors(env, fs));
+        // Not those of checkpoints that an fsync wrote meanwhile: they may not be on disk yet.
+        task.mm(|mm, env| mm.vfs_free_log_vectors(env, vectors));
     }
 }
 

@@ -33,6 +33,16 @@ impl Task {
         }
     }
 
+    /// Waits until the queue that this task has just written to, if it has, takes more: who writes sleeps in `get_request`
+    /// when there is none left. Abstracted: after its batch, not amidst it.
+    pub(crate) async fn wait_for_own_writes(&self) {
+        let task = self.ctx.task();
+        let wrote = self.ctx.with(|world, _| world.task_mut(task).wrote.take());
+        if let Some(device) = wrote {
+            self.wait_for_room(device).await;
+        }
+    }
+
     /// Waits until none of `flags` (LOCKED, WRITEBACK) is set on a frame (`folio_wait_bit`). The caller looks again
     /// whether the frame is still what it was.
     pub(crate) async fn wait_on_page_bit(&self, pfn: Pfn, flags: u32) {

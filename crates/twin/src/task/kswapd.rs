@@ -86,7 +86,10 @@ impl Task {
     /// Does one step of a run, and what it asks for; `false` at the run's end.
     async fn kswapd_goes_on(&self, node: NodeId, step: impl FnOnce(&mut Mm, &Env) -> Step) -> bool {
         match self.mm(step) {
-            Step::More => self.ctx.preempt_point().await,
+            Step::More => {
+                self.wait_for_own_writes().await;
+                self.ctx.preempt_point().await;
+            }
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
             Step::OutOfMemory => {
                 self.out_of_memory(mm::memcg::ROOT);

@@ -17,7 +17,10 @@ impl Task {
         let before = self.set_flags(|flags| flags.memalloc = true);
         loop {
             match self.mm(|mm, env| run.step(mm, env)) {
-                Step::More => self.ctx.preempt_point().await,
+                Step::More => {
+                    self.wait_for_own_writes().await;
+                    self.ctx.preempt_point().await;
+                }
                 Step::Throttle(reason, timeout) => {
                     let node = self.mm(|mm, _| run.throttled_node(mm));
                     self.throttle(node, reason, timeout).await;

@@ -1,10 +1,12 @@
 //! Sleeping where reclaim or writeback says so.
 
 use mm::reclaim::ThrottleReason;
-use mm::writeback::Pause;
+use mm::writeback::{FlushStep, FlushWork, Pause};
+use mm::{Frame, Mm};
 use units::{FileId, Nanos, NodeId};
 
 use super::Task;
+use super::flusher::STEP_PAGES;
 use crate::reason::SleepReason;
 
 impl Task {
@@ -35,9 +37,26 @@ impl Task {
             match pause {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
+                Pause::Write(device, work) => {
+                    let pages = self.write_for_others(device, work).await;
+                    self.ctx.with(|world, _| Mm::writer_wrote(&mut world.task_mut(task).dirty, pages));
+                }
             }
             if self.fatal_signal_pending() {
                 return;
+            }
+        }
+    }
+
+    /// Writes what a throttled writer has to write (`writeback_inodes_wb()`); returns how many pages that were.
+    async fn write_for_others(&self, device: u16, mut work: FlushWork) -> u64 {
+        let wanted = work.pages_left();
+        loop {
+            self.wait_for_room(device).await;
+            match self.mm(|mm, env| mm.writeback_by_writer(env, device, &mut work, STEP_PAGES)) {
+                Some(FlushStep::Wait(pfn)) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                Some(_) => self.ctx.preempt_point().await,
+                None => return u64::try_from(wanted - work.pages_left()).unwrap_or(0),
             }
         }
     }

@@ -1,0 +1,79 @@
+//! What changes go to the log, and what is kept for them.
+
+use super::*;
+
+#[test]
+fn reading_changes_the_inode_once_after_each_write() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let file = make(&mut mm, dir);
+    let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
+    let pushed = |mm: &mut Mm| write_back(mm, fs).0;
+    pushed(&mut mm);
+    for (write, changes) in [(false, 1), (false, 0), (true, 1), (false, 0)] {
+        if write {
+            mm.vfs_update_time(&on(0), file).expect("memory is plentiful");
+            assert_eq!(pushed(&mut mm), 1, "a write changes the time of the change");
+        }
+        mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
+        assert_eq!(pushed(&mut mm), changes);
+    }
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    let vectors = |mm: &Mm| (mm.vfs.rec(file).log_vector.is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
+    assert_eq!(vectors(&mm), (false, true), "the first change took the one it had");
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    assert_eq!(vectors(&mm), (true, true), "the second got it a shadow, the third needs none");
+    let before = in_use(&mm, "kmalloc-512");
+    checkpoint(&mut mm, fs);
+    assert_eq!(vectors(&mm), (true, false));
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    assert_eq!(vectors(&mm), (false, true), "the shadow is the vector of the next checkpoint");
+    assert_eq!(in_use(&mm, "kmalloc-512"), before, "free objects of a CPU's slab count as used");
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_checkpoint_of_an_eighth_of_the_log_is_written_at_once() {
+    // 4 GiB have a log of 10 MiB; 284 bytes an inode.
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let mut made = 0;
+    while !mm.vfs_log_waits(fs) {
+        make(&mut mm, dir);
+        made += 1;
+    }
+    // The directory is not in it: its own changes are those of its blocks.
+    assert_eq!(made, (10 << 20) / 8 / 284 + 1);
+    assert_eq!(mm.vfs_push_target(fs, true), 284, "the directory's own creation");
+    checkpoint(&mut mm, fs);
+    assert_eq!(mm.vfs_push_target(fs, true), 284 * (made + 1));
+    assert_eq!(mm.vfs_push_target(fs, false), 0, "the log has room");
+    assert_valid(&mm);
+}
+
+#[test]
+fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let file = make(&mut mm, dir);
+    write_back(&mut mm, fs);
+    for _ in 0..4 {
+        shrink(&mut mm, &on(0), 4096);
+    }
+    assert!(!mm.vfs.rec(file).inode.is_some());
+    let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
+    assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.rec(file).ili.is_some(), "an inode that is only read has none");
+    mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
+    assert!(mm.vfs.rec(file).ili.is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}

@@ -1,0 +1,314 @@
+//! No write is lost: what a program wrote is on the device after fsync, or fsync says that it failed.
+//!
+//! Every write of a page gives it a new version; a bio carries the versions that its pages had when it was submitted, and
+//! puts them on the device if it succeeds. Pages are written by the flusher, by kswapd and by fsync; bios end in any order, with
+//! and without errors, while files are written to, truncated and removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use rules::{DirtyThrottle, FilePageout, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
+use units::{FileId, Nanos};
+
+use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
+use crate::pagecache::Slot;
+use crate::pagecache::rig::{Rig, old_rules};
+use crate::vfs::{Handle, Need};
+use crate::{Bio, BioTarget, Effect, Frame, TaskFlags};
+
+const DEVICE: u16 = 3;
+const FILES: usize = 3;
+const PAGES: u32 = 40;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write {
+        file: usize,
+        index: u32,
+        pages: u32,
+    },
+    /// The flusher does so many steps.
+    Flush(u32),
+    /// kswapd writes a page that it met.
+    Pageout {
+        file: usize,
+        index: u32,
+    },
+    /// The bio at this place in the queue ends.
+    Complete {
+        at: usize,
+        ok: bool,
+    },
+    Truncate {
+        file: usize,
+        pages: u32,
+    },
+    /// Closes and removes a file, and makes a new one.
+    Replace {
+        file: usize,
+    },
+    Fsync {
+        file: usize,
+        ok: bool,
+    },
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let file = 0..FILES;
+    prop_oneof![
+        6 => (file.clone(), 0..PAGES, 1..8u32).prop_map(|(file, index, pages)| Op::Write { file, index, pages }),
+        3 => (1..6u32).prop_map(Op::Flush),
+        2 => (file.clone(), 0..PAGES).prop_map(|(file, index)| Op::Pageout { file, index }),
+        4 => (0..8usize, prop::bool::weighted(0.85)).prop_map(|(at, ok)| Op::Complete { at, ok }),
+        1 => (file.clone(), 0..PAGES).prop_map(|(file, pages)| Op::Truncate { file, pages }),
+        1 => file.clone().prop_map(|file| Op::Replace { file }),
+        2 => (file, prop::bool::weighted(0.8)).prop_map(|(file, ok)| Op::Fsync { file, ok }),
+    ]
+}
+
+/// A page of a file, of the generation that it has since it was last truncated away.
+type Place = (u32, u32, u64);
+
+/// A bio with what its pages held when it was submitted.
+type Flying = (Bio, Vec<Option<(Place, u64)>>);
+
+/// What is to be true of one open file.
+struct Open {
+    handle: Handle,
+    id: FileId,
+    seen: ErrorsSeen,
+    /// A write has failed that fsync has not reported.
+    failed: bool,
+}
+
+struct World {
+    rig: Rig,
+    files: Vec<Open>,
+    version: u64,
+    generation: u64,
+    /// Version and generation of each page that was written.
+    cache: BTreeMap<(u32, u32), (u64, u64)>,
+    device: BTreeMap<Place, u64>,
+    /// Pages whose write failed, so that the device need not have them.
+    lost: BTreeSet<(u32, u32)>,
+    /// Bios under way, with what they carry.
+    flying: Vec<Flying>,
+    flusher: FlushWork,
+}
+
+fn open(rig: &mut Rig) -> Open {
+    let handle = rig.mm.vfs_create(&rig.env, rig.dir).expect("memory is plentiful");
+    let seen = rig.mm.sample_write_errors(handle.file);
+    Open { handle, id: handle.file, seen, failed: false }
+}
+
+impl World {
+    fn new(rules: Rules) -> World {
+        let mut rig = Rig::with_rules(1, 1 << 12, rules);
+        let files = (0..FILES).map(|_| open(&mut rig)).collect();
+        World {
+            rig,
+            files,
+            version: 0,
+            generation: 0,
+            cache: BTreeMap::new(),
+            device: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            flying: Vec::new(),
+            flusher: FlushWork::default(),
+        }
+    }
+
+    /// Takes what was submitted, with the versions that the pages have now.
+    fn collect(&mut self) {
+        self.rig.collect();
+        for bio in std::mem::take(&mut self.rig.bios) {
+            let carried = match bio.target {
+                BioTarget::File { file, index } => {
+                    assert!(bio.write, "nothing is read here");
+                    let version = |at: u32| self.cache.get(&(file.0, at)).map(|&(v, g)| ((file.0, at, g), v));
+                    (index..index + bio.pages).map(version).collect()
+                }
+                _ => Vec::new(),
+            };
+            self.flying.push((bio, carried));
+        }
+    }
+
+    fn complete(&mut self, at: usize, ok: bool) {
+        if self.flying.is_empty() {
+            return;
+        }
+        let (bio, carried) = self.flying.remove(at % self.flying.len());
+        // The log is not what is tested.
+        let ok = ok || bio.target == BioTarget::Metadata;
+        for ((file, index, generation), version) in carried.into_iter().flatten() {
+            if ok {
+                self.device.insert((file, index, generation), version);
+            } else if self.cache.get(&(file, index)) == Some(&(version, generation)) {
+                self.lost.insert((file, index));
+            }
+        }
+        if let (false, BioTarget::File { file, .. }) = (ok, bio.target)
+            && let Some(open) = self.files.iter_mut().find(|open| open.id == file)
+        {
+            open.failed = true;
+        }
+        self.rig.mm.end_writeback(&self.rig.env, &bio, ok);
+        self.collect();
+    }
+
+    fn write(&mut self, file: usize, from: u32, pages: u32) {
+        let id = self.files[file].id;
+        for index in from..(from + pages).min(PAGES) {
+            self.rig.write(id, index);
+            self.version += 1;
+            let generation = self.cache.get(&(id.0, index)).map_or(self.generation, |&(_, g)| g);
+            self.cache.insert((id.0, index), (self.version, generation));
+            self.lost.remove(&(id.0, index));
+            self.collect();
+        }
+    }
+
+    fn flush(&mut self, steps: u32) {
+        self.rig.at(Nanos(self.rig.env.now.0 + Nanos::secs(6).0));
+        self.rig.mm.flushers_woken(crate::WakeFlusher::Vmscan);
+        for _ in 0..steps {
+            let step = self.rig.mm.writeback_step(&self.rig.env, DEVICE, &mut self.flusher, 8);
+            self.collect();
+            if step != FlushStep::More {
+                break;
+            }
+        }
+    }
+
+    fn pageout(&mut self, file: usize, index: u32) {
+        let Slot::Page(pfn) = self.rig.mm.pagecache_get(self.files[file].id, index) else { return };
+        if self.rig.mm.frames[pfn].has(Frame::DIRTY) {
+            let kswapd =
+                crate::Env { task: TaskFlags { kswapd: true, memalloc: true, ..TaskFlags::default() }, ..self.rig.env };
+            self.rig.mm.pageout_file(&kswapd, pfn);
+            self.collect();
+        }
+    }
+
+    fn truncate(&mut self, file: usize, pages: u32) {
+        let id = self.files[file].id;
+        self.rig.mm.truncate_pages(&self.rig.env, id, pages);
+        let size = self.rig.mm.inode_size_pages(id).min(pages);
+        self.rig.mm.set_inode_size_pages(id, size);
+        self.forget(id, pages);
+        self.collect();
+    }
+
+    /// Pages from here on do not exist any more; later ones in their places are others.
+    fn forget(&mut self, id: FileId, from: u32) {
+        self.generation += 1;
+        self.cache.retain(|&(file, index), _| file != id.0 || index < from);
+        self.lost.retain(|&(file, index)| file != id.0 || index < from);
+    }
+
+    fn replace(&mut self, file: usize) {
+        let id = self.files[file].id;
+        while let Err(need) = self.rig.mm.vfs_unlink(&self.rig.env, id) {
+            assert!(matches!(need, Need::Read(_)), "{need:?}");
+        }
+        self.rig.mm.vfs_close(&self.rig.env, self.files[file].handle);
+        self.forget(id, 0);
+        self.files[file] = open(&mut self.rig);
+        self.collect();
+    }
+
+    /// Returns whether fsync reports an error.
+    fn fsync(&mut self, file: usize, ok: bool) -> bool {
+        let id = self.files[file].id;
+        let mut fsync = Fsync::default();
+        for _ in 0..10_000 {
+            let step = self.rig.mm.fsync_step(&self.rig.env, id, &mut fsync);
+            self.collect();
+            match step {
+                FsyncStep::More => {}
+                FsyncStep::Wait(pfn) => {
+                    while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
+                        self.complete(0, ok);
+                    }
+                }
+                FsyncStep::Log(bio) => {
+                    self.rig.mm.submit_metadata(bio);
+                    self.collect();
+                }
+                FsyncStep::Done => {
+                    let mut seen = self.files[file].seen;
+                    let failed = self.rig.mm.report_write_error(id, &mut seen);
+                    self.files[file].seen = seen;
+                    return failed;
+                }
+            }
+        }
+        panic!("fsync does not end");
+    }
+
+    /// Everything of the file is on the device but what a reported error was about.
+    fn check_on_device(&self, file: usize) {
+        let id = self.files[file].id;
+        for (&(owner, index), &(version, generation)) in self.cache.iter().filter(|((owner, _), _)| *owner == id.0) {
+            if !self.lost.contains(&(owner, index)) {
+                let on_device = self.device.get(&(owner, index, generation));
+                assert_eq!(on_device, Some(&version), "page {index} of {id:?} is not on the device as it was written");
+            }
+        }
+    }
+
+    fn apply(&mut self, op: &Op) {
+        match *op {
+            Op::Write { file, index, pages } => self.write(file, index, pages),
+            Op::Flush(steps) => self.flush(steps),
+            Op::Pageout { file, index } => self.pageout(file, index),
+            Op::Complete { at, ok } => self.complete(at, ok),
+            Op::Truncate { file, pages } => self.truncate(file, pages),
+            Op::Replace { file } => self.replace(file),
+            Op::Fsync { file, ok } => {
+                let reported = self.fsync(file, ok);
+                let failed = std::mem::take(&mut self.files[file].failed);
+                assert_eq!(reported, failed, "fsync of {:?} and the device disagree", self.files[file].id);
+                self.check_on_device(file);
+            }
+        }
+    }
+}
+
+/// 3.1's rules of writeback on what the other tests call old.
+fn rules_3_1() -> Rules {
+    Rules {
+        file_pageout: FilePageout::Anyone,
+        stuck_pages: StuckPages::Inactive,
+        dirty_throttle: DirtyThrottle::WriterWrites,
+        xfs_writepage: XfsWritepage::Cluster,
+        xfs_buffers: XfsBuffers::BufferHeads,
+        write_errors: WriteErrors::Flag,
+        ..old_rules()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_written_is_on_the_device_after_fsync_or_fsync_fails(
+        ops in prop::collection::vec(op(), 1..120),
+        era in 0..3usize,
+    ) {
+        let rules = [rules_3_1(), old_rules(), Rules::newest()][era].clone();
+        let mut world = World::new(rules);
+        for op in &ops {
+            world.apply(op);
+        }
+        // In the end, with a device that works again, nothing is left behind.
+        for file in 0..FILES {
+            let reported = world.fsync(file, true);
+            prop_assert_eq!(reported, std::mem::take(&mut world.files[file].failed));
+            world.check_on_device(file);
+        }
+        prop_assert!(world.rig.effects.iter().all(|effect| !matches!(effect, Effect::Submit(_))));
+    }
+}

@@ -1,0 +1,75 @@
+//! fs_mark: threads create files, each in a directory of its own, and delete them after each loop.
+//!
+//! Source: fs_mark 3.3 (`-d DIR.. -D 100 -N 150 -n FILES -L LOOPS -t 1 -S0 -s SIZE`), as mmtests calls it. Steps of a loop: each
+//! thread creates and writes its files, without fsync, in writes of 16 KiB; the time for that counts; then it deletes them. A
+//! loop's files per second are the sum over the threads, as fs_mark adds them up.
+//! Abstracted: threads of one process, where fs_mark forks; the names are numbers.
+
+use std::sync::{Arc, Mutex};
+
+use sys::{Dir, FileName, OpenMode, SpawnOptions, Sys};
+use units::Bytes;
+
+use crate::steps::{join_all, start};
+
+/// Sub-directories of a thread (`-D`).
+const SUBDIRS: u64 = 100;
+/// Files that go to a sub-directory before the next one's turn comes (`-N`).
+const FILES_IN_TURN: u64 = 150;
+/// Size of a write (`-w`, fs_mark's default).
+const WRITE: Bytes = Bytes::kib(16);
+
+/// The program with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FsMark {
+    pub(super) threads: u64,
+    /// Files of each thread in a loop.
+    pub(super) files: u64,
+    pub(super) size: Bytes,
+    pub(super) loops: u64,
+}
+
+impl FsMark {
+    pub(super) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        for done in 0..self.loops {
+            let rates = Arc::new(Mutex::new(0.0));
+            let mut threads = Vec::new();
+            for thread in 0..self.threads {
+                let rates = Arc::clone(&rates);
+                threads.push(start(&sys, SpawnOptions::thread("fs_mark"), move |sys: S| async move {
+                    let rate = self.thread(&sys, thread, done).await?;
+                    *rates.lock().expect("no thread panics holding it") += rate;
+                    Ok(())
+                }));
+            }
+            join_all(&sys, &threads).await;
+            sys.sample("files_per_s", *rates.lock().expect("no thread panics holding it"));
+        }
+        Ok(())
+    }
+
+    /// One loop of one thread; its files per second.
+    async fn thread<S: Sys>(self, sys: &S, thread: u64, done: u64) -> sys::Result<f64> {
+        let started = sys.clock();
+        for number in 0..self.files {
+            let fd = sys.open(name(sys, thread, done * self.files + number).await?, OpenMode::Create).await?;
+            let mut at = 0;
+            while at < self.size.0 {
+                sys.write(fd, Bytes(at), Bytes(WRITE.0.min(self.size.0 - at))).await?;
+                at += WRITE.0;
+            }
+            sys.close(fd).await?;
+        }
+        let seconds = sys.clock().since(started).as_secs_f64();
+        for number in 0..self.files {
+            sys.unlink(name(sys, thread, done * self.files + number).await?).await?;
+        }
+        Ok(self.files as f64 / seconds)
+    }
+}
+
+async fn name<S: Sys>(sys: &S, thread: u64, number: u64) -> sys::Result<FileName> {
+    let subdir = number / FILES_IN_TURN % SUBDIRS;
+    let dir: Dir = sys.mkdir(&format!("fsmark/{thread}/{subdir:02}")).await?;
+    Ok(FileName { dir, number })
+}

@@ -1,0 +1,140 @@
+//! reclaim-writeback: fs_mark, simple-wb and mmap-strm one after the other, each a part of the run.
+//!
+//! Source: the three benchmarks of the series "Reduce filesystem writeback from page reclaim" (ee72886d8e), as mmtests ran
+//! them in August 2011; sizes follow the memory.
+
+mod fsmark;
+mod mmap_strm;
+mod resident;
+mod simple_wb;
+
+use sys::Sys;
+use units::{Bytes, Nanos, PAGE_SIZE, Pages};
+
+use crate::steps::run_process;
+use crate::{Param, ParamError, Params, WorkloadSpec};
+use fsmark::FsMark;
+use mmap_strm::MmapStrm;
+use resident::{Launches, Resident};
+use simple_wb::SimpleWb;
+
+/// As the command line lists it.
+pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
+    name: "reclaim-writeback",
+    doc: "fs_mark, then dd to a file, then stores to mapped files and anonymous memory",
+    params: &[
+        Param { name: "threads", default: "auto", doc: "threads of fs_mark and mmap-strm; auto: one for each CPU" },
+        Param { name: "file-size", default: "10MiB", doc: "size of a file of fs_mark" },
+        Param { name: "fsmark-memory", default: "3", doc: "files of a loop of fs_mark, in multiples of the memory" },
+        Param { name: "fsmark-loops", default: "10", doc: "loops of fs_mark; 0 leaves it out" },
+        Param { name: "wb-memory", default: "4", doc: "size of dd's file, in multiples of the memory" },
+        Param { name: "wb-iterations", default: "4", doc: "files that dd writes; 0 leaves it out" },
+        Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
+        Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
+        Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
+        Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: the memory of the machine" },
+        Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
+        Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },
+        Param {
+            name: "launches",
+            default: "0",
+            doc: "memory of a program that is launched again and again; 0: none is",
+        },
+    ],
+};
+
+/// The workload with its parameters.
+#[derive(Clone, Debug)]
+pub struct ReclaimWriteback {
+    threads: Option<u64>,
+    file_size: Bytes,
+    fsmark_memory: u64,
+    fsmark_loops: u64,
+    wb_memory: u64,
+    wb_iterations: u64,
+    strm_memory: u64,
+    strm_anon_pct: u64,
+    strm_passes: u64,
+    memory_mib: Option<u64>,
+    resident: Resident,
+    launches: Launches,
+}
+
+impl ReclaimWriteback {
+    pub(crate) fn from_params(params: &Params) -> Result<ReclaimWriteback, ParamError> {
+        Ok(ReclaimWriteback {
+            threads: params.number_or_auto("threads", 1, 4096)?,
+            file_size: params.size("file-size", Bytes(1), Bytes::gib(1))?,
+            fsmark_memory: params.number("fsmark-memory", 1, 100)?,
+            fsmark_loops: params.number("fsmark-loops", 0, 1000)?,
+            wb_memory: params.number("wb-memory", 1, 100)?,
+            wb_iterations: params.number("wb-iterations", 0, 1000)?,
+            strm_memory: params.number("strm-memory", 1, 100)?,
+            strm_anon_pct: params.number("strm-anon", 0, 100)?,
+            strm_passes: params.number("strm-passes", 0, 1000)?,
+            memory_mib: params.number_or_auto("memory", 1, 1 << 24)?,
+            resident: Resident {
+                size: params.size("resident", Bytes(PAGE_SIZE), Bytes::gib(64))?,
+                period: Nanos::secs(params.number("resident-period", 1, 86_400)?),
+            },
+            launches: Launches { size: params.size("launches", Bytes(0), Bytes::gib(64))? },
+        })
+    }
+
+    pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        let beside = [Some(self.resident.start(&sys)), self.launches.start(&sys)];
+        self.benchmarks(&sys).await;
+        for thread in beside.into_iter().flatten() {
+            sys.stop(thread);
+            sys.join(thread).await;
+        }
+        Ok(())
+    }
+
+    async fn benchmarks<S: Sys>(self, sys: &S) {
+        let info = sys.info();
+        let threads = self.threads.unwrap_or(u64::from(info.cpus));
+        let memory = self.memory_mib.map_or_else(|| installed(info.mem_total), Bytes::mib);
+        let times = |n: u64| Bytes(memory.0 * n);
+        let work = [self.fsmark_loops, self.wb_iterations, self.strm_passes].map(|n| n as f64);
+        let all: f64 = work.iter().sum();
+        if self.fsmark_loops > 0 {
+            let files = (times(self.fsmark_memory).0 / self.file_size.0 / threads).max(1);
+            let fsmark = FsMark { threads, files, size: self.file_size, loops: self.fsmark_loops };
+            sys.phase("fsmark/loops");
+            run_process(sys, "fs_mark", move |sys: S| fsmark.run(sys)).await;
+            sys.progress(work[0] / all);
+        }
+        if self.wb_iterations > 0 {
+            let simple = SimpleWb { size: times(self.wb_memory), iterations: self.wb_iterations };
+            sys.phase("simple-wb/dd");
+            run_process(sys, "dd", move |sys: S| simple.run(sys)).await;
+            sys.progress((work[0] + work[1]) / all);
+        }
+        if self.strm_passes > 0 {
+            let mixed = times(self.strm_memory);
+            let anon = Bytes(mixed.0 / 100 * self.strm_anon_pct);
+            let stream =
+                MmapStrm { threads, stream: times(4), file: Bytes(mixed.0 - anon.0), anon, passes: self.strm_passes };
+            sys.phase("mmap-strm/mixed");
+            run_process(sys, "mmap-strm", move |sys: S| stream.run(sys)).await;
+        }
+    }
+}
+
+/// What a machine was booted with, of what its kernel left: the next multiple of 128 MiB.
+fn installed(total: Pages) -> Bytes {
+    Bytes(total.bytes().0.next_multiple_of(Bytes::mib(128).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_machine_is_rounded_up() {
+        assert_eq!(installed(Pages(123_456)), Bytes::mib(512));
+        assert_eq!(installed(Pages(131_072)), Bytes::mib(512));
+        assert_eq!(installed(Pages(131_073)), Bytes::mib(640));
+    }
+}
