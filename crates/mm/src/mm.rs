@@ -50,7 +50,7 @@ pub struct Mm {
     /// LRU locks.
     pub(crate) contention: Contention,
     /// Devices whose bios end at once, by device number.
-    pub(crate) sync_devices: Vec<Option<crate::SyncDevice>>,
+    pub(crate) bio_ends: Vec<crate::BioEnd>,
     /// Tracepoints.
     pub trace: Trace,
     /// What is to be done outside.
@@ -87,7 +87,7 @@ impl Mm {
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             contention: Contention::default(),
-            sync_devices: Vec::new(),
+            bio_ends: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,

@@ -8,6 +8,7 @@ use units::{NodeId, ZoneId};
 
 use crate::ZoneKind;
 
+/// An enum of counters with their names.
 macro_rules! items {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -16,7 +17,7 @@ macro_rules! items {
         pub enum $name { $(#[doc = concat!("`", $text, "`")] $variant,)* }
 
         impl $name {
-            /// Every item.
+            /// Every item, in the order of the file.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
             /// Number of items.
             pub const COUNT: usize = Self::ALL.len();
@@ -28,6 +29,8 @@ macro_rules! items {
         }
     };
 }
+
+pub(crate) use items;
 
 items!(
     /// Gauges of a zone, in pages.

@@ -8,7 +8,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{Costs, KswapdDeeds, Mm, SyncDevice};
+use mm::{BioEnd, Costs, KswapdDeeds, Mm, SyncCosts};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::{TaskPicking, Tunables};
@@ -283,20 +283,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     mm.trace.filter = spec.trace;
     for (device, disk) in machine.disks.iter().enumerate() {
-        if matches!(disk.device.get_ref(), DeviceSpec::Ram(_)) {
-            mm.writeback.set_synchronous(device as u16);
-        }
+        mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
     }
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
-    }
-    for (number, disk) in machine.disks.iter().enumerate() {
-        if let DeviceSpec::Ram(spec) = disk.device.get_ref()
-            && spec.synchronous
-        {
-            mm.set_device_synchronous(number as u16, sync_device(spec));
-        }
     }
     let mounted = machine.mount.as_ref().map(|mount| {
         let mount = mount.get_ref();
@@ -319,10 +310,16 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     Ok(sim)
 }
 
-/// What a bio of a synchronous RAM disk costs.
-fn sync_device(spec: &blockdev::RamSpec) -> SyncDevice {
-    let page = units::PAGE_SIZE * 1_000_000_000 / spec.copy_bytes_per_s;
-    SyncDevice { bio: Nanos(spec.latency_ns), page: Nanos(page) }
+/// When the bios of a device end.
+fn bio_end(device: &DeviceSpec) -> BioEnd {
+    match device {
+        DeviceSpec::Ram(ram) if ram.synchronous => {
+            let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
+            BioEnd::Synchronous(SyncCosts { bio: Nanos(ram.latency_ns), page })
+        }
+        DeviceSpec::Ram(_) => BioEnd::Copy,
+        _ => BioEnd::Interrupt,
+    }
 }
 
 /// Puts a swap area at the end of what is left of its disk.

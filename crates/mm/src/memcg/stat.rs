@@ -6,28 +6,8 @@
 use units::MemcgId;
 
 use super::Memcgs;
+use crate::stat::items;
 use crate::{LruList, LruvecId, Mm};
-
-macro_rules! items {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(u8)]
-        pub enum $name { $(#[doc = concat!("`", $text, "`")] $variant,)* }
-
-        impl $name {
-            /// Every item, in the order of the file.
-            pub const ALL: &[$name] = &[$($name::$variant,)*];
-            /// Number of items.
-            pub const COUNT: usize = Self::ALL.len();
-
-            /// Name as the kernel prints it.
-            pub fn name(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-        }
-    };
-}
 
 items!(
     /// Lines of `memory.events`; the last three those of `memory.swap.events`.

@@ -108,8 +108,6 @@ pub(super) struct Device {
     tickets: u64,
     tickets_done: u64,
     journal: Journal,
-    /// Ends a bio as it is submitted.
-    synchronous: bool,
 }
 
 impl Device {
@@ -139,7 +137,6 @@ impl Device {
             tickets: 0,
             tickets_done: 0,
             journal: Journal::default(),
-            synchronous: false,
         }
     }
 
@@ -185,11 +182,6 @@ impl Writeback {
             self.devices.resize_with(at + 1, Device::new);
         }
         &mut self.devices[at]
-    }
-
-    /// The device copies in the context of whoever submits a bio, and ends it there (brd, pmem).
-    pub fn set_synchronous(&mut self, device: u16) {
-        self.device_mut(device).synchronous = true;
     }
 
     fn device(&self, device: u16) -> Option<&Device> {

@@ -129,7 +129,7 @@ impl Mm {
     /// that ends as it is submitted takes no more than a place for a moment.
     pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
         let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
-        if self.writeback.device_mut(bio.device).synchronous {
+        if !self.bio_holds_memory(bio.device) {
             return self.submit(bio);
         }
         let cache = Mm::bio_cache(self.fs_kind(file));

@@ -1,0 +1,149 @@
+//! Decisions of the page allocator: watermarks, fallback, per-CPU lists, reserves.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// Whether the fast path tries other local zones before it fragments a pageblock.
+    ZoneSpreading {
+        /// The zonelist is walked once; a zone may be fragmented while another still has whole blocks.
+        Off,
+        /// `ALLOC_NOFRAGMENT` in the fast path: since 6bb154504f8b (5.0), lost in 5.0's merge and repaired in 5.1/5.2.
+        FastPath,
+    }
+);
+rule!(
+    /// What an external fragmentation event does to the watermarks.
+    WatermarkBoost {
+        /// Nothing.
+        Off,
+        /// `boost_watermark()`: one pageblock per event up to a share of the high watermark; since 1c30844d2dfe (5.0).
+        PageblockStep,
+    }
+);
+rule!(
+    /// When a boost is not raised or not looked at.
+    BoostGuards {
+        /// Always raised and respected: 5.0 to 5.6.
+        None,
+        /// Not raised in zones of less than four pageblocks (14f69140ff9c, 5.7); `__GFP_HIGH` order-0 requests look at
+        /// the min watermark without boost (f80b08fc4453, 5.9).
+        SmallZonesAndAtomic,
+    }
+);
+rule!(
+    /// Upper limit of the computed `min_free_kbytes`.
+    MinFreeLimit {
+        /// 64 MiB: until 5.7.
+        Mib64,
+        /// 256 MiB: since ee8eb9a5fe86 (5.8).
+        Mib256,
+    }
+);
+rule!(
+    /// What a watermark check asks of a request above order 0.
+    WatermarkCheck {
+        /// At each order below, its free blocks do not count and half as much must be left: until 4.3.
+        EveryOrder,
+        /// One free block that is large enough: since 97a16fc82a7c (4.4).
+        FreeBlock,
+    }
+);
+rule!(
+    /// How far the watermarks are apart.
+    WatermarkDistance {
+        /// A quarter of the min watermark: until 4.5.
+        QuarterOfMin,
+        /// That, or `watermark_scale_factor` of the zone if it is more: since 795ae7a0de6b (4.6).
+        ScaleFactor,
+    }
+);
+rule!(
+    /// Whether allocations go round the zones of a node.
+    ZoneFairness {
+        /// Each zone gives the distance between its high and low watermark before the next one's turn comes: since
+        /// 81c0a2bb515f (3.12), until 4.7.
+        Batches,
+        /// The highest zone gives until it is at its low watermark: since e6cbd7f2efb4 (4.8).
+        Off,
+    }
+);
+rule!(
+    /// What a fallback takes, and when it takes the pageblock along.
+    BlockStealing {
+        /// The largest block; its pageblock's free pages too if it is of half a pageblock's order or the request is
+        /// Reclaimable, and the pageblock if half of it is free. What is split off stays behind otherwise: 3.12 to 3.19.
+        HalfFree,
+        /// The largest block if the pageblock may be taken along, else the smallest; the pageblock if half of it is free or
+        /// in compatible use: since 7a8f58f39188 (4.13).
+        HalfCompatible,
+    }
+);
+rule!(
+    /// Whether the free lists always agree with the type of the pageblock.
+    FreeListTypes {
+        /// A steal moves a block's free pages to the requested type even where the block keeps its type; a page on a
+        /// per-CPU list keeps the type it had when it was freed: until 6.9.
+        Loose,
+        /// A free page is on the list of its pageblock's type; a fallback claims a whole block or takes the smallest
+        /// page: since e0932b6c1f94 (6.10) and c2f6ea38fc1b (6.15, and stable 6.12).
+        Strict,
+    }
+);
+rule!(
+    /// Which end of a free list memory goes to that is given at boot or moved to another type.
+    FreeListEnd {
+        /// The head, so that the highest addresses are used first after boot: until 5.9.
+        Head,
+        /// The tail: since 7fef431be9c9 and 293ffa5ebb9c (5.10).
+        Tail,
+    }
+);
+rule!(
+    /// Who may use the memory below the min watermark.
+    AllocReserves {
+        /// `ALLOC_HARDER`, a quarter of the reserve beyond the half of `__GFP_HIGH`, for whoever may not wait: until 3.16.
+        HarderWithoutWaiting,
+        /// The same, but not for requests that do not wake kswapd: patch 3 of the SLUB series of May 2011, and 3.17
+        /// (b104a35d3202) to 4.3.
+        HarderIfWaking,
+        /// `ALLOC_HARDER` for atomic requests (`__GFP_ATOMIC`): 4.4 to 6.3.
+        Harder,
+        /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4).
+        NonBlocking,
+    }
+);
+rule!(
+    /// How many pageblocks high-order atomic allocations reserve, and what a watermark check holds back for them.
+    HighAtomicReserve {
+        /// Nothing is reserved for them; two pageblocks of each zone are kept for whoever finds nothing else
+        /// (`MIGRATE_RESERVE`): until 4.3.
+        MigrateReserve,
+        /// One percent of the zone and a block more; all reserved pages are held back, free or not: until 6.6.
+        OnePercentAndBlock,
+        /// One percent rounded up to a block, none if that is less than a block (6.7); only free ones are held back
+        /// (c928807f6f6b, 6.13 and stable 6.12).
+        OnePercent,
+    }
+);
+rule!(
+    /// Which orders the per-CPU page lists hold, and how large they grow.
+    PcpLists {
+        /// Order 0 only; batch fixed at boot, high = 6 x batch: until 5.12.
+        OrderZero,
+        /// Orders 0 to 3 and the huge page order; high from the low watermark: since 44042b449872 (5.13).
+        HighOrder,
+        /// The same with batch and high tuned to the allocation rate: since 6ccdcb6d3a74 (6.7).
+        AutoTuned,
+    }
+);
+rule!(
+    /// Which node a huge page of a fault may come from.
+    ThpNode {
+        /// `__GFP_THISNODE` for every attempt: until 4.20-rc1 and again from 4.20 to 5.3.
+        Local,
+        /// `__GFP_THISNODE` only where direct reclaim is not allowed: ac5b2c18911f (4.20-rc2 to rc6).
+        LocalUnlessDirect,
+        /// First the local node without much effort, then any node: since 76e654cc91bb (5.4).
+        LocalThenAny,
+    }
+);

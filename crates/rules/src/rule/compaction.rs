@@ -1,0 +1,179 @@
+//! Decisions of compaction: its scanners, its end, who starts it.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// Whether the kernel can compact memory (`CONFIG_COMPACTION`).
+    Compaction {
+        /// It can.
+        Built,
+        /// It cannot: only reclaim makes large blocks, lumpy where the kernel knows that.
+        NotBuilt,
+    }
+);
+rule!(
+    /// How an allocation combines compaction and reclaim.
+    DirectCompaction {
+        /// Compacts asynchronously, reclaims, and compacts light-synchronously unless it starts over: until 4.7.
+        AroundReclaim,
+        /// Compacts first only for costly or unmovable high orders, then after each reclaim, harder each time: since
+        /// a8161d1ed609, a5508cd83f10 (4.8).
+        Priorities,
+    }
+);
+rule!(
+    /// Who compacts in the background.
+    BackgroundCompaction {
+        /// kswapd, between its passes: 3.10 to 4.5.
+        Kswapd,
+        /// kcompactd, which kswapd wakes: since 698b1b30642f (4.6).
+        Kcompactd,
+    }
+);
+rule!(
+    /// When direct reclaim leaves a zone to compaction.
+    CompactionReady {
+        /// With the order's gap and 1 % of the zone free above the high watermark, if it suits or is deferred; asking
+        /// counts as an attempt at compaction: until 4.7.
+        BalanceGap,
+        /// With the order's gap free above the high watermark, if it suits: since 4.8.
+        Gap,
+    }
+);
+rule!(
+    /// What an allocation does when compaction backed off (deferred, contended, scanners met half-way).
+    CompactionWithdrawn {
+        /// Reclaims and tries again at the same priority if some zone might suit; costly `__GFP_NORETRY` requests give
+        /// up if compaction was deferred: 4.8 to 5.3.
+        Reclaim,
+        /// Raises the priority (494330855641); costly `__GFP_NORETRY` requests also give up if compaction was skipped
+        /// (b39d0ee2632d): since 5.4.
+        RaisePriority,
+    }
+);
+rule!(
+    /// Which watermark compaction goes by.
+    CompactionWatermark {
+        /// The low one, for whether it may start, has ended, and may take a free page: until 4.8.
+        Low,
+        /// Its allocation's, for whether it may start; min, or low for costly orders, for free pages to start with; min
+        /// for taking one; none for its end: since f2b8228c5f60, 984fdba6a32e (4.9).
+        Request,
+    }
+);
+rule!(
+    /// Which free block ends a compaction.
+    CompactionFinish {
+        /// One of the type asked for, or of a pageblock's size: until 3.19.
+        OwnType,
+        /// Also one of another type that the allocator would take with its pageblock: since 2149cdaef6c0 (4.1).
+        Stealable,
+        /// The same, but the pageblock at hand is finished first: since efe771c7603b (5.1).
+        WholePageblock,
+    }
+);
+rule!(
+    /// How compaction finds pages.
+    CompactionSearch {
+        /// Both scanners move linearly: until 5.0.
+        Linear,
+        /// The free lists are searched first: `fast_find_migrateblock`, `fast_isolate_freepages`; since 5.1. Not
+        /// written yet: the search is linear under this rule too, only a run's end follows 5.1.
+        FreeLists,
+    }
+);
+rule!(
+    /// When compaction's scanners have met.
+    ScannersMeet {
+        /// The free scanner's place is not above the migrate scanner's: until 4.2.
+        SameFrame,
+        /// Its pageblock is not: since f2849aa09d4f (4.3).
+        SamePageblock,
+    }
+);
+rule!(
+    /// Where compaction's scanners start over.
+    ScannerStart {
+        /// At the ends of the zone, which they never pass: every released kernel.
+        ZoneEnds,
+        /// At a pivot, which is the start of the zone, and wrap round at its ends: posted 2015-01-19, never merged.
+        FixedPivot,
+        /// The same, and a restart after the longest deferral moves the pivot to where they met last.
+        MovingPivot,
+    }
+);
+rule!(
+    /// Which skip hints are cleared when they are.
+    SkipReset {
+        /// All of the zone: until 4.14.
+        All,
+        /// All but those of blocks under a huge page: since 21dc7e023611 (4.15).
+        NotHuge,
+        /// Those of blocks that hold pages to move or free pages, and the scanners go to the outermost of these: since
+        /// e332f741a8dd (5.1).
+        Useful,
+    }
+);
+rule!(
+    /// When kswapd clears skip hints.
+    SkipResetTime {
+        /// As it goes to sleep for long: until 4.5.
+        Sleep,
+        /// Before its nap: since accf62422b3a (4.6).
+        Nap,
+    }
+);
+rule!(
+    /// What compaction's scanners step over in one go.
+    CompoundSkip {
+        /// Free blocks (migrate scanner only) and huge pages: 3.17 to 4.2.
+        FreeAndHuge,
+        /// All compound pages, in both scanners: since 29c0dde83016, 9fcd6d2e052e (4.3).
+        Compound,
+    }
+);
+rule!(
+    /// Which pageblocks asynchronous compaction takes pages from.
+    AsyncSource {
+        /// Movable ones, whatever the request and whoever asks: until 4.11.
+        Movable,
+        /// Those of the request's type, in direct compaction only: since 282722b0d258 (4.12).
+        RequestType,
+    }
+);
+rule!(
+    /// What asynchronous direct compaction does about a page that stays in the aligned block that it wants to make.
+    SpoiltBlock {
+        /// Nothing: until 4.7.
+        ScanOn,
+        /// Puts back what it took of the block and leaves it: since fdd048e12c9a (4.8).
+        Leave,
+    }
+);
+rule!(
+    /// Whether light-synchronous compaction isolates pages under writeback.
+    LightIsolation {
+        /// It does, and fails to move them: until 4.6.
+        UnderWriteback,
+        /// It does not: since 4.7 ("don't isolate PageWriteback pages in MIGRATE_SYNC_LIGHT mode").
+        NotUnderWriteback,
+    }
+);
+rule!(
+    /// How much the free scanner takes of a pageblock.
+    FreeScanner {
+        /// All that is free; blocks that the watermark protects are passed over: until 3.19.
+        WholePageblock,
+        /// No more than there is to migrate; a block that the watermark protects ends it: since 932ff6bbbdd2 (4.0).
+        UntilEnough,
+    }
+);
+rule!(
+    /// Whether migration remembers that a page was accessed.
+    MigrateYoung {
+        /// The new page counts as not accessed: until 6.0.
+        Forgotten,
+        /// The accessed bit is carried in the migration entry: since 2e3468778dbe (6.1).
+        Kept,
+    }
+);

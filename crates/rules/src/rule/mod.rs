@@ -1,0 +1,289 @@
+//! One enum for each decision in which kernels differ, by mechanism, and the table that picks one of each.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! rule {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+    };
+}
+
+mod alloc;
+mod compaction;
+mod kswapd;
+mod memcg;
+mod pageout;
+mod reclaim;
+mod slab;
+mod task;
+mod writeback;
+
+pub use alloc::*;
+pub use compaction::*;
+pub use kswapd::*;
+pub use memcg::*;
+pub use pageout::*;
+pub use reclaim::*;
+pub use slab::*;
+pub use task::*;
+pub use writeback::*;
+
+/// The rule in force for each decision.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rules {
+    /// Zone spreading before fragmenting.
+    pub zone_spreading: ZoneSpreading,
+    /// Watermark boost.
+    pub watermark_boost: WatermarkBoost,
+    /// Exceptions from the boost.
+    pub boost_guards: BoostGuards,
+    /// Limit of the computed reserve.
+    pub min_free_limit: MinFreeLimit,
+    /// Watermarks and high orders.
+    pub watermark_check: WatermarkCheck,
+    /// Distance of watermarks.
+    pub watermark_distance: WatermarkDistance,
+    /// Allocations from several zones.
+    pub zone_fairness: ZoneFairness,
+    /// Fallbacks.
+    pub block_stealing: BlockStealing,
+    /// Types of free lists and pageblocks.
+    pub free_list_types: FreeListTypes,
+    /// End of a free list.
+    pub free_list_end: FreeListEnd,
+    /// Use of the reserves.
+    pub alloc_reserves: AllocReserves,
+    /// Reserve for high-order atomic allocations.
+    pub highatomic_reserve: HighAtomicReserve,
+    /// Per-CPU page lists.
+    pub pcp_lists: PcpLists,
+    /// Node of huge pages.
+    pub thp_node: ThpNode,
+    /// Compaction at all.
+    pub compaction: Compaction,
+    /// Compaction by an allocation.
+    pub direct_compaction: DirectCompaction,
+    /// Compaction in the background.
+    pub background_compaction: BackgroundCompaction,
+    /// Reclaim or compaction.
+    pub compaction_ready: CompactionReady,
+    /// Allocations after compaction backed off.
+    pub compaction_withdrawn: CompactionWithdrawn,
+    /// Compaction's watermarks.
+    pub compaction_watermark: CompactionWatermark,
+    /// End of a compaction.
+    pub compaction_finish: CompactionFinish,
+    /// Compaction's search.
+    pub compaction_search: CompactionSearch,
+    /// Meeting of the scanners.
+    pub scanners_meet: ScannersMeet,
+    /// Start of the scanners.
+    pub scanner_start: ScannerStart,
+    /// Clearing of skip hints.
+    pub skip_reset: SkipReset,
+    /// Time of clearing them.
+    pub skip_reset_time: SkipResetTime,
+    /// What the scanners step over.
+    pub compound_skip: CompoundSkip,
+    /// Pageblocks for asynchronous compaction.
+    pub async_source: AsyncSource,
+    /// Pages that stay.
+    pub spoilt_block: SpoiltBlock,
+    /// Pages under writeback.
+    pub light_isolation: LightIsolation,
+    /// Compaction's targets.
+    pub free_scanner: FreeScanner,
+    /// Accessed bits of migrated pages.
+    pub migrate_young: MigrateYoung,
+    /// Reclaim policy.
+    pub lru_policy: LruPolicy,
+    /// Lists of pages.
+    pub lru_scope: LruScope,
+    /// Statistics of the LRU lists.
+    pub lru_statistics: LruStatistics,
+    /// New anonymous pages.
+    pub anon_start: AnonStart,
+    /// Balance of anonymous and file pages.
+    pub scan_balance: ScanBalance,
+    /// Size of inactive lists.
+    pub inactive_target: InactiveTarget,
+    /// Evicted pages of files.
+    pub refault_detection: RefaultDetection,
+    /// What reclaim counts.
+    pub scan_counting: ScanCounting,
+    /// Reclaim beyond the target.
+    pub proportional_reclaim: ProportionalReclaim,
+    /// End of reclaim for compaction.
+    pub reclaim_for_compaction: ReclaimForCompaction,
+    /// Waiting reclaimers.
+    pub reclaim_throttle: ReclaimThrottle,
+    /// Direct reclaim and the reserve.
+    pub reserve_throttle: ReserveThrottle,
+    /// Waits for isolated pages.
+    pub isolation_limit: IsolationLimit,
+    /// Badness of who uses little.
+    pub oom_score: OomScore,
+    /// kswapd's wake-up.
+    pub kswapd_wake: KswapdWake,
+    /// Orders that kswapd is given.
+    pub kswapd_orders: KswapdOrders,
+    /// Zones of a kswapd that nobody asked.
+    pub kswapd_zone: KswapdZone,
+    /// kswapd's aim.
+    pub kswapd_balance: KswapdBalance,
+    /// End of kswapd's runs.
+    pub kswapd_run: KswapdRun,
+    /// kswapd's sleep.
+    pub kswapd_sleep: KswapdSleep,
+    /// Dirty file pages written by reclaim.
+    pub file_pageout: FilePageout,
+    /// Dirty pages that reclaim gives to XFS.
+    pub xfs_writepage: XfsWritepage,
+    /// Dirty file pages not written by reclaim.
+    pub skipped_dirty: SkippedDirty,
+    /// Pages that cannot be reclaimed yet.
+    pub stuck_pages: StuckPages,
+    /// Waits of reclaimers for writeback.
+    pub writeback_throttle: WritebackThrottle,
+    /// Flushers woken by reclaim.
+    pub flusher_wakeup: FlusherWakeup,
+    /// Generations of several memory cgroups.
+    pub multi_memcg: MultiMemcg,
+    /// Sharing of walks through memory cgroups.
+    pub memcg_walk: MemcgWalkSharing,
+    /// Order of slabs.
+    pub slab_order: SlabOrder,
+    /// Large slabs.
+    pub slab_speculation: SlabSpeculation,
+    /// Partial slabs of a CPU.
+    pub cpu_partial: CpuPartial,
+    /// Sizes of the kernel's structures.
+    pub struct_sizes: StructSizes,
+    /// Pressure on shrinkers.
+    pub slab_pressure: SlabPressure,
+    /// Callers of shrinkers.
+    pub slab_caller: SlabCaller,
+    /// Slab shrinking by boosted kswapd.
+    pub boosted_slab: BoostedSlab,
+    /// Shrinkers of file systems.
+    pub vfs_shrinkers: VfsShrinkers,
+    /// Inodes with page cache.
+    pub inode_reclaim: InodeReclaim,
+    /// XFS inodes whose last change is not on disk.
+    pub xfs_reclaim: XfsReclaim,
+    /// Writers near the dirty limit.
+    pub dirty_throttle: DirtyThrottle,
+    /// Base of the dirty ratios.
+    pub dirtyable_memory: DirtyableMemory,
+    /// Places of pages for writing.
+    pub dirty_spread: DirtySpread,
+    /// Limit of background writeback.
+    pub background_limit: BackgroundLimit,
+    /// Inodes of background writeback.
+    pub background_inodes: BackgroundInodes,
+    /// Reports of failed writes.
+    pub write_errors: WriteErrors,
+    /// State of XFS's pages.
+    pub xfs_buffers: XfsBuffers,
+    /// Windows of readahead.
+    pub readahead_window: ReadaheadWindow,
+    /// Scheduling of tasks.
+    pub task_picking: TaskPicking,
+    /// Kernel stacks.
+    pub kernel_stack: KernelStack,
+    /// Page tables in the statistics.
+    pub page_table_stat: PageTableStat,
+}
+
+impl Rules {
+    /// The rules of 6.12, the newest kernel modelled; profiles of other kernels are data elsewhere.
+    pub fn newest() -> Rules {
+        Rules {
+            zone_spreading: ZoneSpreading::FastPath,
+            watermark_boost: WatermarkBoost::PageblockStep,
+            boost_guards: BoostGuards::SmallZonesAndAtomic,
+            min_free_limit: MinFreeLimit::Mib256,
+            watermark_check: WatermarkCheck::FreeBlock,
+            watermark_distance: WatermarkDistance::ScaleFactor,
+            zone_fairness: ZoneFairness::Off,
+            block_stealing: BlockStealing::HalfCompatible,
+            free_list_types: FreeListTypes::Strict,
+            free_list_end: FreeListEnd::Tail,
+            alloc_reserves: AllocReserves::NonBlocking,
+            highatomic_reserve: HighAtomicReserve::OnePercent,
+            pcp_lists: PcpLists::AutoTuned,
+            thp_node: ThpNode::LocalThenAny,
+            compaction: Compaction::Built,
+            direct_compaction: DirectCompaction::Priorities,
+            background_compaction: BackgroundCompaction::Kcompactd,
+            compaction_ready: CompactionReady::Gap,
+            compaction_withdrawn: CompactionWithdrawn::RaisePriority,
+            compaction_watermark: CompactionWatermark::Request,
+            compaction_finish: CompactionFinish::WholePageblock,
+            compaction_search: CompactionSearch::FreeLists,
+            scanners_meet: ScannersMeet::SamePageblock,
+            scanner_start: ScannerStart::ZoneEnds,
+            skip_reset: SkipReset::Useful,
+            skip_reset_time: SkipResetTime::Nap,
+            compound_skip: CompoundSkip::Compound,
+            async_source: AsyncSource::RequestType,
+            spoilt_block: SpoiltBlock::Leave,
+            light_isolation: LightIsolation::NotUnderWriteback,
+            free_scanner: FreeScanner::UntilEnough,
+            migrate_young: MigrateYoung::Kept,
+            lru_policy: LruPolicy::MultiGen,
+            lru_scope: LruScope::Node,
+            lru_statistics: LruStatistics::Flushed,
+            anon_start: AnonStart::Inactive,
+            scan_balance: ScanBalance::RefaultCost,
+            inactive_target: InactiveTarget::BySize,
+            refault_detection: RefaultDetection::Shadows,
+            scan_counting: ScanCounting::BasePages,
+            proportional_reclaim: ProportionalReclaim::StopAtTarget,
+            reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
+            reclaim_throttle: ReclaimThrottle::Reasons,
+            reserve_throttle: ReserveThrottle::HalfOfReserve,
+            isolation_limit: IsolationLimit::Eighth,
+            oom_score: OomScore::Signed,
+            kswapd_wake: KswapdWake::Unbalanced,
+            kswapd_orders: KswapdOrders::AfterSuccess,
+            kswapd_zone: KswapdZone::KeepPrevious,
+            kswapd_balance: KswapdBalance::AnyZone,
+            kswapd_run: KswapdRun::Once,
+            kswapd_sleep: KswapdSleep::IfBalanced,
+            file_pageout: FilePageout::KswapdSecondTime,
+            xfs_writepage: XfsWritepage::Never,
+            skipped_dirty: SkippedDirty::Marked,
+            stuck_pages: StuckPages::Active,
+            writeback_throttle: WritebackThrottle::Flags,
+            flusher_wakeup: FlusherWakeup::DirtyBatch,
+            multi_memcg: MultiMemcg::SkipAging,
+            memcg_walk: MemcgWalkSharing::DirectReclaim,
+            slab_order: SlabOrder::MoreWaste,
+            slab_speculation: SlabSpeculation::FreeAboveReserves,
+            cpu_partial: CpuPartial::Slabs,
+            struct_sizes: StructSizes::Linux612,
+            slab_pressure: SlabPressure::PriorityAndDeferred,
+            slab_caller: SlabCaller::Lists,
+            boosted_slab: BoostedSlab::Shrink,
+            vfs_shrinkers: VfsShrinkers::Superblock,
+            inode_reclaim: InodeReclaim::NotOnLru,
+            xfs_reclaim: XfsReclaim::SkipDirty,
+            dirty_throttle: DirtyThrottle::Rate,
+            dirtyable_memory: DirtyableMemory::PageCache,
+            dirty_spread: DirtySpread::Node,
+            background_limit: BackgroundLimit::DeviceShare,
+            background_inodes: BackgroundInodes::DirtyNow,
+            write_errors: WriteErrors::Sequence,
+            xfs_buffers: XfsBuffers::None,
+            readahead_window: ReadaheadWindow::Split,
+            task_picking: TaskPicking::EarliestDeadline,
+            kernel_stack: KernelStack::Mapped,
+            page_table_stat: PageTableStat::AllButTop,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Decisions of reclaim at dirty pages and pages under writeback.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// Which reclaimers write the dirty file pages that they meet.
+    FilePageout {
+        /// Whoever may write at all, unless the device is congested; kswapd even then: until 3.1.
+        Anyone,
+        /// kswapd alone: since ee72886d8ed5 (3.2), patch 1 of its series.
+        Kswapd,
+        /// kswapd below priority 10: f84f6e2b0868 (3.2), patch 5, to 3.10.
+        KswapdInTrouble,
+        /// kswapd in a zone whose inactive tail is full of dirty pages: since d43006d503ac (3.11), to 4.10.
+        KswapdAtDirtyTail,
+        /// The same, and only pages that it meets a second time: since 4eda48235011 (4.11).
+        KswapdSecondTime,
+    }
+);
+rule!(
+    /// How XFS writes a dirty page that reclaim gives it.
+    XfsWritepage {
+        /// With the dirty pages behind it, as far as its extent goes (`xfs_cluster_write()`): 3.1.
+        Cluster,
+        /// Alone: 4.20.
+        OnePage,
+        /// Not at all, XFS has no `->writepage`: 6.12.
+        Never,
+    }
+);
+rule!(
+    /// What reclaim does to a dirty file page that it does not write.
+    SkippedDirty {
+        /// Nothing: until 3.1.
+        Plain,
+        /// Marks it, so that it goes to the inactive tail when its writeback ends: since 49ea7eb65e7c (3.2), patch 7.
+        Marked,
+    }
+);
+rule!(
+    /// Where reclaim puts pages that are dirty or under writeback.
+    StuckPages {
+        /// Back to the head of the inactive list; one under writeback is left unmarked: until 3.10.
+        Inactive,
+        /// The same, and pages under writeback are marked to be rotated at its end: 3.11 to 4.10.
+        InactiveMarked,
+        /// On the active list, marked: since c55e8d035b28 (4.11).
+        Active,
+    }
+);
+rule!(
+    /// What makes a reclaimer wait for writeback, by what a batch or a pass met.
+    WritebackThrottle {
+        /// Nothing in a batch. A zone is congested once all dirty pages of a batch are on congested devices; direct reclaim
+        /// then naps between priorities below 10, and kswapd does: until 3.1.
+        BetweenPriorities,
+        /// The same, and after a batch of which enough is under writeback, the less the higher the priority: 92df3a723f84
+        /// (3.2), patch 6, to 3.10.
+        ShareOfBatch,
+        /// Flags of the zone or node that kswapd sets after a pass: since 283aba9f9e0e and 8e950282804558 (3.11).
+        Flags,
+    }
+);
+rule!(
+    /// When reclaim wakes the flushers.
+    FlusherWakeup {
+        /// A direct reclaimer does that has scanned one and a half times its target, for as many pages: until 4.10.
+        PagesScanned,
+        /// Who meets a batch of nothing but dirty pages, for everything: since 726d061fbd36 (4.11).
+        DirtyBatch,
+    }
+);

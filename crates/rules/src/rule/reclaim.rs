@@ -1,0 +1,134 @@
+//! Decisions of reclaim: its lists, how far it goes, who waits.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// Which reclaim policy the node runs.
+    LruPolicy {
+        /// Active and inactive lists.
+        TwoLists,
+        /// Generations, where `lru_gen.enabled` says so. kswapd makes new ones, reclaim of a node goes on around them as
+        /// around lists, and protected pages count as activated: ac35a4902374 to f76c83378851 (6.1).
+        MultiGenByKswapd,
+        /// Every reclaimer makes new generations when it runs out of cold pages, global reclaim stops at its target, and
+        /// refaults count as activations: since e4dde56cd208 and 6867c7a33206 (6.3).
+        MultiGen,
+    }
+);
+rule!(
+    /// Whose LRU lists a page is on.
+    LruScope {
+        /// Its zone's; each zone is reclaimed for itself: until 4.7.
+        Zone,
+        /// Its node's: since 599d0c954f91 (4.8).
+        Node,
+    }
+);
+rule!(
+    /// What balances LRU lists against each other looks at.
+    LruStatistics {
+        /// Sizes and refaults as they are: 6.1 flushes the cgroups' statistics before each pass.
+        Live,
+        /// What the statistics of the memory cgroup, root's too, said when they were last flushed: every 2 seconds (6.12).
+        Flushed,
+    }
+);
+rule!(
+    /// Where a new anonymous page starts, and whether anonymous refaults are detected.
+    AnonStart {
+        /// On the active list, no shadow entries for swap: until 5.8.
+        Active,
+        /// On the inactive list, refaults counted: since b518154e59aa (5.9).
+        Inactive,
+    }
+);
+rule!(
+    /// What balances anonymous against file pages.
+    ScanBalance {
+        /// The ratio of rotated to scanned pages of each kind (`recent_rotated`): until 5.7.
+        RotatedRatio,
+        /// The cost of I/O by refaults and rotation (`lru_note_cost`): since 5.8.
+        RefaultCost,
+    }
+);
+rule!(
+    /// How large an inactive list should be.
+    InactiveTarget {
+        /// Half of the file pages; of anonymous ones less where there is more memory: until 4.6.
+        FileHalf,
+        /// Less where there is more memory, of either kind: since 59dc76b0d4df (4.7).
+        BySize,
+    }
+);
+rule!(
+    /// Whether the page cache remembers what was evicted from it.
+    RefaultDetection {
+        /// It does not: until 3.14.
+        None,
+        /// By shadow entries: since a528910e12ec (3.15).
+        Shadows,
+    }
+);
+rule!(
+    /// What the reclaim counters count of a huge page, and of a mapped one.
+    ScanCounting {
+        /// One for each entry of a list, two in `nr_scanned` if it is mapped or in the swap cache: until 5.2.
+        Entries,
+        /// Base pages: since 5.3.
+        BasePages,
+    }
+);
+rule!(
+    /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
+    ProportionalReclaim {
+        /// Scans its share to the end, however much that reclaims: until 6.0.
+        ScanRest,
+        /// Stops after the next round: since f53af4285d77 (6.1).
+        StopAtTarget,
+    }
+);
+rule!(
+    /// How long reclaim for a high-order request goes on in one node (`should_continue_reclaim()`).
+    ReclaimForCompaction {
+        /// Until enough was reclaimed or nothing more is; `__GFP_RETRY_MAYFAIL` scans the whole list: until 5.3.
+        UntilGapReclaimed,
+        /// While there is progress and the inactive lists hold more than the gap: since 5.4.
+        WhileProgress,
+    }
+);
+rule!(
+    /// How a reclaimer waits for writeback.
+    ReclaimThrottle {
+        /// `wait_iff_congested()` and `congestion_wait()`: until 5.15.
+        Congestion,
+        /// `reclaim_throttle()` with four reasons: since 8cd7c588decf (5.16).
+        Reasons,
+    }
+);
+rule!(
+    /// Whether a direct reclaimer waits while the reserve is nearly gone.
+    ReserveThrottle {
+        /// It does not: until 3.5.
+        None,
+        /// It does, until kswapd has filled half of the reserve: since 5515061d22f0 (3.6).
+        HalfOfReserve,
+    }
+);
+rule!(
+    /// How many isolated pages make direct reclaim wait.
+    IsolationLimit {
+        /// More than are inactive: until 3.7.
+        AsManyAsInactive,
+        /// For those who may do I/O and enter file systems, more than an eighth of that: since 3cf23841b4b7 (3.8).
+        Eighth,
+    }
+);
+rule!(
+    /// Range of the OOM killer's badness.
+    OomScore {
+        /// At least 1 for whoever can be killed: 4.20.
+        AtLeastOne,
+        /// May be negative: 6.12.
+        Signed,
+    }
+);

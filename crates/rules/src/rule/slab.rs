@@ -1,0 +1,110 @@
+//! Decisions of slabs and shrinkers.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// What SLUB gives up when no order of slab holds enough objects with little waste.
+    SlabOrder {
+        /// Objects, one by one, with waste up to 1/4: until 6.6.
+        FewerObjects,
+        /// Waste, up to 1/2: since 6.7.
+        MoreWaste,
+    }
+);
+rule!(
+    /// What an allocation of a slab in more than its least order may do to get it.
+    SlabSpeculation {
+        /// All that its caller may, once (`__GFP_NORETRY`): 2.6.39 to 4.1.
+        Reclaims,
+        /// The same, but kswapd is not woken: patch 2 of the SLUB series of May 2011, never merged.
+        ReclaimsQuietly,
+        /// Neither wakes kswapd nor reclaims: patch 3 of the same, never merged.
+        FreeOnly,
+        /// The same, and no reserve is used either: since 4.2.
+        FreeAboveReserves,
+    }
+);
+rule!(
+    /// What limits the partial slabs that a CPU keeps.
+    CpuPartial {
+        /// There are none: a slab that gets a free object goes to its node's list, and is given back once it is empty:
+        /// until 3.1.
+        None,
+        /// Free objects in them when they were put there: since 49e2258586b4 (3.2), until 5.15.
+        Objects,
+        /// Their number: since b47291ef02b0 (5.16).
+        Slabs,
+    }
+);
+rule!(
+    /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
+    StructSizes {
+        /// 4.20.
+        Linux420,
+        /// 6.12.
+        Linux612,
+    }
+);
+rule!(
+    /// How many objects a shrinker is asked to scan.
+    SlabPressure {
+        /// In proportion to the LRU pages scanned, with what was put off earlier, twice the cache at most: until 3.0.
+        LruScannedInFull,
+        /// In proportion to the LRU pages scanned; what was put off counts for half of the cache: 3.1 to 4.11.
+        LruScanned,
+        /// `freeable >> priority`, times 4, over seeks: 9092c71bb724 (4.16).
+        Priority,
+        /// The same, but at least one batch while anything is freeable: 172b06c32b94 (4.19) to 5.0.
+        PriorityAtLeastBatch,
+        /// `Priority`, and work put off earlier is taken up by `nr >> priority` too: since 5.13.
+        PriorityAndDeferred,
+    }
+);
+rule!(
+    /// Who calls the shrinkers, and with which share of the LRU pages.
+    SlabCaller {
+        /// kswapd after each zone, direct reclaim after each priority, by all LRU pages of the zones in question: until
+        /// 3.18.
+        Reclaimer,
+        /// Whoever has scanned a node, or the highest zone of one, by its LRU pages: since 6b4f7799c6a5 (3.19).
+        Lists,
+    }
+);
+rule!(
+    /// Whether kswapd shrinks slabs while it only works off a boost.
+    BoostedSlab {
+        /// Page cache only: 5.0 to 5.2.
+        Skip,
+        /// As in any other reclaim: since 28360f398778 (5.3).
+        Shrink,
+    }
+);
+rule!(
+    /// Which shrinkers unused dentries and inodes have.
+    VfsShrinkers {
+        /// One for all dentries and one for all inodes, in batches of 128: until 3.0.
+        Apart,
+        /// One for a file system, in batches of 1024: since b0d40c92adaf (3.1).
+        Superblock,
+    }
+);
+rule!(
+    /// What the inode shrinker does with an inode that still has page cache.
+    InodeReclaim {
+        /// Drops its clean pages (`kswapd_inodesteal`) and then the inode: before 4.20-rc3 and 5.0 to 5.13.
+        InvalidatePages,
+        /// Rotates inodes with more than one page: a76cf1a474d7 (4.20-rc3), reverted by 69056ee6a8a3 (5.0).
+        SkipWithPages,
+        /// Inodes with page cache are not on the LRU at all: since 51b8c1fe250d (5.16).
+        NotOnLru,
+    }
+);
+rule!(
+    /// What reclaim of an XFS inode does when its last change is not on disk.
+    XfsReclaim {
+        /// Writes the inode's cluster and frees it: until 5.8.
+        FlushDirty,
+        /// Leaves it for later and asks the log to push: since 4d0bab3a4468 (5.9).
+        SkipDirty,
+    }
+);

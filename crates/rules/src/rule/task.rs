@@ -1,0 +1,32 @@
+//! Decisions of tasks: who runs, what a task holds.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// Which runnable task a CPU picks.
+    TaskPicking {
+        /// That of least virtual runtime; a sleeper that wakes soon gets the CPU (CFS): until 6.5.
+        LeastRuntime,
+        /// Of those that are owed time, that of the earliest deadline; what runs keeps the CPU for its slice (EEVDF): since
+        /// 147f3efaa241 (6.6).
+        EarliestDeadline,
+    }
+);
+rule!(
+    /// What a kernel stack is made of.
+    KernelStack {
+        /// One block of order 2: 3.15 to 4.8.
+        Contiguous,
+        /// Single pages mapped side by side (`CONFIG_VMAP_STACK`): since e37e43a497d5 (4.9).
+        Mapped,
+    }
+);
+rule!(
+    /// Which page tables `nr_page_table_pages` counts.
+    PageTableStat {
+        /// PTE pages: 4.20 (`pgtable_page_ctor()` alone counts).
+        Leaves,
+        /// PTE, PMD and PUD pages: 6.12 (`pagetable_pmd_ctor()` and `pagetable_pud_ctor()` count too).
+        AllButTop,
+    }
+);

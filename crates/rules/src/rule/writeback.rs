@@ -1,0 +1,77 @@
+//! Decisions of dirty limits, writeback and files.
+
+use serde::{Deserialize, Serialize};
+
+rule!(
+    /// How writers are held back near the dirty limit.
+    DirtyThrottle {
+        /// They write dirty pages themselves, and sleep in between: until 3.1.
+        WriterWrites,
+        /// They sleep as long as their rate says: since 143dfe8611a6 (3.2).
+        Rate,
+    }
+);
+rule!(
+    /// Which memory the dirty ratios are of.
+    DirtyableMemory {
+        /// All that is free or may be reclaimed, anonymous memory with swap included, and no reserve taken off: until 3.1.
+        Reclaimable,
+        /// What is free beyond the reserves, and page cache: since ab8fabd46f81 (3.3) and a1c3bfb2f67e (3.14).
+        PageCache,
+    }
+);
+rule!(
+    /// Whether the allocator spreads pages for writing over zones or nodes by their share of the dirty limit.
+    DirtySpread {
+        /// It does not: until 3.2.
+        Off,
+        /// No node gets more than its share: since 281e37265f28 (4.8); for 3.3 (a756cf5908530) to 4.7 an approximation, as that
+        /// went by zones.
+        Node,
+    }
+);
+rule!(
+    /// Above which limit a flusher works in the background.
+    BackgroundLimit {
+        /// The machine's: until 3.3.
+        Machine,
+        /// The machine's, or the device's share of it for its own pages: since b00949aa2d72 (3.4).
+        DeviceShare,
+    }
+);
+rule!(
+    /// Which inodes background writeback takes.
+    BackgroundInodes {
+        /// Those that were dirty when it began; for others it begins anew: until 3.1.
+        DirtyAtStart,
+        /// All that are dirty whenever it looks: since 1bc36b6426ae (3.2).
+        DirtyNow,
+    }
+);
+rule!(
+    /// Who learns from fsync that a write failed.
+    WriteErrors {
+        /// The first who asks (`AS_EIO`): until 4.12.
+        Flag,
+        /// Each open file that was open then, or is opened before anybody has asked: since 5660e13d2fd6 (4.13).
+        Sequence,
+    }
+);
+rule!(
+    /// Whether XFS gives each cached page of a file a buffer head.
+    XfsBuffers {
+        /// It does: until 4.17.
+        BufferHeads,
+        /// It does not: since 82cb14175e7d (4.18).
+        None,
+    }
+);
+rule!(
+    /// How readahead tells a miss from a mark.
+    ReadaheadWindow {
+        /// One decision for both (`ondemand_readahead()`): 4.20.
+        OnDemand,
+        /// A miss never continues a window, a mark only where it was set: 6.12.
+        Split,
+    }
+);
