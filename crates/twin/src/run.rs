@@ -12,7 +12,9 @@ use mm::{BioEnd, Costs, KswapdDeeds, Mm, SyncCosts};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::{TaskPicking, Tunables};
-use sim::{BlockedTask, Class, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState};
+use sim::{
+    BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
+};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
@@ -303,7 +305,8 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
-    let world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
@@ -405,9 +408,10 @@ where
     F: FnOnce(SysTwin) -> Fut,
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
-    let (process, cpus) =
-        sim.with_world(|world, ctl| (world.processes.create(&mut world.mm, ctl), CpuSet::all(ctl.topology())));
-    let task = sim.spawn(SpawnOptions::new("workload", cpus), |ctx| {
+    let (process, cpus, group) = sim.with_world(|world, ctl| {
+        (world.processes.create(&mut world.mm, ctl), CpuSet::all(ctl.topology()), world.workload_group)
+    });
+    let task = sim.spawn(SpawnOptions::new("workload", cpus).group(group), |ctx| {
         let sys = SysTwin::new(ctx, process);
         let program = workload(sys.clone());
         sys.run_workload(program)

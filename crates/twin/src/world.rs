@@ -5,7 +5,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
+use sim::{Class, CpuGroup, Ctl, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
@@ -119,6 +119,8 @@ pub(crate) struct World {
     pub(crate) queues: Queues,
     tasks: Vec<TaskInfo>,
     pub(crate) processes: Processes,
+    /// The scheduler's group of the workload's tasks.
+    pub(crate) workload_group: Option<CpuGroup>,
     pub(crate) log: RunLog,
     /// Which counters `/proc/vmstat` has.
     pub(crate) era: Era,
@@ -137,6 +139,7 @@ impl World {
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
+            workload_group: None,
             log: RunLog::default(),
             era,
             user_time: Nanos::ZERO,
