@@ -71,6 +71,14 @@ pub struct Bio {
     pub memory: BioMemory,
 }
 
+impl Bio {
+    /// First page of the file that it carries.
+    pub(crate) fn first_index(&self) -> u32 {
+        let BioTarget::File { index, .. } = self.target else { unreachable!("a bio of a file") };
+        index
+    }
+}
+
 /// One thing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {

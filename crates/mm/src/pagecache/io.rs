@@ -14,8 +14,8 @@ use crate::stat::VmEvent;
 use crate::vfs::Extent;
 use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
 
-/// Most pages of a bio (`BIO_MAX_PAGES`).
-pub(crate) const BIO_PAGES: u32 = 256;
+/// Most vectors of a bio (`BIO_MAX_PAGES`, `BIO_MAX_VECS`).
+pub(crate) const BIO_VECTORS: u32 = 256;
 
 impl Mm {
     /// Counts and charges a bio that is handed to the block layer.
@@ -50,7 +50,7 @@ impl Mm {
                 continue;
             };
             debug_assert!(pages > 0);
-            let pages = pages.min(to - at).min(BIO_PAGES);
+            let pages = pages.min(to - at).min(BIO_VECTORS);
             if self.is_synchronous(device) {
                 self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));
                 self.charge_sync_bio(device, pages);

@@ -189,6 +189,8 @@ pub struct Rules {
     pub write_errors: WriteErrors,
     /// State of XFS's pages.
     pub xfs_buffers: XfsBuffers,
+    /// Pages that a bio holds.
+    pub bio_vectors: BioVectors,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
@@ -280,6 +282,7 @@ impl Rules {
             background_inodes: BackgroundInodes::DirtyNow,
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
+            bio_vectors: BioVectors::Segments,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
             kernel_stack: KernelStack::Mapped,

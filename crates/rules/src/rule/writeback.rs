@@ -67,6 +67,15 @@ rule!(
     }
 );
 rule!(
+    /// What a vector of a bio holds.
+    BioVectors {
+        /// A page: until 5.0.
+        Pages,
+        /// Pages that lie side by side in memory: since 07173c3ec276 (5.1).
+        Segments,
+    }
+);
+rule!(
     /// How readahead tells a miss from a mark.
     ReadaheadWindow {
         /// One decision for both (`ondemand_readahead()`): 4.20.
