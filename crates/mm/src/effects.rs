@@ -90,6 +90,8 @@ pub enum Effect {
     WakeFlushers(WakeFlusher),
     /// Start I/O.
     Submit(Bio),
+    /// A bio was copied at once: its device counts it.
+    Copied(Bio),
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.

@@ -50,7 +50,7 @@ pub struct Mm {
     /// LRU locks.
     pub(crate) contention: Contention,
     /// Devices whose bios end at once, by device number.
-    pub(crate) bio_ends: Vec<crate::BioEnd>,
+    pub(crate) copy_devices: Vec<crate::copy_device::CopyDevice>,
     /// Tracepoints.
     pub trace: Trace,
     /// What is to be done outside.
@@ -87,7 +87,7 @@ impl Mm {
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             contention: Contention::default(),
-            bio_ends: Vec::new(),
+            copy_devices: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,

@@ -8,7 +8,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{BioEnd, Costs, KswapdDeeds, Mm, SyncCosts};
+use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::{TaskPicking, Tunables};
@@ -313,14 +313,17 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     Ok(sim)
 }
 
+/// What copying to or from a RAM disk costs.
+fn copy_costs(ram: &blockdev::RamSpec) -> CopyCosts {
+    let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
+    CopyCosts { bio: Nanos(ram.latency_ns), page }
+}
+
 /// When the bios of a device end.
 fn bio_end(device: &DeviceSpec) -> BioEnd {
     match device {
-        DeviceSpec::Ram(ram) if ram.synchronous => {
-            let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
-            BioEnd::Synchronous(SyncCosts { bio: Nanos(ram.latency_ns), page })
-        }
-        DeviceSpec::Ram(_) => BioEnd::Copy,
+        DeviceSpec::Ram(ram) if ram.synchronous => BioEnd::Synchronous(copy_costs(ram)),
+        DeviceSpec::Ram(ram) => BioEnd::Copy(copy_costs(ram)),
         _ => BioEnd::Interrupt,
     }
 }
@@ -357,7 +360,10 @@ fn wire(
         devices.push(device);
     }
     let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));
-    world.devices = Devices::new(devices, mounted.map(|disk| disk as u16));
+    let copying =
+        machine.disks.iter().enumerate().filter(|(_, disk)| matches!(disk.device.get_ref(), DeviceSpec::Ram(_)));
+    let copying = copying.map(|(number, _)| number as u16).collect();
+    world.devices = Devices::new(devices, copying, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
     // The run begins between two flushes, which have come at their interval since boot.
     world.mm.flush_lru_stats();

@@ -3,7 +3,7 @@
 use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
-use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
+use mm::{Effect, Env, Mm, TaskFlags};
 use observe::Era;
 use sim::{Class, CpuGroup, Ctl, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
@@ -135,7 +135,7 @@ impl World {
     pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
-            devices: Devices::new(Vec::new(), None),
+            devices: Devices::new(Vec::new(), Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
@@ -172,6 +172,7 @@ impl World {
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
         self.mm.called_by(&env);
+        self.devices.update_room(&mut self.mm, env.now);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
         let over_high = self.mm.memcg_take_over_high();
@@ -208,6 +209,12 @@ impl World {
                 }
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
+                }
+                Effect::Copied(bio) => {
+                    self.devices.pass(ctl, bio);
+                    if bio.write {
+                        ctl.wake_all(self.queues.written);
+                    }
                 }
                 Effect::WakeThrottled(node, reason) => {
                     ctl.wake_all(self.queues.throttle(node, reason));
@@ -257,13 +264,7 @@ impl World {
 
     fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
         let bio = entry.bio;
-        self.enter(ctl, |mm, env| match (bio.target, bio.write) {
-            (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
-            (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
-            (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
-            (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
-            (BioTarget::Metadata, false) => {}
-        });
+        self.enter(ctl, |mm, env| mm.end_bio(env, &bio, ok));
         if bio.write {
             ctl.wake_all(self.queues.written);
         }

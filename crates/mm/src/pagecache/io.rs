@@ -25,12 +25,6 @@ impl Mm {
         self.charge(self.costs.submit_bio);
     }
 
-    /// Hands a bio to the block layer.
-    pub(crate) fn submit(&mut self, bio: Bio) {
-        self.account_bio(bio);
-        self.effects.push(Effect::Submit(bio));
-    }
-
     /// Wakes who waits for a page's lock or writeback.
     #[inline]
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
@@ -59,7 +53,8 @@ impl Mm {
                 continue;
             }
             let target = BioTarget::File { file, index: at };
-            self.submit(Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE });
+            let bio = Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE };
+            self.submit(env, bio);
             at += pages;
         }
     }

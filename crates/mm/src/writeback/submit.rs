@@ -183,14 +183,14 @@ impl Mm {
     pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
         let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
         if !self.bio_holds_memory(bio.device) {
-            return self.submit(bio);
+            return self.submit(env, bio);
         }
         let cache = Mm::bio_cache(self.fs_kind(file));
         let memory = BioMemory {
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
             vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
         };
-        self.submit(Bio { memory, ..bio });
+        self.submit(env, Bio { memory, ..bio });
     }
 
     /// Where bios of data that is written come from (`xfs_ioend_bioset`, `fs_bio_set`).

@@ -191,6 +191,8 @@ pub struct Rules {
     pub xfs_buffers: XfsBuffers,
     /// Pages that a bio holds.
     pub bio_vectors: BioVectors,
+    /// Exceptions from `io.max`.
+    pub io_max_exempt: IoMaxExempt,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
@@ -283,6 +285,7 @@ impl Rules {
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
             bio_vectors: BioVectors::Segments,
+            io_max_exempt: IoMaxExempt::SwapOut,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
             kernel_stack: KernelStack::Mapped,

@@ -76,6 +76,15 @@ rule!(
     }
 );
 rule!(
+    /// What a cgroup's limit on bytes does not hold back, but counts.
+    IoMaxExempt {
+        /// Nothing: until 6.11.
+        Nothing,
+        /// Pages that go to swap (`REQ_SWAP`), and metadata: since 29390bb5661d (6.12).
+        SwapOut,
+    }
+);
+rule!(
     /// How readahead tells a miss from a mark.
     ReadaheadWindow {
         /// One decision for both (`ondemand_readahead()`): 4.20.
