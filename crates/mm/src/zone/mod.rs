@@ -12,6 +12,7 @@ mod highatomic;
 mod isolate;
 mod pageblock;
 mod pcp;
+mod pcp_batch;
 mod reserve;
 mod slowpath;
 mod start;
