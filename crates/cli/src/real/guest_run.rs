@@ -8,12 +8,13 @@ use guest::Job;
 use observe::{Described, World};
 use profile::Machine;
 use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, Mode, Outcome, QemuError};
+use twin::Progress;
 use units::Bytes;
 
 use super::args::ModeArg;
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
-use super::{Kernel, settings};
+use super::{Kernel, Watch, settings};
 use crate::args::RunArgs;
 use crate::exec::{Answer, Stopwatch};
 use crate::failure::Failure;
@@ -77,7 +78,7 @@ impl Kernel for Guest<'_> {
         short(&self.image.name)
     }
 
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer {
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
         let watch = Stopwatch::start();
         let args = self.args;
         let run = GuestRun {
@@ -102,7 +103,9 @@ impl Kernel for Guest<'_> {
                 settle_turns: SETTLE_TURNS * (u64::from(planned.iteration) + 1),
             },
         };
-        match qemu::run(&run, go_on) {
+        let mut go_on =
+            |told: &guest::Progress| go_on(&Progress { now: told.now, phase: &told.phase, done: told.done });
+        match qemu::run(&run, &mut go_on) {
             Ok(outcome) => Some(keep(args, planned, self.evidence(outcome, watch.seconds()))),
             Err(QemuError::Interrupted) => None,
             Err(error) => Some(Err(error.into())),

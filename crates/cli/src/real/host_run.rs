@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use guest::Results;
 use observe::{Described, World};
 use sys_linux::collect::{Histograms, TRIGGERS};
-use sys_linux::{Config, RunError, Supervision, SyncScope, system_info};
+use sys_linux::{Config, RunError, Supervision, SyncScope, Told, system_info};
+use twin::Progress;
 use units::{Bytes, Nanos};
 use workloads::Workload;
 
 use super::cgroup::Place;
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
-use super::{Kernel, settings};
+use super::{Kernel, Watch, settings};
 use crate::args::RunArgs;
 use crate::exec::{Answer, Done, Stopwatch};
 use crate::failure::Failure;
@@ -76,7 +77,7 @@ impl Kernel for Host<'_> {
         format!("host-{}", self.release)
     }
 
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer {
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
         let watch = Stopwatch::start();
         match self.measure(planned, go_on) {
             Ok(Some((results, files))) => Some(self.keep(planned, results, files, watch.seconds())),
@@ -89,7 +90,7 @@ impl Kernel for Host<'_> {
 type Measured = (Results, BTreeMap<String, Vec<u8>>);
 
 impl Host<'_> {
-    fn measure(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Measured>, Failure> {
+    fn measure(&self, planned: &Planned, go_on: Watch<'_>) -> Result<Option<Measured>, Failure> {
         let args = self.args;
         let (workload, _) = Workload::new(&args.workload, &args.params)?;
         let mount = tempfile::Builder::new().prefix("mmtwin-").tempdir_in(&self.dir);
@@ -102,14 +103,16 @@ impl Host<'_> {
             seed: sys::workload_seed(args.common.seed, planned.iteration),
             info: system_info(self.limit).map_err(Failure::failed)?,
             sync: SyncScope::TestMount,
+            tell: None,
         };
         let _settings = Restored::write(&self.settings)?;
         let (histograms, refused) = Histograms::start(Path::new(TRACEFS), TRIGGERS);
+        let mut watch = |told: &Told<'_>| go_on(&Progress { now: told.now, phase: told.phase, done: told.done });
         let supervision = Supervision {
             enter: &mut |pid| group.as_ref().map_or(Ok(()), |group| group.enter(pid)),
             limit_s: args.real.time_limit,
             series: Some(SERIES),
-            watch: Some(go_on),
+            watch: Some(&mut watch),
         };
         let done = match sys_linux::run(config, supervision, |sys| workload.run(sys)) {
             Ok(done) => done,

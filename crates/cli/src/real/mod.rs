@@ -17,13 +17,17 @@ use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
 use crate::failure::Failure;
 use crate::running::{load_machine, print};
 use plan::Planned;
+use twin::Progress;
+
+/// Says, knowing how far a run is, whether the user still wants it.
+type Watch<'a> = &'a mut dyn FnMut(&Progress<'_>) -> bool;
 
 /// A world that makes runs: nothing if it was interrupted.
 trait Kernel {
     /// How it is called in tables.
     fn name(&self) -> String;
     /// Makes a run; `go_on` says when the user has had enough.
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer;
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer;
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
@@ -56,8 +60,8 @@ fn run_one(kernel: &dyn Kernel, run: &Planned, board: &Board, interrupt: &Interr
     }
     let watch = Stopwatch::start();
     let mut line = board.start(run.name.clone());
-    let answer = kernel.run(run, &mut || {
-        line.tick();
+    let answer = kernel.run(run, &mut |progress| {
+        line.real(progress);
         !interrupt.is_set()
     });
     match &answer {
