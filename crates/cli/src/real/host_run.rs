@@ -19,6 +19,7 @@ use super::{Kernel, Watch, settings};
 use crate::args::RunArgs;
 use crate::exec::{Answer, Done, Stopwatch};
 use crate::failure::Failure;
+use crate::variants::{Variant, variants};
 
 const SERIES: Nanos = Nanos::secs(1);
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -33,6 +34,7 @@ struct Host<'a> {
     limit: Option<Bytes>,
     /// Where a cgroup is made for it; none if this program's own has a limit already.
     place: Option<Place>,
+    variant: Variant,
     settings: Vec<(String, String)>,
 }
 
@@ -60,8 +62,12 @@ pub(super) fn kernels(args: &RunArgs) -> Result<Vec<Box<dyn Kernel + '_>>, Failu
     let place = if limited { Some(place.ok_or_else(|| bad(no_cgroups(real.memory_limit)))?) } else { None };
     let limit = real.memory_limit.into_iter().chain(own).min();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").map_err(|e| bad(format!("osrelease: {e}")))?;
-    let settings = settings::files(&args.common.sysctls)?;
-    Ok(vec![Box::new(Host { args, dir, release: release.trim().to_string(), limit, place, settings })])
+    let host = |variant: Variant| -> Result<Box<dyn Kernel>, Failure> {
+        let (dir, release, place) = (dir.clone(), release.trim().to_string(), place.clone());
+        let settings = settings::files(&variant.sysctls)?;
+        Ok(Box::new(Host { args, dir, release, limit, place, variant, settings }))
+    };
+    variants(&args.common.sysctls).into_iter().map(host).collect()
 }
 
 fn no_cgroups(limit: Option<Bytes>) -> String {
@@ -74,7 +80,7 @@ fn no_cgroups(limit: Option<Bytes>) -> String {
 
 impl Kernel for Host<'_> {
     fn name(&self) -> String {
-        format!("host-{}", self.release)
+        self.variant.of_kernel(&self.kernel())
     }
 
     fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
@@ -90,6 +96,10 @@ impl Kernel for Host<'_> {
 type Measured = (Results, BTreeMap<String, Vec<u8>>);
 
 impl Host<'_> {
+    fn kernel(&self) -> String {
+        format!("host-{}", self.release)
+    }
+
     fn measure(&self, planned: &Planned, go_on: Watch<'_>) -> Result<Option<Measured>, Failure> {
         let args = self.args;
         let (workload, _) = Workload::new(&args.workload, &args.params)?;
@@ -138,9 +148,10 @@ impl Host<'_> {
         let evidence = Evidence {
             world: World::Host,
             kernel: Described {
-                name: self.name(),
+                name: self.kernel(),
                 toml: format!("release = {:?}\nmemory_limit = {limit:?}\n", self.release),
             },
+            sysctls: self.variant.sysctls.clone(),
             results,
             files,
             omitted: vec![

@@ -1,8 +1,9 @@
-//! `mmtwin run --on qemu` and `--on host`: a workload on a real kernel.
+//! `mmtwin run --on qemu`, `--on host` and `--on both`: a workload on a real kernel.
 //!
 //! Runs are made one after another: each has the machine for itself.
 
 mod args;
+mod beside;
 mod cgroup;
 mod guest_run;
 mod host_run;
@@ -16,6 +17,7 @@ use crate::args::{On, RunArgs};
 use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
 use crate::failure::Failure;
 use crate::running::{load_machine, print};
+use beside::Places;
 use plan::Planned;
 use twin::Progress;
 
@@ -41,8 +43,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         None => host_run::kernels(args)?,
     };
     let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
-    let planned = plan::plan(args, machine.as_ref(), &names)?;
-    check_free(args.common.out.as_deref(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    if args.on == On::Both {
+        beside::check_kernels(&names)?;
+    }
+    let places = Places::of(args)?;
+    let planned = plan::plan(args, machine.as_ref(), &names, places.real())?;
+    check_free(places.real(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(planned.len()), Stopwatch::start());
     let mut answers = Vec::new();
@@ -50,7 +56,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         answers.push(run_one(kernels[run.kernel].as_ref(), run, &board, &interrupt));
     }
     drop(board);
-    print(args, machine.as_ref(), &names, &answers, watch.seconds())?;
+    let wall_s = watch.seconds();
+    match args.on {
+        On::Both => beside::print(args, &names, &answers, &places, &interrupt)?,
+        _ => print(args, machine.as_ref(), &names, &answers, wall_s)?,
+    }
     verdict(&answers, &interrupt)
 }
 
