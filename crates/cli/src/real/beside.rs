@@ -116,8 +116,8 @@ fn run_twin(
 fn told_apart(names: &[String]) -> Vec<String> {
     let Some(first) = names.first().filter(|_| names.len() > 1) else { return names.to_vec() };
     let shared = |end: &usize| names.iter().all(|name| name.starts_with(&first[..*end]));
-    let ends = first.char_indices().filter(|(_, c)| " =".contains(*c)).map(|(at, _)| at + 1);
-    let cut = ends.filter(shared).last().unwrap_or(0);
+    let mut ends = first.char_indices().filter(|(_, c)| " =".contains(*c)).map(|(at, _)| at + 1);
+    let cut = ends.rfind(shared).unwrap_or(0);
     names.iter().map(|name| name[cut..].to_string()).collect()
 }
 
