@@ -149,3 +149,23 @@ fn run_directories() {
     fs::write(dir.path().join("run/manifest.json"), "{\n}\n").unwrap();
     refused_in(&dir, &["compare", "run"], &["run/manifest.json:2: expected the manifest of a run directory"]);
 }
+
+#[test]
+fn a_job_file_that_cannot_be_used_names_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        ("[a]\nrw=read\nsize=1m\nbogus=1\n", "bad.fio:4: bogus: expected an option of fio, found none of this name"),
+        ("[a]\nsize=1m\ndirect=1\n", "bad.fio:3: direct=1: expected I/O through the page cache"),
+        ("rw=read\n", "bad.fio:1: `rw=read`: expected a section"),
+    ];
+    for (text, told) in cases {
+        std::fs::write(dir.path().join("bad.fio"), text).unwrap();
+        let assert = mmtwin().current_dir(&dir).args(["run", "bad.fio"]).assert().code(2).stdout("");
+        let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(stderr.lines().count() == 1 && stderr.contains(told), "{stderr}");
+    }
+    let missing = mmtwin().current_dir(&dir).args(["run", "none.fio"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&missing.get_output().stderr).contains("none.fio: "));
+    let given = mmtwin().current_dir(&dir).args(["run", "bad.fio", "-p", "x=1"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&given.get_output().stderr).contains("expected no parameter"));
+}
