@@ -26,7 +26,7 @@ fn refused_in(dir: &TempDir, args: &[&str], parts: &[&str]) {
 fn usage() {
     refused(&[], &["expected a command; `mmtwin --help` shows them"]);
     refused(&["runn"], &["unrecognized subcommand 'runn'", "similar subcommand exists: 'run'"]);
-    refused(&["run"], &["required arguments were not provided", "<WORKLOAD>"]);
+    refused(&["run"], &["required arguments were not provided", "<WORKLOAD|JOB.fio>"]);
     refused(&["compare"], &["required arguments were not provided", "<RUN>..."]);
     refused(&["list", "disks"], &["invalid value 'disks' for '<WHAT>'", "workloads, kernels, machines, studies"]);
     refused(&["completions", "tcsh"], &["invalid value 'tcsh' for '<SHELL>'"]);
@@ -88,7 +88,7 @@ fn files_are_named_with_line_and_key() {
     refused_in(&dir, &["run", "thpfioscale", "-m", "bad-tiny.toml"], &["bad-tiny.toml:5: cpus.count: 0 CPUs"]);
     for (from, to, told) in [
         ("fio-jobs = 2", "jobs = 2", "bad-study.toml:21: case.params: workload thpfioscale has no parameter `jobs`"),
-        ("\"thpfioscale\"", "\"fio\"", "unknown workload `fio`"),
+        ("\"thpfioscale\"", "\"thpfio\"", "unknown workload `thpfio`"),
         ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:33: metric: no metric is named `extfrag`"),
         ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:15: kernels: unknown kernel `5.9`"),
         ("\"48MiB\"", "\"16MiB\"", "bad-study.toml:10: quick.memory: machine tiny with 16MiB of memory: node.memory: "),

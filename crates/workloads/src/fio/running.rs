@@ -76,7 +76,7 @@ impl<S: Sys> Running<S> {
             Step::Block { file, block, write } => {
                 let open = self.files[file as usize].expect("a file is opened before it is used");
                 self.serve(open, block, write).await?;
-                if self.served % PROGRESS_BLOCKS == 0 {
+                if self.served.is_multiple_of(PROGRESS_BLOCKS) {
                     self.job.tell(&self.sys, self.served as f64 / self.job.blocks() as f64, self.started);
                 }
                 self.pace().await;
@@ -147,7 +147,7 @@ impl<S: Sys> Running<S> {
     /// Sleeps as `thinktime` and `rate` say.
     async fn pace(&self) {
         if let Some((time, blocks)) = self.job.think
-            && self.served % blocks == 0
+            && self.served.is_multiple_of(blocks)
         {
             self.sys.sleep(time).await;
         }
