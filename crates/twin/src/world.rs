@@ -218,9 +218,28 @@ impl World {
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
                 }
+                Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
             }
         }
         self.effects = effects;
+    }
+
+    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
+    /// space when they turn to another.
+    fn flush_tlb(&self, ctl: &mut Ctl<World>, space: SpaceId) {
+        let Some(current) = ctl.current() else { return };
+        let process = self.processes.with_space(space);
+        let mut others = 0;
+        for cpu in ctl.topology().cpus() {
+            let task = ctl.task_on(cpu).filter(|task| *task != current);
+            if process.is_some() && task.is_some_and(|task| self.task(task).process == process) {
+                ctl.interrupt(cpu, Nanos(self.mm.costs.tlb_flush_irq));
+                others += 1;
+            }
+        }
+        if others > 0 {
+            ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
+        }
     }
 
     /// Gives a bio to its device; `waiter` is woken at its end.

@@ -91,6 +91,19 @@ impl<W: World> Ctl<W> {
         }
     }
 
+    /// Has a CPU handle an interrupt that the running task sent, for so long. The CPU's next slice begins with it and its task is charged
+    /// for it, as without `IRQ_TIME_ACCOUNTING`.
+    #[inline]
+    pub fn interrupt(&mut self, cpu: CpuId, time: Nanos) {
+        self.sched.interrupt(cpu, time);
+    }
+
+    /// The task that has a CPU.
+    #[inline]
+    pub fn task_on(&self, cpu: CpuId) -> Option<TaskId> {
+        self.sched.current(cpu)
+    }
+
     /// Has the event handled at that time.
     ///
     /// # Panics

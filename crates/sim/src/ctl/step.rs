@@ -145,7 +145,7 @@ impl<W: World> Ctl<W> {
         record.on_cpu = true;
         self.current = Some(task);
         self.current_cpu = cpu;
-        self.charged = Nanos::ZERO;
+        self.charged = self.sched.take_interrupts(cpu);
         self.slice_limit = self.quantum;
         self.request = Request::None;
         Some(task)
