@@ -5,7 +5,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
+use sim::{Class, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
@@ -110,6 +110,8 @@ pub(crate) struct TaskInfo {
     pub(crate) over_high: u64,
     /// The device that it last gave a write to, and has not looked at since.
     pub(crate) wrote: Option<u16>,
+    /// It stalls for memory (`in_memstall`).
+    pub(crate) memstall: bool,
 }
 
 /// The whole machine.
@@ -289,20 +291,22 @@ impl World {
     }
 
     /// Makes a new task a thread of a process.
-    pub(crate) fn adopt(&mut self, task: TaskId, process: u32) {
+    pub(crate) fn adopt(&mut self, ctl: &mut Ctl<World>, task: TaskId, process: u32) {
         let memcg = self.mm.memcg_of_space(self.processes.of(process).space);
+        ctl.move_to_psi_group(task, psi_group(memcg));
         let flags = TaskFlags { memcg, ..TaskFlags::default() };
         *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
     }
 
     /// Puts a process into a memory cgroup.
-    pub(crate) fn enter_memcg(&mut self, process: u32, memcg: MemcgId) {
+    pub(crate) fn enter_memcg(&mut self, ctl: &mut Ctl<World>, process: u32, memcg: MemcgId) {
         let process = self.processes.of(process);
         let threads = process.threads.clone();
         self.mm.memcg_attach(process.space, memcg);
         for thread in threads {
             self.task_mut(thread).flags.memcg = memcg;
+            ctl.move_to_psi_group(thread, psi_group(memcg));
         }
     }
 
@@ -350,9 +354,18 @@ impl World {
     }
 }
 
+/// The account of the pressure on a memory cgroup.
+pub(crate) fn psi_group(memcg: MemcgId) -> PsiGroup {
+    PsiGroup(memcg.0)
+}
+
 impl sim::World for World {
     type Event = Event;
     type Reason = SleepReason;
+
+    fn is_io_wait(reason: SleepReason) -> bool {
+        reason.is_io()
+    }
 
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {

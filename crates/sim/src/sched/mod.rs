@@ -157,6 +157,11 @@ impl Scheduler {
         self.cpus[cpu.index()].nr_running()
     }
 
+    /// Where a task runs, waits, or ran last.
+    pub(crate) fn cpu_of(&self, task: TaskId) -> CpuId {
+        self.entities[task.index()].cpu
+    }
+
     pub(crate) fn cpu_time(&self, task: TaskId) -> Nanos {
         self.entities[task.index()].used
     }

@@ -25,7 +25,7 @@ impl SysTwin {
             self.task.ctx.with(|world, ctl| {
                 let memcg = world.mm.memcg_of_space(world.processes.of(self.process).space);
                 let process = world.processes.create(&mut world.mm, ctl);
-                world.enter_memcg(process, memcg);
+                world.enter_memcg(ctl, process, memcg);
                 process
             })
         } else {
@@ -37,8 +37,8 @@ impl SysTwin {
             let sys = SysTwin::new(ctx, process);
             sys.clone().live(leader, async move { body(sys).await })
         });
-        self.task.ctx.with(|world, _| {
-            world.adopt(task, process);
+        self.task.ctx.with(|world, ctl| {
+            world.adopt(ctl, task, process);
             world.task_mut(task).kernel = options.kernel;
         });
         Thread(task.0)
