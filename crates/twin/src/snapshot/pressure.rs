@@ -25,7 +25,7 @@ pub(crate) fn add_pressure(snapshot: &mut Snapshot, ctl: &mut Ctl<World>, era: E
 
 fn line(stall: Stall) -> PressureLine {
     // `LOAD_INT()` and `LOAD_FRAC()`: two decimals, cut.
-    let percent = |average: u64| (average * 100 >> Stall::FRACTION_BITS) as f64 / 100.0;
+    let percent = |average: u64| ((average * 100) >> Stall::FRACTION_BITS) as f64 / 100.0;
     let [avg10_pct, avg60_pct, avg300_pct] = stall.averages.map(percent);
     PressureLine { avg10_pct, avg60_pct, avg300_pct, total_us: stall.total.0 / 1000 }
 }
