@@ -72,6 +72,8 @@ pub const METRICS: &[MetricDef] = &[
     recorded("task_cpu_s", "s", Neither, "CPU time of all tasks of a name"),
     recorded("kswapd_cpu_s", "s", Lower, "CPU time of all kswapds"),
     recorded("kswapd_cpu_pct", "%", Lower, "CPU time of all kswapds, in percent of the time that one CPU had"),
+    recorded("psi_some_s", "s", Lower, "time in which tasks stalled for want of memory, I/O or a CPU (/proc/pressure)"),
+    recorded("psi_full_s", "s", Lower, "time in which no task got on for want of memory or I/O (/proc/pressure)"),
     recorded("slab_order_fallbacks", "slabs", Neither, "slabs that had to be of the least order"),
     recorded("files_per_s", "files/s", Higher, "files created and written per second (fs_mark)"),
     recorded("iops", "IOPS", Higher, "I/O operations per second (fio)"),

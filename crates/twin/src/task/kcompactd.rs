@@ -19,6 +19,7 @@ pub(crate) async fn kcompactd(ctx: Ctx<World>, node: NodeId) {
             task.ctx.wait(queue, SleepReason::KcompactdIdle).await;
             continue;
         };
+        let stall = task.memstall_enter();
         loop {
             match task.mm(|mm, env| work.step(mm, env)) {
                 CompactStep::Done(_) => break,
@@ -26,5 +27,6 @@ pub(crate) async fn kcompactd(ctx: Ctx<World>, node: NodeId) {
             }
         }
         task.mm(|mm, env| work.finish(mm, env));
+        task.memstall_leave(stall);
     }
 }
