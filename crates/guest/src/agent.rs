@@ -101,6 +101,7 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         seed: sys::workload_seed(job.seed, job.iteration),
         info: system_info(None).map_err(|error| error.to_string())?,
         sync: SyncScope::Machine,
+        cgroup: Some(group.into()),
         tell: Some(progress::tell),
     };
     let (histograms, refused) = Histograms::start(Path::new(mounts::TRACEFS), TRIGGERS);

@@ -11,6 +11,7 @@
 //! mappings are not copied, `MADV_DONTFORK`), where the twin's starts empty.
 
 mod block_on;
+mod cgroups;
 pub mod collect;
 mod errno;
 mod files;

@@ -35,6 +35,9 @@ pub struct Config {
     pub info: SystemInfo,
     /// What `sync` writes.
     pub sync: SyncScope,
+    /// The memory cgroup of version 2 that the workload's first process is put into, below which it may make its own; none
+    /// where there is none.
+    pub cgroup: Option<PathBuf>,
     /// Told how far the workload is: at each new phase, at each hundredth of the whole, and with each row of the series. It
     /// runs in processes of the run, and must not allocate.
     pub tell: Option<Tell>,

@@ -11,8 +11,9 @@ use units::Nanos;
 const THREADS_MAX: usize = 4096;
 const BARRIERS_MAX: usize = 256;
 const DIRS_MAX: usize = 4096;
-/// Longest name of a directory, in bytes.
-const DIR_NAME_MAX: usize = 120;
+const GROUPS_MAX: usize = 256;
+/// Longest name of a directory or path of a group, in bytes.
+const NAME_MAX: usize = 120;
 /// Room for the log: about two million samples. Pages that are never written take no memory.
 const LOG_BYTES: usize = 64 << 20;
 
@@ -37,9 +38,51 @@ pub(crate) struct BarrierSlot {
 }
 
 #[repr(C)]
-struct DirSlot {
+struct NameSlot {
     len: AtomicU32,
-    name: [std::sync::atomic::AtomicU8; DIR_NAME_MAX],
+    name: [std::sync::atomic::AtomicU8; NAME_MAX],
+}
+
+/// Names that all processes know by the same numbers.
+#[repr(C)]
+struct Names<const N: usize> {
+    used: AtomicU32,
+    slots: [NameSlot; N],
+}
+
+impl<const N: usize> Names<N> {
+    /// The number of a name, the same as before if it was asked for before; none if it is too long.
+    fn number(&self, name: &str, what: &str) -> Option<u32> {
+        if name.len() > NAME_MAX {
+            return None;
+        }
+        let known = (0..self.used.load(Ordering::Acquire).min(N as u32)).find(|n| self.is(*n, name));
+        if known.is_some() {
+            return known;
+        }
+        let number = take(&self.used, N, what);
+        let slot = &self.slots[number as usize];
+        for (to, from) in slot.name.iter().zip(name.bytes()) {
+            to.store(from, Ordering::Relaxed);
+        }
+        slot.len.store(name.len() as u32, Ordering::Release);
+        Some(number)
+    }
+
+    fn is(&self, number: u32, name: &str) -> bool {
+        let slot = &self.slots[number as usize];
+        let len = slot.len.load(Ordering::Acquire) as usize;
+        len == name.len()
+            && slot.name[..len].iter().zip(name.bytes()).all(|(b, wanted)| b.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// The name of this number, if there is one.
+    fn name(&self, number: u32) -> Option<String> {
+        let slot = self.slots.get(number as usize)?;
+        let len = slot.len.load(Ordering::Acquire) as usize;
+        let bytes = slot.name[..len].iter().map(|b| b.load(Ordering::Relaxed)).collect();
+        String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+    }
 }
 
 /// The shared memory. Only atomics, so that it may be changed through shared references from any process; all zeros
@@ -54,7 +97,6 @@ pub(crate) struct Shared {
     pub(crate) main_pid: AtomicI32,
     threads_used: AtomicU32,
     barriers_used: AtomicU32,
-    dirs_used: AtomicU32,
     log_used: AtomicUsize,
     /// One more than the place in the log of the last phase; 0 before the first.
     phase_at: AtomicUsize,
@@ -62,7 +104,8 @@ pub(crate) struct Shared {
     done: AtomicU64,
     threads: [ThreadSlot; THREADS_MAX],
     barriers: [BarrierSlot; BARRIERS_MAX],
-    dirs: [DirSlot; DIRS_MAX],
+    dirs: Names<DIRS_MAX>,
+    groups: Names<GROUPS_MAX>,
     log: [AtomicU64; LOG_BYTES / 8],
 }
 
@@ -177,35 +220,22 @@ impl Shared {
 
     /// Number of a directory that was made, the same as before if it was asked for before; none if its name is too long.
     pub(crate) fn new_dir(&self, name: &str) -> Option<u32> {
-        if name.len() > DIR_NAME_MAX {
-            return None;
-        }
-        let known = (0..self.dirs_used.load(Ordering::Acquire).min(DIRS_MAX as u32)).find(|n| self.is_dir(*n, name));
-        if known.is_some() {
-            return known;
-        }
-        let number = take(&self.dirs_used, DIRS_MAX, "directories");
-        let slot = &self.dirs[number as usize];
-        for (to, from) in slot.name.iter().zip(name.bytes()) {
-            to.store(from, Ordering::Relaxed);
-        }
-        slot.len.store(name.len() as u32, Ordering::Release);
-        Some(number)
-    }
-
-    fn is_dir(&self, number: u32, name: &str) -> bool {
-        let slot = &self.dirs[number as usize];
-        let len = slot.len.load(Ordering::Acquire) as usize;
-        len == name.len()
-            && slot.name[..len].iter().zip(name.bytes()).all(|(b, wanted)| b.load(Ordering::Relaxed) == wanted)
+        self.dirs.number(name, "directories")
     }
 
     /// Name of a directory; none if there is none of this number.
     pub(crate) fn dir(&self, number: u32) -> Option<String> {
-        let slot = self.dirs.get(number as usize)?;
-        let len = slot.len.load(Ordering::Acquire) as usize;
-        let bytes = slot.name[..len].iter().map(|b| b.load(Ordering::Relaxed)).collect();
-        String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+        self.dirs.name(number)
+    }
+
+    /// The same of a cgroup.
+    pub(crate) fn new_group(&self, path: &str) -> Option<u32> {
+        self.groups.number(path, "groups")
+    }
+
+    /// Path of a cgroup below the run's; none if there is none of this number.
+    pub(crate) fn group(&self, number: u32) -> Option<String> {
+        self.groups.name(number)
     }
 
     pub(crate) fn sample(&self, metric: &str, value: f64) {
@@ -368,6 +398,6 @@ mod tests {
         assert_eq!(shared.new_dir("a/b"), Some(a), "the same directory again");
         assert_eq!((shared.dir(a).as_deref(), shared.dir(b).as_deref()), (Some("a/b"), Some("c")));
         assert_eq!(shared.dir(b + 1), None);
-        assert_eq!(shared.new_dir(&"x".repeat(DIR_NAME_MAX + 1)), None);
+        assert_eq!(shared.new_dir(&"x".repeat(NAME_MAX + 1)), None);
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use rustix::time::Timespec;
 use sys::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result, SpawnOptions, Sys, SysError,
-    SystemInfo, Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result,
+    SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
 use units::{Bytes, Nanos};
 
@@ -152,6 +152,22 @@ impl Sys for SysLinux {
 
     async fn sync(&self) -> Result<()> {
         self.sync_all()
+    }
+
+    async fn cgroup(&self, path: &str) -> Result<Cgroup> {
+        self.make_cgroup(path)
+    }
+
+    async fn cgroup_set(&self, group: Cgroup, limit: CgroupLimit, value: Option<Bytes>) -> Result<()> {
+        self.set_cgroup_limit(group, limit, value)
+    }
+
+    async fn cgroup_enter(&self, group: Cgroup) -> Result<()> {
+        self.enter_cgroup(group)
+    }
+
+    async fn cgroup_file(&self, group: Cgroup, file: &str) -> Result<String> {
+        self.read_cgroup_file(group, file)
     }
 
     fn sample(&self, metric: &'static str, value: f64) {

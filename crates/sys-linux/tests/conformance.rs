@@ -47,6 +47,7 @@ fn on_linux(program: impl Program) -> Vec<Seen> {
         seed: sys::workload_seed(1, 0),
         info: system_info(None).unwrap(),
         sync: SyncScope::TestMount,
+        cgroup: None,
         tell: None,
     };
     let supervision = Supervision { enter: &mut |_| Ok(()), limit_s: 60, series: None, watch: None };

@@ -12,7 +12,7 @@ use twin::Progress;
 use units::{Bytes, Nanos};
 use workloads::Workload;
 
-use super::cgroup::Place;
+use super::cgroup::{Group, Place};
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
 use super::{Kernel, Watch, settings};
@@ -113,6 +113,7 @@ impl Host<'_> {
             seed: sys::workload_seed(args.common.seed, planned.iteration),
             info: system_info(self.limit).map_err(Failure::failed)?,
             sync: SyncScope::TestMount,
+            cgroup: group.as_ref().and_then(Group::own_children),
             tell: None,
         };
         let _settings = Restored::write(&self.settings)?;
