@@ -144,6 +144,10 @@ pub struct Kcompactd {
     pub highest_zone: Option<ZoneKind>,
     /// Runs, and need not be woken.
     pub running: bool,
+    /// Is to look at the node's fragmentation at once (`proactive_compact_trigger`).
+    pub proactive_trigger: bool,
+    /// Its last look was of no use, so that the next one comes late.
+    pub proactive_deferred: bool,
 }
 
 /// One NUMA node.

@@ -79,6 +79,22 @@ pub struct Rules {
     pub compaction_finish: CompactionFinish,
     /// Compaction's search.
     pub compaction_search: CompactionSearch,
+    /// Pageblocks scanned again.
+    pub pageblock_rescan: PageblockRescan,
+    /// The block that compaction makes.
+    pub page_capture: PageCapture,
+    /// Free pages that compaction holds.
+    pub compaction_targets: CompactionTargets,
+    /// Free blocks that compaction leaves alone.
+    pub target_block: TargetBlock,
+    /// What compaction counts as scanned.
+    pub compaction_scanned: CompactionScanned,
+    /// Compaction and isolated pages.
+    pub compaction_isolated: CompactionIsolated,
+    /// Stalls for compaction.
+    pub compaction_stall: CompactionStall,
+    /// Compaction of fragmented nodes.
+    pub proactive_compaction: ProactiveCompaction,
     /// Meeting of the scanners.
     pub scanners_meet: ScannersMeet,
     /// Start of the scanners.
@@ -91,6 +107,8 @@ pub struct Rules {
     pub compound_skip: CompoundSkip,
     /// Pageblocks for asynchronous compaction.
     pub async_source: AsyncSource,
+    /// Asynchronous compaction on a busy CPU.
+    pub async_abort: AsyncAbort,
     /// Pages that stay.
     pub spoilt_block: SpoiltBlock,
     /// Pages under writeback.
@@ -225,12 +243,21 @@ impl Rules {
             compaction_watermark: CompactionWatermark::Request,
             compaction_finish: CompactionFinish::WholePageblock,
             compaction_search: CompactionSearch::FreeLists,
+            pageblock_rescan: PageblockRescan::Failed,
+            page_capture: PageCapture::BeforeFlush,
+            compaction_targets: CompactionTargets::ByOrder,
+            target_block: TargetBlock::BelowRequest,
+            compaction_scanned: CompactionScanned::WithPassed,
+            compaction_isolated: CompactionIsolated::Sixteenth,
+            compaction_stall: CompactionStall::Deferred,
+            proactive_compaction: ProactiveCompaction::ScoreCounted,
             scanners_meet: ScannersMeet::SamePageblock,
             scanner_start: ScannerStart::ZoneEnds,
-            skip_reset: SkipReset::Useful,
+            skip_reset: SkipReset::UsefulIfMet,
             skip_reset_time: SkipResetTime::Nap,
             compound_skip: CompoundSkip::Compound,
             async_source: AsyncSource::RequestType,
+            async_abort: AsyncAbort::BetweenZones,
             spoilt_block: SpoiltBlock::Leave,
             light_isolation: LightIsolation::NotUnderWriteback,
             free_scanner: FreeScanner::UntilEnough,
