@@ -129,7 +129,7 @@ fn a_page_that_cannot_be_moved_makes_it_take_the_rest_at_once() {
         assert_eq!(run.whole_block, whole, "{rescan:?}");
         assert_eq!(run.last_migrated.is_none(), whole, "{rescan:?}: flushing would not make the block free");
         assert_eq!(run.step(&mut mm, &env(0)), CompactStep::More);
-        assert_eq!(run.scanners.migrate == Pfn(4 * BLOCK), true, "{rescan:?}: revisited at the latest");
+        assert_eq!(run.scanners.migrate, Pfn(4 * BLOCK), "{rescan:?}: revisited at the latest");
         let _ = run.finish(&mut mm, &env(0));
         check(&mut mm);
     }
@@ -212,7 +212,7 @@ fn a_busy_cpu_no_longer_ends_the_zone_at_hand() {
 fn free_and_compound_pages_count_as_scanned_by_the_rule() {
     // 16 pages in the first half of a block whose rest is free.
     let cells: Vec<Cell> =
-        (0..4 * BLOCK).map(|n| if n < 16 || n >= 2 * BLOCK { Cell::Page(0) } else { Cell::Free }).collect();
+        (0..4 * BLOCK).map(|n| if (16..2 * BLOCK).contains(&n) { Cell::Free } else { Cell::Page(0) }).collect();
     for (rule, expected) in [(CompactionScanned::WithTaken, 16 + 4 + 1), (CompactionScanned::WithPassed, 512)] {
         let mut mm = zone_of_cells(&cells, Rules { compaction_scanned: rule, ..rules_6_12() });
         let mut run = begun(&mut mm, 9, MigrateType::Unmovable);

@@ -161,7 +161,7 @@ proptest! {
         (run.fast.order, run.to_migrate) = (first, 1);
         mm.zones[0].compact.init_free_pfn = Some(Pfn(if at_start { 0 } else { free + 1 }));
         mm.zones[0].compact.free_pfn = Some(Pfn(cached * BLOCK));
-        let limit = if at_start { 256 } else { (((32 >> fails) + 1) / 2usize).max(1) };
+        let limit = if at_start { 256 } else { (((32usize >> fails) + 1) >> 1).max(1) };
         let block_of = |pfn: u32| pfn / BLOCK * BLOCK;
         let (preferred, least) = (block_of(free - (free - migrate) / 4), block_of(free - (free - migrate) / 2));
         let model = model_target(lists(&mm), order, first, limit, preferred, least);

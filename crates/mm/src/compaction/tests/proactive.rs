@@ -112,7 +112,7 @@ proptest! {
         let free = |cells: &[Cell]| cells.iter().filter(|cell| **cell == Cell::Free).count() as u64;
         let scattered: u64 = cells.chunks(BLOCK as usize).map(free).filter(|free| *free < u64::from(BLOCK)).sum();
         let all = free(&cells);
-        let share = if all == 0 { 0 } else { scattered * 100 / all };
+        let share = (scattered * 100).checked_div(all).unwrap_or(0);
         prop_assert_eq!(mm.fragmentation_score(NODE), share * 4096 / 4097);
     }
 }
