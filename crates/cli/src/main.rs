@@ -14,6 +14,7 @@ mod real;
 mod reproduce;
 mod running;
 mod validating;
+mod variants;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,7 @@ mod threads;
 
 pub use block_on::block_on;
 pub use info::system_info;
-pub use process::{Config, SyncScope};
-pub use run::{Phase, RunError, Supervision, Workload, run};
+pub use process::{Config, SyncScope, Tell};
+pub use run::{Phase, RunError, Supervision, Watch, Workload, run};
+pub use shared::Told;
 pub use sys_impl::SysLinux;

@@ -71,7 +71,7 @@ impl Sys for SysLinux {
     }
 
     fn stopping(&self) -> bool {
-        self.process.shared.thread(self.thread).stop.load(Ordering::Acquire) != 0
+        self.process.shared.is_stopping(self.thread)
     }
 
     fn barrier(&self, parties: u32) -> Barrier {
@@ -164,5 +164,12 @@ impl Sys for SysLinux {
 
     fn phase(&self, name: &str) {
         self.process.shared.phase(name);
+        self.process.tell();
+    }
+
+    fn progress(&self, done: f64) {
+        if self.process.shared.set_done(done) {
+            self.process.tell();
+        }
     }
 }

@@ -98,6 +98,8 @@ pub(crate) struct TaskInfo {
     pub(crate) flags: TaskFlags,
     /// Its process, if it belongs to the workload.
     pub(crate) process: Option<u32>,
+    /// The task that spawned it.
+    pub(crate) parent: Option<TaskId>,
     /// A module's thread: what it computes is system time.
     pub(crate) kernel: bool,
     /// Where it waits for a bio of its own.
@@ -320,6 +322,18 @@ impl World {
     #[inline]
     pub(crate) fn task(&self, task: TaskId) -> TaskInfo {
         self.tasks.get(task.index()).copied().unwrap_or_default()
+    }
+
+    /// A task, and those that come from it, in the order in which they were spawned.
+    pub(crate) fn line_of(&self, first: TaskId) -> Vec<TaskId> {
+        let mut line = vec![first];
+        // A task has a greater number than the one that spawned it.
+        for number in first.0 + 1..self.tasks.len() as u32 {
+            if self.task(TaskId(number)).parent.is_some_and(|parent| line.contains(&parent)) {
+                line.push(TaskId(number));
+            }
+        }
+        line
     }
 
     /// The same, to be changed.

@@ -85,6 +85,11 @@ impl RealRun {
         if path.join(MANIFEST).exists() { own::read(path) } else { reference::read(path) }
     }
 
+    /// Version of a kernel by its name, as the profiles are called: `debian-6.12.117+deb12` is 6.12.
+    pub(crate) fn kernel_version(name: &str) -> Option<String> {
+        own::version_of(name)
+    }
+
     /// What the twin lacks to make it again.
     fn waits_for(&self) -> Option<String> {
         let known = KERNELS.iter().any(|(name, _)| *name == self.kernel);
@@ -121,7 +126,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
         }
     }
     let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
-    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| job(args, run)).collect::<Result<Vec<_>, _>>()?;
+    let again = Again { sysctls: &args.sysctls, out: args.out.as_deref(), verify: args.verify };
+    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| again.job(run)).collect::<Result<Vec<_>, _>>()?;
     exec::check_places(args.out.as_deref(), &jobs)?;
     let interrupt = Interrupt::install()?;
     let board = Board::new(jobs.len());
@@ -137,22 +143,35 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     args.budgets.as_deref().map_or(Ok(()), |file| budget::check(file, &report))
 }
 
-fn job(args: &ValidateArgs, run: &RealRun) -> Result<Job, Failure> {
-    let kernel = Kernel::load(&run.kernel)?;
-    let setup = Setup {
-        case: &run.group,
-        machine: &run.machine,
-        workload: &run.workload,
-        params: &run.params,
-        sysctls: &args.sysctls,
-        iterations: 1,
-        trace: twin::TraceFilter::default(),
-        seed: run.seed,
-        out: args.out.as_deref(),
-        verify: args.verify,
-    };
-    setup.check_machine()?;
-    setup.job(&kernel.name, &kernel, run.iteration)
+/// How real runs are made again on the twin.
+pub(crate) struct Again<'a> {
+    /// Tunables instead of the real runs'.
+    pub(crate) sysctls: &'a [(String, String)],
+    /// Where the twin's runs are kept.
+    pub(crate) out: Option<&'a Path>,
+    /// Check every structure of the model all the time.
+    pub(crate) verify: bool,
+}
+
+impl Again<'_> {
+    /// The run of the twin, from where the real one started.
+    pub(crate) fn job(&self, run: &RealRun) -> Result<Job, Failure> {
+        let kernel = Kernel::load(&run.kernel)?;
+        let setup = Setup {
+            case: &run.group,
+            machine: &run.machine,
+            workload: &run.workload,
+            params: &run.params,
+            sysctls: self.sysctls,
+            iterations: 1,
+            trace: twin::TraceFilter::default(),
+            seed: run.seed,
+            out: self.out,
+            verify: self.verify,
+        };
+        setup.check_machine()?;
+        setup.job(&kernel.name, &kernel, run.iteration)
+    }
 }
 
 fn report_of(

@@ -148,3 +148,20 @@ fn two_groups_are_reclaimed_exactly_under_every_lru() {
         assert!(mean("kswapd_reclaimed") + mean("direct_reclaimed") > 0.0, "{kernel} had to reclaim");
     }
 }
+
+#[test]
+fn a_setting_that_is_given_several_times_is_compared() {
+    let dir = inputs();
+    let settings = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.watermark_boost_factor=15000"];
+    let table = stdout(run(dir.path(), &settings).args(["-k", "6.12", "--set", "vm.swappiness=10", "--out", "runs"]));
+    assert!(table.contains("2 runs kept in runs"), "{table}");
+    for value in ["0", "15000"] {
+        let place = format!("runs/thpfioscale-tiny/6.12-vm.watermark_boost_factor={value}/iter-0/manifest.json");
+        let manifest = fs::read_to_string(dir.path().join(place)).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        let written = |name: &str| manifest["sysctls"][name].as_str().map(str::to_string);
+        // 15000 is the kernel's own value, which is no difference from it.
+        assert_eq!(written("vm.watermark_boost_factor"), (value == "0").then(|| value.to_string()));
+        assert_eq!(written("vm.swappiness").as_deref(), Some("10"));
+    }
+}

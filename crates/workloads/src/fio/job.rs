@@ -1,7 +1,5 @@
 //! Jobs: processes that read or write files of their own until they are done or stopped, and the one that starts them.
 
-use std::sync::{Arc, Mutex};
-
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, SpawnOptions, Sys, SysError, Thread};
@@ -74,41 +72,32 @@ pub(crate) struct FioJob {
 }
 
 /// The command `fio`, while it runs.
-#[derive(Clone)]
-pub(crate) struct Fio {
-    parent: Thread,
-    jobs: Arc<Mutex<Vec<Thread>>>,
-}
+#[derive(Clone, Copy)]
+pub(crate) struct Fio(Thread);
 
 impl Fio {
     /// Starts fio with some jobs.
     pub(crate) fn start<S: Sys>(sys: &S, jobs: Vec<FioJob>) -> Fio {
-        let running = Arc::new(Mutex::new(Vec::new()));
-        let started = Arc::clone(&running);
-        let parent = sys.spawn(SpawnOptions::process("fio"), move |sys: S| async move {
-            if let Err(error) = run_jobs(&sys, jobs, &started).await {
+        Fio(sys.spawn(SpawnOptions::process("fio"), move |sys: S| async move {
+            if let Err(error) = run_jobs(&sys, jobs).await {
                 sys.fail(error);
             }
-        });
-        Fio { parent, jobs: running }
+        }))
     }
 
     /// `SIGINT`: every job stops after its present I/O.
     pub(crate) fn stop<S: Sys>(&self, sys: &S) {
-        sys.stop(self.parent);
-        for job in self.jobs.lock().expect("nobody panics with it").iter() {
-            sys.stop(*job);
-        }
+        sys.stop(self.0);
     }
 
     /// Waits for its end.
     pub(crate) async fn join<S: Sys>(&self, sys: &S) {
-        sys.join(self.parent).await;
+        sys.join(self.0).await;
     }
 }
 
 /// Sets all files up, one job after the other (`create_serialize`), and lets the jobs run.
-async fn run_jobs<S: Sys>(sys: &S, jobs: Vec<FioJob>, running: &Mutex<Vec<Thread>>) -> sys::Result<()> {
+async fn run_jobs<S: Sys>(sys: &S, jobs: Vec<FioJob>) -> sys::Result<()> {
     for job in &jobs {
         job.setup_files(sys).await?;
     }
@@ -122,7 +111,6 @@ async fn run_jobs<S: Sys>(sys: &S, jobs: Vec<FioJob>, running: &Mutex<Vec<Thread
             })
         };
         started.extend(jobs.into_iter().map(start));
-        running.lock().expect("nobody panics with it").extend(&started);
     }
     for job in started {
         sys.join(job).await;
