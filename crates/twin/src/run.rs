@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use blockdev::{DeviceSpec, SpecError};
+use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
@@ -24,7 +25,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, KCOMPACTD_SET, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -356,14 +357,21 @@ fn wire(
     let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));
     world.devices = Devices::new(devices, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
-    // The run begins between two flushes, which have come at their interval since boot.
-    world.mm.flush_lru_stats();
-    let interval = MEMCG_FLUSH_INTERVAL.0;
-    let since_flush = match &machine.uptime_s {
-        Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(MEMCG_FLUSH_SET).0 % interval,
-        None => streams.rng("memcg-flush").random_range(0..interval),
+    // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
+    let until_next = |interval: Nanos, set: Nanos, stream: &str| {
+        let since_last = match &machine.uptime_s {
+            Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(set).0 % interval.0,
+            None => streams.rng(stream).random_range(0..interval.0),
+        };
+        Nanos(interval.0 - since_last)
     };
-    ctl.schedule_after(Nanos(interval - since_flush), Class::Timer, Event::MemcgStats);
+    world.mm.flush_lru_stats();
+    ctl.schedule_after(
+        until_next(MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, "memcg-flush"),
+        Class::Timer,
+        Event::MemcgStats,
+    );
+    world.mm.set_kcompactd_phase(until_next(PROACTIVE_INTERVAL, KCOMPACTD_SET, "kcompactd"));
     Ok(())
 }
 

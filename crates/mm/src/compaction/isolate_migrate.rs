@@ -10,7 +10,7 @@
 //!   taken from it, so that nobody else comes to it; a block that is to be finished is taken as a whole.
 //! - **Source**: `isolate_migratepages()`, `isolate_migratepages_block()`, `suitable_migration_source()`,
 //!   `too_many_isolated()` (mm/compaction.c), `__isolate_lru_page()` (mm/vmscan.c), 4.20.
-//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`SpoiltBlock`](rules::SpoiltBlock),
+//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`LightLock`], [`SpoiltBlock`](rules::SpoiltBlock),
 //!   [`CompactionSearch`], [`PageblockRescan`], [`CompactionScanned`], [`CompactionIsolated`].
 //! - **Abstracted**: the LRU lock and its contention, so that no two instances race for a block either. What migration would wait for (writeback in full synchronous
 //!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
@@ -19,7 +19,8 @@
 //! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
 use rules::{
-    AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, PageblockRescan,
+    AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, LightLock,
+    PageblockRescan,
 };
 use smallvec::SmallVec;
 use units::{Gfp, Nanos, Order, Pfn};
@@ -346,8 +347,13 @@ impl CompactRun {
         if !takes_writeback && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
             return STAYS;
         }
-        // Direct compaction takes a locked page and fails to move it.
-        if self.control.who == Compactor::Direct { Found::Take } else { Found::Busy }
+        // Direct compaction takes a locked page and fails to move it; since 6.5 kcompactd does so too if it is being read.
+        let leaves_reads = mm.rules.light_lock == LightLock::LeavesReads && self.control.mode == MigrateMode::SyncLight;
+        if self.control.who == Compactor::Direct || leaves_reads && frame.has(Frame::LOCKED) {
+            Found::Take
+        } else {
+            Found::Busy
+        }
     }
 
     /// Puts the isolated pages back on the LRU (`putback_movable_pages()`).

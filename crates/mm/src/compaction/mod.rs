@@ -46,6 +46,6 @@ pub use direct::DirectCompaction;
 pub use kcompactd::KcompactdWork;
 pub use map::{BlockUse, ZoneMap};
 pub use priority::{CompactPriority, CompactResult};
-pub use proactive::ProactiveWork;
+pub use proactive::{PROACTIVE_INTERVAL, ProactiveWork};
 pub use run::{CompactRun, CompactStep};
 pub use suitable::compaction_suitable;

@@ -1,6 +1,6 @@
 //! Proactive compaction: kcompactd compacts a node whose free memory is scattered, before anybody needs a large block.
 //!
-//! - **Rule**: every 500 ms (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`) kcompactd looks at the node's score: the sum over its zones
+//! - **Rule**: every half second since boot (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`) kcompactd looks at the node's score: the sum over its zones
 //!   of the share of free memory that lies in blocks smaller than a huge page, in percent, weighted by the zone's part of
 //!   the node. Above the high mark, which is 10 above the low one, it compacts every zone until its score is no higher
 //!   than the low mark, `100 - vm.compaction_proactiveness` but at least 5. Neither starts nor goes on while kswapd
@@ -19,8 +19,10 @@ use super::{CompactControl, CompactResult, CompactRun, CompactStep};
 use crate::zone::Zone;
 use crate::{Effect, Env, Mm};
 
-/// `HPAGE_FRAG_CHECK_INTERVAL_MSEC`.
-const INTERVAL: Nanos = Nanos::millis(500);
+/// `HPAGE_FRAG_CHECK_INTERVAL_MSEC` is 125 ticks of 4 ms. A timer of that length waits in a level of the wheel with a grain
+/// of 8 ticks, to which its end is rounded up, and beyond: 128 ticks (`calc_index()`, kernel/time/timer.c). One 64 times
+/// as long has a grain of 512 ticks and ends after 64 times as many.
+pub const PROACTIVE_INTERVAL: Nanos = Nanos::millis(512);
 /// log2 of how much later the next look comes if one was of no use (`COMPACT_MAX_DEFER_SHIFT`).
 const DEFER_SHIFT: u32 = 6;
 /// Least of the low mark, in percent.
@@ -55,11 +57,22 @@ impl Mm {
         zones().map(|zone| zone.present * fragmentation_score(zone) / (present + 1)).sum()
     }
 
-    /// How long kcompactd sleeps at most; none if until it is woken.
-    pub fn kcompactd_timeout(&self, node: NodeId) -> Option<Nanos> {
+    /// The run begins between two looks of every kcompactd: the next is this far off.
+    pub fn set_kcompactd_phase(&mut self, first: Nanos) {
+        for node in &mut self.nodes {
+            node.kcompactd.first_look = Some(first);
+        }
+    }
+
+    /// How long kcompactd, which goes to sleep, sleeps at most; none if until it is woken.
+    pub fn kcompactd_timeout(&mut self, node: NodeId) -> Option<Nanos> {
         let looks = self.rules.proactive_compaction != ProactiveCompaction::Never;
-        let deferred = self.nodes[node.index()].kcompactd.proactive_deferred;
-        let interval = Nanos(INTERVAL.0 << if deferred { DEFER_SHIFT } else { 0 });
+        let state = &mut self.nodes[node.index()].kcompactd;
+        if let Some(first) = state.first_look.take().filter(|_| looks && self.tunables.compaction_proactiveness > 0) {
+            return Some(first);
+        }
+        let deferred = state.proactive_deferred;
+        let interval = Nanos(PROACTIVE_INTERVAL.0 << if deferred { DEFER_SHIFT } else { 0 });
         (looks && self.tunables.compaction_proactiveness > 0).then_some(interval)
     }
 

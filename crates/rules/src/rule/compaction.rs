@@ -256,6 +256,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether light-synchronous compaction waits for pages that are being read.
+    LightLock {
+        /// It does, unless it is an allocation's: until 6.4.
+        Waits,
+        /// It leaves them, having taken them off the LRU in vain: since 4bb6dc79d987 (6.5).
+        LeavesReads,
+    }
+);
+rule!(
     /// How much the free scanner takes of a pageblock.
     FreeScanner {
         /// All that is free; blocks that the watermark protects are passed over: until 3.19.

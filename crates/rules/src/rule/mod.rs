@@ -113,6 +113,8 @@ pub struct Rules {
     pub spoilt_block: SpoiltBlock,
     /// Pages under writeback.
     pub light_isolation: LightIsolation,
+    /// Pages that are being read.
+    pub light_lock: LightLock,
     /// Compaction's targets.
     pub free_scanner: FreeScanner,
     /// Accessed bits of migrated pages.
@@ -260,6 +262,7 @@ impl Rules {
             async_abort: AsyncAbort::BetweenZones,
             spoilt_block: SpoiltBlock::Leave,
             light_isolation: LightIsolation::NotUnderWriteback,
+            light_lock: LightLock::LeavesReads,
             free_scanner: FreeScanner::UntilEnough,
             migrate_young: MigrateYoung::Kept,
             lru_policy: LruPolicy::MultiGen,

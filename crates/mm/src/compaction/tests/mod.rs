@@ -12,8 +12,8 @@ mod wrapping;
 
 use rules::{
     AsyncAbort, CompactionFinish, CompactionIsolated, CompactionScanned, CompactionSearch, CompactionStall,
-    CompactionTargets, CompactionWithdrawn, MigrateYoung, PageCapture, PageblockRescan, ProactiveCompaction, Rules,
-    SkipReset, TargetBlock,
+    CompactionTargets, CompactionWithdrawn, LightLock, MigrateYoung, PageCapture, PageblockRescan, ProactiveCompaction,
+    Rules, SkipReset, TargetBlock,
 };
 use units::{Gfp, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -45,6 +45,7 @@ fn rules_4_20() -> Rules {
         compaction_stall: CompactionStall::Ran,
         proactive_compaction: ProactiveCompaction::Never,
         async_abort: AsyncAbort::CpuWanted,
+        light_lock: LightLock::Waits,
         ..crate::zone::testing::rules_4_20()
     }
 }
@@ -65,6 +66,7 @@ fn rules_6_1() -> Rules {
         compaction_isolated: CompactionIsolated::Half,
         skip_reset: SkipReset::Useful,
         proactive_compaction: ProactiveCompaction::Score,
+        light_lock: LightLock::Waits,
         ..rules_6_12()
     }
 }

@@ -77,12 +77,14 @@ fn a_round_of_no_use_puts_the_next_look_off_64_times_as_long() {
     let mut mm = zone_of_cells(&cells, rules_6_12());
     mm.tunables.compaction_proactiveness = 20;
     mm.nodes[0].kswapd.asleep = true;
-    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(500)));
+    mm.set_kcompactd_phase(Nanos::millis(70));
+    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(70)));
+    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(512)));
     assert!(round(&mut mm));
-    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(500 * 64)));
+    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(512 * 64)));
     mm.nodes[0].kcompactd.max_order = HUGE;
     assert!(KcompactdWork::begin(&mut mm, NODE).is_some());
-    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(500)), "lost when it was asked for something");
+    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(512)), "lost when it was asked for something");
 }
 
 #[test]
