@@ -8,6 +8,7 @@ mod comparing;
 mod completing;
 mod exec;
 mod failure;
+mod job_file;
 mod listing;
 mod output;
 mod real;

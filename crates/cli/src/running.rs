@@ -9,11 +9,13 @@ use crate::args::{EventGroup, On, RunArgs};
 use crate::comparing::column;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
+use crate::job_file;
 use crate::output;
 use crate::real;
 use crate::variants::variants;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let args = &job_file::read(args)?;
     if args.on != On::Twin {
         return real::run(args);
     }

@@ -17,7 +17,7 @@ use workloads::Workload;
 use crate::answer::{ERROR_FILE, RESULT_FILE, Results, write_tar};
 use crate::job::{JOB_FILE, Job, MODULES_DIR};
 use crate::port::{DebugPort, RESULTS_PORT};
-use crate::{disks, mounts, progress};
+use crate::{disks, fio, mounts, progress};
 
 /// Open files that a workload may have: a thousand per reader are usual, millions are not.
 const OPEN_FILES: u64 = 1 << 20;
@@ -74,6 +74,9 @@ fn run() -> Result<Files, String> {
     let group = disks::make_cgroup(&disks, job.io_bytes_per_s)?;
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     rustix::process::setrlimit(Resource::Nofile, limit).map_err(|error| format!("limit of open files: {error}"))?;
+    if let Workload::Fio(file) = &workload {
+        fio::prepare(&job.params, &file.directories())?;
+    }
     settle(job.settle_turns)?;
     measure(&job, workload, &group)
 }
@@ -108,7 +111,11 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         series: (job.series_ms > 0).then(|| Nanos::millis(job.series_ms)),
         watch: None,
     };
-    let done = sys_linux::run(config, supervision, |sys| workload.run(sys)).map_err(|error| error.to_string())?;
+    let done = match workload {
+        Workload::Fio(_) => sys_linux::run(config, supervision, fio::run),
+        workload => sys_linux::run(config, supervision, |sys| workload.run(sys)),
+    };
+    let done = done.map_err(|error| error.to_string())?;
     let refused = refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
     let counted = histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))?;
     let (results, mut files) = Results::of(done, refused);

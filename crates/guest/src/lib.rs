@@ -10,6 +10,7 @@ mod agent;
 mod answer;
 mod disks;
 mod dm;
+mod fio;
 mod job;
 mod mounts;
 mod port;
@@ -18,5 +19,6 @@ mod swap;
 
 pub use agent::main;
 pub use answer::{ERROR_FILE, Phase, RESULT_FILE, Results};
+pub use fio::{FIO, FIO_WORKLOAD};
 pub use job::{Disks, JOB_FILE, Job, MODULES_DIR};
 pub use progress::{PROGRESS_PORT, Progress};

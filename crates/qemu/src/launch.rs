@@ -80,6 +80,7 @@ impl Prepared {
             ..run.job.clone()
         };
         let initramfs = initramfs::build(run.agent, &modules, &job)?;
+        initramfs.check_fits(machine.memory)?;
         let initramfs_file = dir.join("initramfs");
         fs::write(&initramfs_file, &initramfs.bytes).map_err(io_error("write", &initramfs_file))?;
         let (memory, data, swap) = (dir.join("memory"), dir.join("data"), dir.join("swap"));

@@ -184,7 +184,8 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
+    let mut before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
+    sim.with_world(|world, ctl| snapshot::add_pressure(&mut before, ctl, world.era));
     start_workload(&mut sim, workload);
     let (mut series, mut zone_maps) = (Series::default(), Vec::new());
     let mut deadline = Nanos::ZERO;
@@ -227,13 +228,14 @@ where
 
 pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
-    let (cpu_times, cpu) = sim.with_world(|world, ctl| {
+    let (after, cpu_times, cpu) = sim.with_world(|world, ctl| {
+        let mut after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
+        snapshot::add_pressure(&mut after, ctl, world.era);
         let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
-        (times, world.cpu_time(ctl))
+        (after, times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
     let io = world.devices.io_time();
-    let after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
     let host_bytes = world.host_bytes() as u64;
@@ -420,5 +422,5 @@ where
         let program = workload(sys.clone());
         sys.run_workload(program)
     });
-    sim.with_world(|world, _| world.adopt(task, process));
+    sim.with_world(|world, ctl| world.adopt(ctl, task, process));
 }

@@ -5,7 +5,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, Ctl, TaskId, TaskState, WaitQueueId};
+use sim::{Class, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
@@ -116,6 +116,8 @@ pub(crate) struct TaskInfo {
     pub(crate) over_high: u64,
     /// The device that it last gave a write to, and has not looked at since.
     pub(crate) wrote: Option<u16>,
+    /// It stalls for memory (`in_memstall`).
+    pub(crate) memstall: bool,
 }
 
 /// The whole machine.
@@ -224,9 +226,28 @@ impl World {
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
                 }
+                Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
             }
         }
         self.effects = effects;
+    }
+
+    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
+    /// space when they turn to another.
+    fn flush_tlb(&self, ctl: &mut Ctl<World>, space: SpaceId) {
+        let Some(current) = ctl.current() else { return };
+        let process = self.processes.with_space(space);
+        let mut others = 0;
+        for cpu in ctl.topology().cpus() {
+            let task = ctl.task_on(cpu).filter(|task| *task != current);
+            if process.is_some() && task.is_some_and(|task| self.task(task).process == process) {
+                ctl.interrupt(cpu, Nanos(self.mm.costs.tlb_flush_irq));
+                others += 1;
+            }
+        }
+        if others > 0 {
+            ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
+        }
     }
 
     /// Gives a bio to its device; `waiter` is woken at its end.
@@ -276,20 +297,22 @@ impl World {
     }
 
     /// Makes a new task a thread of a process.
-    pub(crate) fn adopt(&mut self, task: TaskId, process: u32) {
+    pub(crate) fn adopt(&mut self, ctl: &mut Ctl<World>, task: TaskId, process: u32) {
         let memcg = self.mm.memcg_of_space(self.processes.of(process).space);
+        ctl.move_to_psi_group(task, psi_group(memcg));
         let flags = TaskFlags { memcg, ..TaskFlags::default() };
         *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
     }
 
     /// Puts a process into a memory cgroup.
-    pub(crate) fn enter_memcg(&mut self, process: u32, memcg: MemcgId) {
+    pub(crate) fn enter_memcg(&mut self, ctl: &mut Ctl<World>, process: u32, memcg: MemcgId) {
         let process = self.processes.of(process);
         let threads = process.threads.clone();
         self.mm.memcg_attach(process.space, memcg);
         for thread in threads {
             self.task_mut(thread).flags.memcg = memcg;
+            ctl.move_to_psi_group(thread, psi_group(memcg));
         }
     }
 
@@ -349,9 +372,18 @@ impl World {
     }
 }
 
+/// The account of the pressure on a memory cgroup.
+pub(crate) fn psi_group(memcg: MemcgId) -> PsiGroup {
+    PsiGroup(memcg.0)
+}
+
 impl sim::World for World {
     type Event = Event;
     type Reason = SleepReason;
+
+    fn is_io_wait(reason: SleepReason) -> bool {
+        reason.is_io()
+    }
 
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {

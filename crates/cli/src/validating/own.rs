@@ -43,8 +43,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         elapsed_s: Some(manifest.virtual_s),
         counted: Counted {
             extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
-            before: run.before.vmstat,
-            after: run.after.vmstat,
+            before: run.before,
+            after: run.after,
         },
         machine,
     })

@@ -287,6 +287,8 @@ fn pair(file: bool) -> (LruList, LruList) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const GIB: u64 = 1 << GIB_SHIFT;
@@ -327,5 +329,31 @@ mod tests {
         let Share::Fract { parts, .. } = share else { panic!("a fraction") };
         // loaded 1500 each, total 3000: 60 x 3001/1501 = 119, 140 x 3001/1501 = 279.
         assert_eq!(parts, [119, 279]);
+    }
+
+    proptest! {
+        /// Of a list, as many pages are scanned as lie above the protected part, counted one by one.
+        #[test]
+        fn a_list_gives_what_lies_above_the_protection(
+            size in 0_u64..3000, usage in 0_u64..4000, min in 0_u64..3000, low in 0_u64..3000, second_round in any::<bool>(),
+        ) {
+            let mut mm = crate::anon::testing::Machine::new(rules::Rules::newest()).mm;
+            let group = mm.memcg_create(crate::memcg::ROOT, "a").expect("the first one");
+            mm.memcg[group].limits.min = min;
+            mm.memcg[group].limits.low = low;
+            mm.memcg_force_charge(units::CpuId(0), group, usage);
+            let mut sc = ScanControl::kswapd(units::Order(0), ZoneKind::Normal);
+            sc.low_reclaim = second_round;
+            let lru = LruvecId { node: NodeId(0), part: group.0 };
+            let scan = mm.unprotected(lru, size, &mut sc);
+            // An empty group has nothing to protect.
+            let (min, low) = if usage > 0 { (min, low) } else { (0, 0) };
+            let protected = if second_round { min } else { min.max(low) };
+            let used = usage.max(protected);
+            let above = (1..=size).filter(|page| page * (used + 1) > size * protected).count() as u64;
+            let expected = if min == 0 && low == 0 { size } else { above.max(u64::from(SWAP_CLUSTER_MAX)) };
+            prop_assert_eq!(scan, expected);
+            prop_assert_eq!(sc.low_skipped, !second_round && low > min, "reclaim comes again before it kills");
+        }
     }
 }

@@ -135,6 +135,8 @@ pub struct Rules {
     pub refault_detection: RefaultDetection,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
+    /// Flushes of TLBs.
+    pub tlb_flush: TlbFlush,
     /// Reclaim beyond the target.
     pub proportional_reclaim: ProportionalReclaim,
     /// End of reclaim for compaction.
@@ -273,6 +275,7 @@ impl Rules {
             inactive_target: InactiveTarget::BySize,
             refault_detection: RefaultDetection::Shadows,
             scan_counting: ScanCounting::BasePages,
+            tlb_flush: TlbFlush::Batched,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             reclaim_throttle: ReclaimThrottle::Reasons,

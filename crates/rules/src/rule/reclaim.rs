@@ -132,3 +132,13 @@ rule!(
         Signed,
     }
 );
+rule!(
+    /// When the other CPUs forget a page table entry that reclaim takes away.
+    TlbFlush {
+        /// At once, page by page: until 4.2.
+        AtOnce,
+        /// For a batch of pages together, and before a page is written whose entry was dirty: since 72b252aed506 and
+        /// d950c9477d51 (4.3).
+        Batched,
+    }
+);

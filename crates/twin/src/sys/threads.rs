@@ -25,7 +25,7 @@ impl SysTwin {
             self.task.ctx.with(|world, ctl| {
                 let memcg = world.mm.memcg_of_space(world.processes.of(self.process).space);
                 let process = world.processes.create(&mut world.mm, ctl);
-                world.enter_memcg(process, memcg);
+                world.enter_memcg(ctl, process, memcg);
                 process
             })
         } else {
@@ -38,7 +38,7 @@ impl SysTwin {
             sys.clone().live(leader, async move { body(sys).await })
         });
         self.task.ctx.with(|world, ctl| {
-            world.adopt(task, process);
+            world.adopt(ctl, task, process);
             let info = world.task_mut(task);
             info.kernel = options.kernel;
             info.parent = Some(self.task.ctx.task());

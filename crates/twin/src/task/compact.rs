@@ -18,7 +18,9 @@ impl Task {
             return (None, CompactResult::Skipped);
         }
         let before = self.set_flags(|flags| flags.memalloc = true);
+        let stall = self.memstall_enter();
         let outcome = self.try_to_compact_pages(request, priority).await;
+        self.memstall_leave(stall);
         self.restore_flags(before);
         let page = self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);

@@ -15,7 +15,9 @@ pub(crate) async fn kcompactd(ctx: Ctx<World>, node: NodeId) {
     let task = Task::new(ctx);
     loop {
         if let Some(work) = task.mm(|mm, _| KcompactdWork::begin(mm, node)) {
+            let stall = task.memstall_enter();
             task.do_work(work).await;
+            task.memstall_leave(stall);
             continue;
         }
         task.sleep_until_wanted(node).await;
