@@ -59,11 +59,13 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m small
   mmtwin run thpfioscale -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
   mmtwin run thpfioscale -m skylake-1s --memory 8GiB -p madvise=yes
-  mmtwin run thpfioscale -k 6.12 --set vm.watermark_boost_factor=0
+  mmtwin run thpfioscale -k 6.12 --set vm.watermark_boost_factor=0 --set vm.watermark_boost_factor=15000
   mmtwin run thpfioscale --out runs --events kmem,compaction
+  mmtwin run job.fio -m small                      a job file of fio; in a guest the real fio runs it
   mmtwin run thpfioscale -m guest-576m --on qemu --kernel-image debian:6.12 --out runs
+  mmtwin run thpfioscale -m guest-160m --on both --kernel-image debian:6.12 --iterations 3
 
-Several settings are compared by keeping the runs: mmtwin compare runs-a runs-b";
+A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel.";
 
 const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare runs                              every run below a folder
@@ -90,7 +92,7 @@ const COMPLETIONS_EXAMPLES: &str = "Example:
 const WHAT_IF: &str = "What if";
 
 /// What `run` and `reproduce` have in common.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// RAM of the machine instead of its own: 16GiB, 512MiB; nodes keep their shares, all else stays
     #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
@@ -150,10 +152,10 @@ pub(crate) struct ReproduceArgs {
 }
 
 /// `mmtwin run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Name of a workload (`mmtwin list workloads`)
-    #[arg(value_name = "WORKLOAD")]
+    /// Name of a workload (`mmtwin list workloads`), or a job file of fio
+    #[arg(value_name = "WORKLOAD|JOB.fio")]
     pub(crate) workload: String,
     /// Kernel, by name or file; several are compared, the first is the baseline
     #[arg(short, long = "kernel", value_name = "KERNEL", default_value = "6.12")]
@@ -188,6 +190,8 @@ pub(crate) enum On {
     Qemu,
     /// The kernel of this machine, in a cgroup
     Host,
+    /// A guest of QEMU, and the twin from where each of the guest's runs started: side by side
+    Both,
 }
 
 /// A group of tracepoints.

@@ -8,12 +8,14 @@ mod comparing;
 mod completing;
 mod exec;
 mod failure;
+mod job_file;
 mod listing;
 mod output;
 mod real;
 mod reproduce;
 mod running;
 mod validating;
+mod variants;
 
 use std::process::ExitCode;
 

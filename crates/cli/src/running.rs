@@ -9,21 +9,23 @@ use crate::args::{EventGroup, On, RunArgs};
 use crate::comparing::column;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
+use crate::job_file;
 use crate::output;
 use crate::real;
+use crate::variants::variants;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let args = &job_file::read(args)?;
     if args.on != On::Twin {
         return real::run(args);
     }
     let machine = load_machine(args)?;
     let kernels = load_kernels(&args.kernels)?;
-    let jobs = plan(args, &machine, &kernels)?;
+    let (names, jobs) = plan(args, &machine, &kernels)?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(jobs.len()), Stopwatch::start());
     let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
     drop(board);
-    let names: Vec<String> = kernels.iter().map(|kernel| kernel.name.clone()).collect();
     print(args, Some(&machine), &names, &answers, watch.seconds())?;
     exec::verdict(&answers, &interrupt)
 }
@@ -47,14 +49,34 @@ fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
     Ok(kernels)
 }
 
-fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job>, Failure> {
+/// The runs, and the names of their columns: each kernel with each setting.
+fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<(Vec<String>, Vec<Job>), Failure> {
+    let (mut names, mut jobs) = (Vec::new(), Vec::new());
+    for kernel in kernels {
+        for variant in variants(&args.common.sysctls) {
+            let name = variant.of_kernel(&kernel.name);
+            jobs.extend(jobs_of(args, machine, kernel, &name, &variant.sysctls)?);
+            names.push(name);
+        }
+    }
+    exec::check_places(args.common.out.as_deref(), &jobs)?;
+    Ok((names, jobs))
+}
+
+fn jobs_of(
+    args: &RunArgs,
+    machine: &Machine,
+    kernel: &Kernel,
+    name: &str,
+    sysctls: &[(String, String)],
+) -> Result<Vec<Job>, Failure> {
     let records = |group| args.events.contains(&group);
     let setup = Setup {
         case: &format!("{}-{}", args.workload, machine.name.get_ref()),
         machine,
         workload: &args.workload,
         params: &args.params,
-        sysctls: &args.common.sysctls,
+        sysctls,
         iterations: args.iterations,
         trace: TraceFilter {
             kmem: records(EventGroup::Kmem),
@@ -66,10 +88,7 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<Vec<Job
         verify: args.common.verify,
     };
     setup.check_machine()?;
-    let jobs: Result<Vec<Vec<Job>>, Failure> = kernels.iter().map(|kernel| setup.jobs(&kernel.name, kernel)).collect();
-    let jobs: Vec<Job> = jobs?.into_iter().flatten().collect();
-    exec::check_places(args.common.out.as_deref(), &jobs)?;
-    Ok(jobs)
+    setup.jobs(name, kernel)
 }
 
 /// Prints the runs that there are.
@@ -102,7 +121,7 @@ pub(crate) fn print(
     output::print(&(head(args, machine, &done, wall_s) + &pictures(&done) + &table + &foot(args, &done)))
 }
 
-fn report_of(args: &RunArgs, done: &Done) -> RunReport {
+pub(crate) fn report_of(args: &RunArgs, done: &Done) -> RunReport {
     let wall_s = args.common.timings.then_some(done.wall_s);
     let dir = done.dir.as_ref().map(|dir| dir.to_string_lossy());
     let why_kswapd_is_busy = done.why_kswapd_is_busy.clone();
@@ -110,7 +129,7 @@ fn report_of(args: &RunArgs, done: &Done) -> RunReport {
 }
 
 /// What ran where, and what that took.
-fn head(args: &RunArgs, machine: Option<&Machine>, done: &[&Done], wall_s: f64) -> String {
+pub(crate) fn head(args: &RunArgs, machine: Option<&Machine>, done: &[&Done], wall_s: f64) -> String {
     let sysctls: Vec<String> = args.common.sysctls.iter().map(|(name, value)| format!(", {name}={value}")).collect();
     let size = machine.map(|machine| format!(" ({} CPUs, {})", machine.cpus.count.get_ref(), Size(machine.memory())));
     let seconds: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();

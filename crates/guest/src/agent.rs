@@ -16,8 +16,8 @@ use workloads::Workload;
 
 use crate::answer::{ERROR_FILE, RESULT_FILE, Results, write_tar};
 use crate::job::{JOB_FILE, Job, MODULES_DIR};
-use crate::port::DebugPort;
-use crate::{disks, mounts};
+use crate::port::{DebugPort, RESULTS_PORT};
+use crate::{disks, fio, mounts, progress};
 
 /// Open files that a workload may have: a thousand per reader are usual, millions are not.
 const OPEN_FILES: u64 = 1 << 20;
@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
         say(&format!("mmtwin: {error}"));
         vec![(ERROR_FILE.to_string(), error.into_bytes())]
     });
-    let sent = DebugPort::open().and_then(|port| write_tar(&files, io::BufWriter::new(port)));
+    let sent = DebugPort::open(RESULTS_PORT).and_then(|port| write_tar(&files, io::BufWriter::new(port)));
     if let Err(error) = sent {
         say(&format!("mmtwin: the results cannot be sent: {error}"));
     }
@@ -63,6 +63,7 @@ fn say(line: &str) {
 
 fn run() -> Result<Files, String> {
     mounts::mount_kernel()?;
+    progress::step("set-up");
     let text = fs::read_to_string(JOB_FILE).map_err(|error| format!("{JOB_FILE}: {error}"))?;
     let job: Job = serde_json::from_str(&text).map_err(|error| format!("{JOB_FILE}: {error}"))?;
     let (workload, _) = Workload::new(&job.workload, &job.params).map_err(|error| error.to_string())?;
@@ -73,6 +74,9 @@ fn run() -> Result<Files, String> {
     let group = disks::make_cgroup(&disks, job.io_bytes_per_s)?;
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     rustix::process::setrlimit(Resource::Nofile, limit).map_err(|error| format!("limit of open files: {error}"))?;
+    if let Workload::Fio(file) = &workload {
+        fio::prepare(&job.params, &file.directories())?;
+    }
     settle(job.settle_turns)?;
     measure(&job, workload, &group)
 }
@@ -97,6 +101,8 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         seed: sys::workload_seed(job.seed, job.iteration),
         info: system_info(None).map_err(|error| error.to_string())?,
         sync: SyncScope::Machine,
+        cgroup: Some(group.into()),
+        tell: Some(progress::tell),
     };
     let (histograms, refused) = Histograms::start(Path::new(mounts::TRACEFS), TRIGGERS);
     let procs = format!("{group}/cgroup.procs");
@@ -106,7 +112,11 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         series: (job.series_ms > 0).then(|| Nanos::millis(job.series_ms)),
         watch: None,
     };
-    let done = sys_linux::run(config, supervision, |sys| workload.run(sys)).map_err(|error| error.to_string())?;
+    let done = match workload {
+        Workload::Fio(_) => sys_linux::run(config, supervision, fio::run),
+        workload => sys_linux::run(config, supervision, |sys| workload.run(sys)),
+    };
+    let done = done.map_err(|error| error.to_string())?;
     let refused = refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
     let counted = histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))?;
     let (results, mut files) = Results::of(done, refused);

@@ -3,18 +3,18 @@
 
 use std::io::{self, Write};
 
-/// Port of the debug console.
-const PORT: u16 = 0xe9;
+/// Port that the results go through.
+pub(crate) const RESULTS_PORT: u16 = 0xe9;
 
-/// Writes to the debug port.
-pub(crate) struct DebugPort;
+/// Writes to a debug port.
+pub(crate) struct DebugPort(u16);
 
 impl DebugPort {
     /// Asks for the right to write to the port.
-    pub(crate) fn open() -> io::Result<DebugPort> {
-        // SAFETY: only the port of the debug console, which has no effect on the guest.
-        match unsafe { libc::ioperm(PORT.into(), 1, 1) } {
-            0 => Ok(DebugPort),
+    pub(crate) fn open(port: u16) -> io::Result<DebugPort> {
+        // SAFETY: only the port of a debug console, which has no effect on the guest.
+        match unsafe { libc::ioperm(port.into(), 1, 1) } {
+            0 => Ok(DebugPort(port)),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -29,7 +29,7 @@ impl Write for DebugPort {
                 "rep outsb",
                 inout("rsi") bytes.as_ptr() => _,
                 inout("rcx") bytes.len() => _,
-                in("dx") PORT,
+                in("dx") self.0,
                 options(readonly, nostack, preserves_flags)
             );
         }

@@ -61,8 +61,16 @@ costs! {
     walk_table = 50;
     /// Moving a page whose accessed bit was found to the youngest generation. Guess: a miss for its struct page.
     promote_page = 60;
-    /// Unmapping one page, TLB flush included as batched. Guess.
+    /// Unmapping one page, without the TLBs of other CPUs. Guess.
     unmap_page = 400;
+    /// Having other CPUs flush their TLBs and waiting for them, beside what each of them adds. Source: an IPI and its answer take 1 to
+    /// 1.5 us on Xeons of 2.4 GHz, of half the reference speed.
+    tlb_flush = 500;
+    /// What each of those CPUs adds to the wait. Source: 6 us for 16 CPUs on such a machine (Kumar et al., Latr, ASPLOS 2018).
+    tlb_flush_cpu = 150;
+    /// What an interrupt to flush the TLB takes from the CPU that it comes to, misses after it left out. Source: some 1 us on such a machine
+    /// with page-table isolation; a guess within it.
+    tlb_flush_irq = 500;
     /// Unmapping one page at munmap or exit, without freeing it. Guess: exit of 1 GiB takes some 50 ms, free included.
     zap_page = 100;
     /// Splitting a huge page into 512. Guess: 512 page structs, page table entries and two TLB flushes.

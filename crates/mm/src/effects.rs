@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, Nanos, NodeId, Order, Pfn};
+use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
 use crate::slab::Obj;
@@ -100,6 +100,8 @@ pub enum Effect {
     WakeLog(FsId),
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Have the other CPUs that run this space forget its translations.
+    FlushTlb(SpaceId),
 }
 
 /// Everything that is to be done, in order.

@@ -117,6 +117,8 @@ flags! {
     UPTODATE = 27;
     /// Cannot be moved or reclaimed just now: somebody holds a reference (`get_user_pages`, I/O in flight).
     PINNED = 28;
+    /// Written to through the page table entry that maps it, which is writable then (the PTE's dirty bit); anonymous pages only.
+    WRITTEN = 31;
 }
 
 impl Frame {

@@ -27,6 +27,7 @@ pub mod stat;
 pub mod swap;
 mod sysctl;
 pub mod table;
+mod tlb;
 pub mod trace;
 mod validate;
 pub mod vfs;

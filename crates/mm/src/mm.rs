@@ -11,6 +11,7 @@ use crate::reclaim::Reclaim;
 use crate::slab::Slabs;
 use crate::stat::VmStat;
 use crate::swap::Swap;
+use crate::tlb::TlbBatch;
 use crate::trace::Trace;
 use crate::vfs::Vfs;
 use crate::writeback::Writeback;
@@ -49,6 +50,8 @@ pub struct Mm {
     pub stat: VmStat,
     /// LRU locks.
     pub(crate) contention: Contention,
+    /// TLB entries that are out of date.
+    pub(crate) tlb: TlbBatch,
     /// Devices whose bios end at once, by device number.
     pub(crate) copy_devices: Vec<crate::copy_device::CopyDevice>,
     /// Tracepoints.
@@ -87,6 +90,7 @@ impl Mm {
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             contention: Contention::default(),
+            tlb: TlbBatch::default(),
             copy_devices: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),

@@ -50,9 +50,11 @@ impl Mm {
         let (space, vpn, entry) = (SpaceId(frame.owner), self.vpn_of(pfn), self.swap_entry(pfn));
         self.replace_slot(space, vpn, Slot::Page(pfn), Slot::Swap(entry));
         self.swap_unmapped(space, entry);
-        self.frames[pfn].clear(Frame::MAPPED | Frame::YOUNG);
+        let written = self.frames[pfn].has(Frame::WRITTEN);
+        self.frames[pfn].clear(Frame::MAPPED | Frame::YOUNG | Frame::WRITTEN);
         self.stat.node_add(self.node_of(pfn), NodeStat::AnonMapped, -1);
         self.charge(self.costs.unmap_page);
+        self.tlb_unmapped(space, written);
         true
     }
 

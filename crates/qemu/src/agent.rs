@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use guest::FIO;
+
 use crate::elf;
 use crate::error::{QemuError, io_error};
 
@@ -30,13 +32,30 @@ pub fn find_agent() -> Result<PathBuf, QemuError> {
 /// Files of an initramfs, with their places.
 pub(crate) type Files = Vec<(String, Vec<u8>)>;
 
-/// The agent as `/init`, and the libraries that it needs where it is not static, at the places where the loader looks.
-pub(crate) fn files(agent: &Path) -> Result<Files, QemuError> {
-    let program = fs::read(agent).map_err(io_error("read", agent))?;
-    let bad = |message: String| QemuError::Input(format!("{}: {message}", agent.display()));
-    let mut files = vec![("/init".to_string(), elf::stripped(&program).map_err(bad)?)];
+/// The agent as `/init`, fio if it is needed, and the libraries that they need where they are not static, at the places where
+/// the loader looks.
+pub(crate) fn files(agent: &Path, with_fio: bool) -> Result<Files, QemuError> {
+    let mut files = program(agent, "/init")?;
+    if with_fio {
+        let fio = Path::new(FIO);
+        if !fio.is_file() {
+            let remedy = "on Debian: `apt-get install fio`".to_string();
+            return Err(QemuError::Missing { what: format!("{FIO}, which runs job files in a guest,"), remedy });
+        }
+        // What the agent brings already is there once.
+        let known: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+        files.extend(program(fio, FIO)?.into_iter().filter(|(path, _)| !known.contains(path)));
+    }
+    Ok(files)
+}
+
+/// A program, to stand at `place`, and its libraries.
+fn program(path: &Path, place: &str) -> Result<Files, QemuError> {
+    let program = fs::read(path).map_err(io_error("read", path))?;
+    let bad = |message: String| QemuError::Input(format!("{}: {message}", path.display()));
+    let mut files = vec![(place.to_string(), elf::stripped(&program).map_err(bad)?)];
     if elf::is_dynamic(&program).map_err(bad)? {
-        for library in libraries(agent)? {
+        for library in libraries(path)? {
             let content = fs::read(&library).map_err(io_error("read", &library))?;
             files.push((library.to_string_lossy().into_owned(), content));
         }
@@ -79,7 +98,7 @@ mod tests {
 
     #[test]
     fn this_program_runs_with_the_libraries_that_are_listed() {
-        let files = files(&env::current_exe().unwrap()).unwrap();
+        let files = files(&env::current_exe().unwrap(), false).unwrap();
         assert_eq!(files[0].0, "/init");
         let dynamic = elf::is_dynamic(&files[0].1).unwrap();
         assert_eq!(files.iter().any(|(path, _)| path.contains("libc.so")), dynamic);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use guest::Disks;
+use guest::{Disks, PROGRESS_PORT};
 use units::Bytes;
 
 use crate::error::QemuError;
@@ -133,6 +133,7 @@ pub(crate) struct Files<'a> {
     pub(crate) disks: [&'a Path; 2],
     pub(crate) console: &'a Path,
     pub(crate) answer: &'a Path,
+    pub(crate) progress: &'a Path,
 }
 
 /// Arguments of QEMU for a machine.
@@ -184,6 +185,8 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
     pair("-serial", "chardev:console".to_string());
     pair("-chardev", format!("file,id=answer,path={}", path(files.answer)));
     pair("-device", "isa-debugcon,iobase=0xe9,chardev=answer".to_string());
+    pair("-chardev", format!("file,id=progress,path={}", path(files.progress)));
+    pair("-device", format!("isa-debugcon,iobase={PROGRESS_PORT:#x},chardev=progress"));
     args
 }
 
@@ -204,7 +207,7 @@ mod tests {
 
     fn line(machine: &GuestMachine, mode: Mode) -> String {
         let p = Path::new("/x,y");
-        let files = Files { image: p, initramfs: p, memory: p, disks: [p, p], console: p, answer: p };
+        let files = Files { image: p, initramfs: p, memory: p, disks: [p, p], console: p, answer: p, progress: p };
         arguments(machine, mode, 7, &files).join(" ")
     }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use guest::Job;
+use guest::{Job, Progress};
 use rustix::process::{Pid, Signal};
 
 use crate::command::{Files, GuestMachine, LOW_MEMORY, Mode, arguments};
@@ -37,11 +37,14 @@ pub struct GuestRun<'a> {
     pub wall_limit: Duration,
 }
 
+/// Says, knowing how far the guest is, whether to go on.
+pub type Watch<'a> = &'a mut dyn FnMut(&Progress) -> bool;
+
 /// Boots a guest and waits for its end. `go_on` is asked about twenty times a second; once it says no, the guest is killed.
 ///
 /// # Errors
 /// An input cannot be used, something is not installed, or the guest did not send its results.
-pub fn run(run: &GuestRun<'_>, go_on: &mut dyn FnMut() -> bool) -> Result<Outcome, QemuError> {
+pub fn run(run: &GuestRun<'_>, go_on: Watch<'_>) -> Result<Outcome, QemuError> {
     run.machine.check(run.mode)?;
     let place = tempfile::Builder::new().prefix("mmtwin-guest-").tempdir();
     let place = place.map_err(io_error("make a directory in", &std::env::temp_dir()))?;
@@ -56,6 +59,7 @@ struct Prepared {
     agent_hash: String,
     console: PathBuf,
     answer: PathBuf,
+    progress: PathBuf,
     complaints: PathBuf,
 }
 
@@ -76,6 +80,7 @@ impl Prepared {
             ..run.job.clone()
         };
         let initramfs = initramfs::build(run.agent, &modules, &job)?;
+        initramfs.check_fits(machine.memory)?;
         let initramfs_file = dir.join("initramfs");
         fs::write(&initramfs_file, &initramfs.bytes).map_err(io_error("write", &initramfs_file))?;
         let (memory, data, swap) = (dir.join("memory"), dir.join("data"), dir.join("swap"));
@@ -87,7 +92,7 @@ impl Prepared {
             }
             Mode::Mttcg => disk::make_sparse(&swap, machine.swap)?,
         }
-        let (console, answer) = (dir.join("console"), dir.join("answer"));
+        let (console, answer, progress) = (dir.join("console"), dir.join("answer"), dir.join("progress"));
         let files = Files {
             image: &run.kernel.image,
             initramfs: &initramfs_file,
@@ -95,14 +100,16 @@ impl Prepared {
             disks: [&data, &swap],
             console: &console,
             answer: &answer,
+            progress: &progress,
         };
         let seed = cpu_seed(run.job.seed, run.job.iteration);
         let arguments = arguments(machine, run.mode, seed, &files);
-        Ok(Prepared { arguments, agent_hash: initramfs.agent_hash, console, answer, complaints: dir.join("qemu") })
+        let (agent_hash, complaints) = (initramfs.agent_hash, dir.join("qemu"));
+        Ok(Prepared { arguments, agent_hash, console, answer, progress, complaints })
     }
 
     /// Runs QEMU to its end.
-    fn boot(&self, limit: Duration, go_on: &mut dyn FnMut() -> bool) -> Result<ExitStatus, QemuError> {
+    fn boot(&self, limit: Duration, go_on: Watch<'_>) -> Result<ExitStatus, QemuError> {
         let complaints = fs::File::create(&self.complaints).map_err(io_error("make", &self.complaints))?;
         let mut command = Command::new(QEMU);
         command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints);
@@ -122,11 +129,13 @@ impl Prepared {
             if let Some(status) = guest.0.try_wait().map_err(io_error("wait for", Path::new(QEMU)))? {
                 return Ok(status);
             }
-            if !go_on() {
+            if !go_on(&self.progress()) {
                 return Err(QemuError::Interrupted);
             }
             if waited >= limit {
-                let what = format!("the guest was not finished after {} s on the wall", limit.as_secs());
+                let (seconds, Progress { now, phase, .. }) = (limit.as_secs(), self.progress());
+                let at = format!("at {:.0} s of its own, in phase `{phase}`", now.as_secs_f64());
+                let what = format!("the guest was not finished after {seconds} s on the wall, {at}");
                 return Err(self.guest_error(what));
             }
             sleep(STEP);
@@ -135,7 +144,11 @@ impl Prepared {
     }
 
     fn console(&self) -> String {
-        fs::read(&self.console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        text_of(&self.console)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::last(&text_of(&self.progress)).unwrap_or_else(Progress::boot)
     }
 
     fn guest_error(&self, what: String) -> QemuError {
@@ -158,6 +171,11 @@ impl Prepared {
             None => Err(self.guest_error(cause_of_death(&self.console()))),
         }
     }
+}
+
+/// What QEMU has written to a file so far.
+fn text_of(path: &Path) -> String {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 /// QEMU while it runs; it ends with this.

@@ -23,5 +23,5 @@ pub use agent::find_agent;
 pub use command::{FileSystem, GuestMachine, Mode};
 pub use error::QemuError;
 pub use image::KernelImage;
-pub use launch::{GuestRun, run};
+pub use launch::{GuestRun, Watch, run};
 pub use outcome::Outcome;

@@ -9,6 +9,7 @@ mod study;
 mod study_table;
 mod table;
 mod validation;
+mod worlds;
 mod zone_picture;
 
 pub use json::{HostUse, RunReport, to_json};
@@ -21,4 +22,5 @@ pub use validation::{
     ClassSummary, Compared, Counted, CounterReport, EffectReport, GroupReport, GroupRuns, ValidationReport, Waiting,
     validation_text,
 };
+pub use worlds::{Worlds, worlds_table};
 pub use zone_picture::{ZoneRow, zone_picture};

@@ -24,6 +24,8 @@ pub(crate) enum Kind<E> {
     Timeout { task: TaskId, block: u32 },
     /// A wake-up issued inside a slice reaches the task.
     Wake { task: TaskId },
+    /// A section in which the task stalls for memory begins or ends.
+    Memstall { task: TaskId, stalls: bool },
     /// The CPU is done with what its current slice charged.
     SliceEnd { cpu: CpuId },
 }

@@ -22,6 +22,7 @@ mod ctl;
 mod ctx;
 mod deadlock;
 mod event;
+mod psi;
 mod run;
 mod sched;
 mod streams;
@@ -33,6 +34,7 @@ pub use ctl::Ctl;
 pub use ctx::Ctx;
 pub use deadlock::{BlockedTask, Deadlock};
 pub use event::Class;
+pub use psi::{PsiGroup, Resource, Stall};
 pub use run::{RunEnd, Sim};
 pub use sched::{CpuGroup, SchedParams, SchedPolicy};
 pub use streams::Streams;
@@ -46,6 +48,11 @@ pub trait World: Sized + 'static {
     type Event: 'static;
     /// Why a task sleeps. Shown in the deadlock report by its `Debug`.
     type Reason: Copy + Eq + std::fmt::Debug + 'static;
+
+    /// Whether a sleep is a wait for I/O (`in_iowait`).
+    fn is_io_wait(_reason: Self::Reason) -> bool {
+        false
+    }
 
     /// Handles an event when its time has come: interrupt context, so it cannot sleep.
     fn handle(&mut self, event: Self::Event, ctl: &mut Ctl<Self>);

@@ -280,3 +280,30 @@ fn a_task_that_spins_without_charging_is_found() {
     });
     let _ = sim.run();
 }
+
+#[test]
+fn an_interrupt_takes_its_time_from_whoever_has_the_cpu() {
+    // Two hogs on two CPUs; the first interrupts the second every 10 us for 2 us, and pays nothing itself.
+    let mut sim = machine(2);
+    let (first, second) = (CpuSet::single(CpuId(0)), CpuSet::single(CpuId(1)));
+    sim.spawn(SpawnOptions::new("sender", first), |ctx: Ctx<_>| async move {
+        loop {
+            ctx.with(|_, ctl| ctl.interrupt(CpuId(1), Nanos::micros(2)));
+            ctx.charge(STEP);
+            ctx.preempt_point().await;
+        }
+    });
+    let worked = std::rc::Rc::new(std::cell::Cell::new(0_u64));
+    let count = std::rc::Rc::clone(&worked);
+    let victim = sim.spawn(SpawnOptions::new("victim", second), |ctx: Ctx<_>| async move {
+        loop {
+            ctx.charge(STEP);
+            count.set(count.get() + STEP.0);
+            ctx.preempt_point().await;
+        }
+    });
+    sim.run_until(SECOND).unwrap();
+    let share = worked.get() as f64 / SECOND.0 as f64;
+    assert!((0.79..0.81).contains(&share), "{share}");
+    assert!(SECOND.0 - cpu_time(&mut sim, victim) <= SLACK, "the interrupts are in its CPU time");
+}

@@ -11,6 +11,7 @@
 //! mappings are not copied, `MADV_DONTFORK`), where the twin's starts empty.
 
 mod block_on;
+mod cgroups;
 pub mod collect;
 mod errno;
 mod files;
@@ -25,6 +26,7 @@ mod threads;
 
 pub use block_on::block_on;
 pub use info::system_info;
-pub use process::{Config, SyncScope};
-pub use run::{Phase, RunError, Supervision, Workload, run};
+pub use process::{Config, SyncScope, Tell};
+pub use run::{Phase, RunError, Supervision, Watch, Workload, run};
+pub use shared::Told;
 pub use sys_impl::SysLinux;

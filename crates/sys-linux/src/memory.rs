@@ -103,6 +103,7 @@ impl SysLinux {
             Advice::HugePage => MmAdvice::LinuxHugepage,
             Advice::NoHugePage => MmAdvice::LinuxNoHugepage,
             Advice::DontNeed => MmAdvice::LinuxDontNeed,
+            Advice::Random => MmAdvice::Random,
         };
         // SAFETY: the advice concerns a mapping of this table, which holds nothing but what stores of `touch` wrote.
         unsafe { rustix::mm::madvise(mapped.address as *mut c_void, mapped.length, advice) }.map_err(sys_error)

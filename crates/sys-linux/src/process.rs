@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use sys::SystemInfo;
 
 use crate::memory::Mapped;
-use crate::shared::Shared;
+use crate::shared::{Shared, Told};
 use crate::spin::Spinner;
 
 /// What `sync` writes.
@@ -20,6 +20,9 @@ pub enum SyncScope {
     /// The file system of the test mount (`syncfs`): on a host that others use too.
     TestMount,
 }
+
+/// Who wants to know how far the workload is.
+pub type Tell = fn(&Told<'_>);
 
 /// Settings of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +35,12 @@ pub struct Config {
     pub info: SystemInfo,
     /// What `sync` writes.
     pub sync: SyncScope,
+    /// The memory cgroup of version 2 that the workload's first process is put into, below which it may make its own; none
+    /// where there is none.
+    pub cgroup: Option<PathBuf>,
+    /// Told how far the workload is: at each new phase, at each hundredth of the whole, and with each row of the series. It
+    /// runs in processes of the run, and must not allocate.
+    pub tell: Option<Tell>,
 }
 
 /// Open files by number.
@@ -55,6 +64,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Tells how far the workload is.
+    pub(crate) fn tell(&self) {
+        if let Some(tell) = self.config.tell {
+            self.shared.tell(tell);
+        }
+    }
+
     pub(crate) fn new(shared: &'static Shared, config: Arc<Config>, spinner: Spinner) -> Process {
         Process {
             shared,

@@ -12,7 +12,7 @@ use units::Nanos;
 
 use crate::collect::{Sampler, Series, Snapshot};
 use crate::process::{Config, Process};
-use crate::shared::{Entry, Shared};
+use crate::shared::{Entry, Shared, Told};
 use crate::spin::Spinner;
 use crate::threads::{ended_well, exit_after, fork};
 use crate::{SysLinux, block_on};
@@ -102,8 +102,11 @@ pub struct Supervision<'a, 'b> {
     /// Interval of the series, if one is wanted.
     pub series: Option<Nanos>,
     /// Asked now and then whether to go on; without it, the supervisor sleeps until the workload has ended.
-    pub watch: Option<&'b mut dyn FnMut() -> bool>,
+    pub watch: Option<Watch<'b>>,
 }
+
+/// Says, knowing how far the workload is, whether to go on.
+pub type Watch<'a> = &'a mut dyn FnMut(&Told<'_>) -> bool;
 
 /// Runs `workload` in a process group of its own and waits for its end; nothing of it runs when this returns.
 ///
@@ -116,15 +119,16 @@ where
 {
     let start = |what| move |source: std::io::Error| RunError::Start { what, source };
     let shared = Shared::map().map_err(|e| start("memory that the run's processes share")(e.into()))?;
+    let tell = config.tell;
     let process = Process::new(shared, Arc::new(config), Spinner::calibrate());
-    let sampler = supervision.series.map(|interval| Sampler::start(shared, interval)).transpose();
+    let sampler = supervision.series.map(|interval| Sampler::start(shared, interval, tell)).transpose();
     let sampler = sampler.map_err(start("the process that samples counters"))?;
     let main = start_main(process, workload, supervision.limit_s).map_err(start("the workload's first process"))?;
     let group = Group(Some(main));
     (supervision.enter)(main.as_raw_pid()).map_err(start("the workload's cgroup"))?;
     let before = Snapshot::take_before();
     shared.start();
-    wait_for(main, supervision.watch)?;
+    wait_for(main, shared, supervision.watch)?;
     let elapsed = shared.now();
     let after = Snapshot::take_after();
     let status = group.end().map_err(start("waiting for the workload"))?;
@@ -168,7 +172,7 @@ where
     Fut: Future<Output = sys::Result<()>>,
 {
     let shared = process.shared;
-    let number = shared.new_thread();
+    let number = shared.new_thread(None);
     match fork()? {
         Some(pid) => {
             shared.main_pid.store(pid.as_raw_pid(), Ordering::Release);
@@ -198,7 +202,7 @@ fn arm_limit(seconds: u32) {
 }
 
 /// Waits until a process has ended, and leaves its status to be taken.
-fn wait_for(pid: Pid, watch: Option<&mut dyn FnMut() -> bool>) -> Result<(), RunError> {
+fn wait_for(pid: Pid, shared: &Shared, watch: Option<Watch<'_>>) -> Result<(), RunError> {
     let wait = |more| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | more;
         let waited = rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::Pid(pid), options));
@@ -206,7 +210,7 @@ fn wait_for(pid: Pid, watch: Option<&mut dyn FnMut() -> bool>) -> Result<(), Run
     };
     let Some(go_on) = watch else { return wait(WaitIdOptions::empty()).map(drop) };
     while wait(WaitIdOptions::NOHANG)?.is_none() {
-        if !go_on() {
+        if !shared.tell(&mut *go_on) {
             return Err(RunError::Interrupted);
         }
         std::thread::sleep(WATCH_STEP);

@@ -11,8 +11,9 @@ use units::Nanos;
 const THREADS_MAX: usize = 4096;
 const BARRIERS_MAX: usize = 256;
 const DIRS_MAX: usize = 4096;
-/// Longest name of a directory, in bytes.
-const DIR_NAME_MAX: usize = 120;
+const GROUPS_MAX: usize = 256;
+/// Longest name of a directory or path of a group, in bytes.
+const NAME_MAX: usize = 120;
 /// Room for the log: about two million samples. Pages that are never written take no memory.
 const LOG_BYTES: usize = 64 << 20;
 
@@ -25,6 +26,8 @@ pub(crate) struct ThreadSlot {
     pub(crate) done: AtomicU32,
     /// Process that it runs in.
     pub(crate) pid: AtomicI32,
+    /// One more than the number of the thread that spawned it; 0 if none did.
+    parent: AtomicU32,
 }
 
 #[repr(C)]
@@ -35,9 +38,51 @@ pub(crate) struct BarrierSlot {
 }
 
 #[repr(C)]
-struct DirSlot {
+struct NameSlot {
     len: AtomicU32,
-    name: [std::sync::atomic::AtomicU8; DIR_NAME_MAX],
+    name: [std::sync::atomic::AtomicU8; NAME_MAX],
+}
+
+/// Names that all processes know by the same numbers.
+#[repr(C)]
+struct Names<const N: usize> {
+    used: AtomicU32,
+    slots: [NameSlot; N],
+}
+
+impl<const N: usize> Names<N> {
+    /// The number of a name, the same as before if it was asked for before; none if it is too long.
+    fn number(&self, name: &str, what: &str) -> Option<u32> {
+        if name.len() > NAME_MAX {
+            return None;
+        }
+        let known = (0..self.used.load(Ordering::Acquire).min(N as u32)).find(|n| self.is(*n, name));
+        if known.is_some() {
+            return known;
+        }
+        let number = take(&self.used, N, what);
+        let slot = &self.slots[number as usize];
+        for (to, from) in slot.name.iter().zip(name.bytes()) {
+            to.store(from, Ordering::Relaxed);
+        }
+        slot.len.store(name.len() as u32, Ordering::Release);
+        Some(number)
+    }
+
+    fn is(&self, number: u32, name: &str) -> bool {
+        let slot = &self.slots[number as usize];
+        let len = slot.len.load(Ordering::Acquire) as usize;
+        len == name.len()
+            && slot.name[..len].iter().zip(name.bytes()).all(|(b, wanted)| b.load(Ordering::Relaxed) == wanted)
+    }
+
+    /// The name of this number, if there is one.
+    fn name(&self, number: u32) -> Option<String> {
+        let slot = self.slots.get(number as usize)?;
+        let len = slot.len.load(Ordering::Acquire) as usize;
+        let bytes = slot.name[..len].iter().map(|b| b.load(Ordering::Relaxed)).collect();
+        String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+    }
 }
 
 /// The shared memory. Only atomics, so that it may be changed through shared references from any process; all zeros
@@ -52,13 +97,31 @@ pub(crate) struct Shared {
     pub(crate) main_pid: AtomicI32,
     threads_used: AtomicU32,
     barriers_used: AtomicU32,
-    dirs_used: AtomicU32,
     log_used: AtomicUsize,
+    /// One more than the place in the log of the last phase; 0 before the first.
+    phase_at: AtomicUsize,
+    /// How much of the workload is done, as the bits of an `f64`.
+    done: AtomicU64,
     threads: [ThreadSlot; THREADS_MAX],
     barriers: [BarrierSlot; BARRIERS_MAX],
-    dirs: [DirSlot; DIRS_MAX],
+    dirs: Names<DIRS_MAX>,
+    groups: Names<GROUPS_MAX>,
     log: [AtomicU64; LOG_BYTES / 8],
 }
+
+/// How far a workload is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Told<'a> {
+    /// Time since its start.
+    pub now: Nanos,
+    /// The phase that it is in, cut to 64 bytes; `start` before the first.
+    pub phase: &'a str,
+    /// How much of it is done, from 0 to 1, as far as it says.
+    pub done: f64,
+}
+
+/// Longest name of a phase that is told, in bytes.
+const PHASE_MAX: usize = 64;
 
 /// An entry of the log.
 #[derive(Clone, PartialEq, Debug)]
@@ -118,8 +181,18 @@ impl Shared {
         crate::errno::error_of(self.failure.load(Ordering::Acquire))
     }
 
-    pub(crate) fn new_thread(&self) -> u32 {
-        take(&self.threads_used, THREADS_MAX, "threads")
+    /// A new thread, spawned by another one or by none.
+    pub(crate) fn new_thread(&self, parent: Option<u32>) -> u32 {
+        let number = take(&self.threads_used, THREADS_MAX, "threads");
+        self.thread(number).parent.store(parent.map_or(0, |parent| parent + 1), Ordering::Release);
+        number
+    }
+
+    /// Whether a thread, or one that it comes from, was asked to stop.
+    pub(crate) fn is_stopping(&self, number: u32) -> bool {
+        let mut line =
+            std::iter::successors(Some(number), |n| self.thread(*n).parent.load(Ordering::Acquire).checked_sub(1));
+        line.any(|number| self.thread(number).stop.load(Ordering::Acquire) != 0)
     }
 
     pub(crate) fn thread(&self, number: u32) -> &ThreadSlot {
@@ -147,50 +220,41 @@ impl Shared {
 
     /// Number of a directory that was made, the same as before if it was asked for before; none if its name is too long.
     pub(crate) fn new_dir(&self, name: &str) -> Option<u32> {
-        if name.len() > DIR_NAME_MAX {
-            return None;
-        }
-        let known = (0..self.dirs_used.load(Ordering::Acquire).min(DIRS_MAX as u32)).find(|n| self.is_dir(*n, name));
-        if known.is_some() {
-            return known;
-        }
-        let number = take(&self.dirs_used, DIRS_MAX, "directories");
-        let slot = &self.dirs[number as usize];
-        for (to, from) in slot.name.iter().zip(name.bytes()) {
-            to.store(from, Ordering::Relaxed);
-        }
-        slot.len.store(name.len() as u32, Ordering::Release);
-        Some(number)
-    }
-
-    fn is_dir(&self, number: u32, name: &str) -> bool {
-        let slot = &self.dirs[number as usize];
-        let len = slot.len.load(Ordering::Acquire) as usize;
-        len == name.len()
-            && slot.name[..len].iter().zip(name.bytes()).all(|(b, wanted)| b.load(Ordering::Relaxed) == wanted)
+        self.dirs.number(name, "directories")
     }
 
     /// Name of a directory; none if there is none of this number.
     pub(crate) fn dir(&self, number: u32) -> Option<String> {
-        let slot = self.dirs.get(number as usize)?;
-        let len = slot.len.load(Ordering::Acquire) as usize;
-        let bytes = slot.name[..len].iter().map(|b| b.load(Ordering::Relaxed)).collect();
-        String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+        self.dirs.name(number)
+    }
+
+    /// The same of a cgroup.
+    pub(crate) fn new_group(&self, path: &str) -> Option<u32> {
+        self.groups.number(path, "groups")
+    }
+
+    /// Path of a cgroup below the run's; none if there is none of this number.
+    pub(crate) fn group(&self, number: u32) -> Option<String> {
+        self.groups.name(number)
     }
 
     pub(crate) fn sample(&self, metric: &str, value: f64) {
-        self.append(KIND_SAMPLE, value.to_bits(), metric);
+        // A log that is full is told at the end.
+        let _ = self.append(KIND_SAMPLE, value.to_bits(), metric);
     }
 
     pub(crate) fn phase(&self, name: &str) {
-        self.append(KIND_PHASE, self.now().0, name);
+        if let Some(at) = self.append(KIND_PHASE, self.now().0, name) {
+            self.phase_at.store(at + 1, Ordering::Release);
+        }
     }
 
     /// An entry is a word with its kind and the length of its text, a word with its value, and the text.
-    fn append(&self, kind: u64, value: u64, text: &str) {
+    /// Its place; none if there is no room for it.
+    fn append(&self, kind: u64, value: u64, text: &str) -> Option<usize> {
         let words = 2 + text.len().div_ceil(8);
         let at = self.log_used.fetch_add(words, Ordering::AcqRel);
-        let Some(room) = self.log.get(at..at + words) else { return };
+        let room = self.log.get(at..at + words)?;
         room[1].store(value, Ordering::Relaxed);
         for (word, chunk) in room[2..].iter().zip(text.as_bytes().chunks(8)) {
             let mut bytes = [0; 8];
@@ -198,6 +262,34 @@ impl Shared {
             word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
         }
         room[0].store(kind | (text.len() as u64) << 8, Ordering::Release);
+        Some(at)
+    }
+
+    /// The text of a complete entry, without allocating; what is longer than `buffer` is cut.
+    fn text_of<'b>(&self, at: usize, buffer: &'b mut [u8; PHASE_MAX]) -> &'b str {
+        let len = ((self.log[at].load(Ordering::Acquire) >> 8) as usize).min(PHASE_MAX);
+        for (chunk, word) in buffer[..len].chunks_mut(8).zip(&self.log[at + 2..]) {
+            chunk.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..chunk.len()]);
+        }
+        std::str::from_utf8(&buffer[..len]).unwrap_or("?")
+    }
+
+    /// So much of the workload is done; whether that is another hundredth than before.
+    pub(crate) fn set_done(&self, done: f64) -> bool {
+        let before = f64::from_bits(self.done.swap(done.to_bits(), Ordering::Relaxed));
+        (before * 100.0).floor() != (done * 100.0).floor()
+    }
+
+    /// Calls `tell` with how far the workload is.
+    pub(crate) fn tell<R>(&self, tell: impl FnOnce(&Told<'_>) -> R) -> R {
+        let mut buffer = [0; PHASE_MAX];
+        let phase = match self.phase_at.load(Ordering::Acquire) {
+            0 => "start",
+            at => self.text_of(at - 1, &mut buffer),
+        };
+        let started = self.start_ns.load(Ordering::Relaxed) > 0;
+        let now = if started { self.now() } else { Nanos::ZERO };
+        tell(&Told { now, phase, done: f64::from_bits(self.done.load(Ordering::Relaxed)) })
     }
 
     /// All entries in order; none if the log was too small for them.
@@ -265,10 +357,14 @@ mod tests {
     #[test]
     fn entries_come_back_in_order() {
         let shared = Shared::map().unwrap();
+        assert_eq!(shared.tell(|told| told.phase.to_string()), "start");
         shared.start();
         shared.sample("fault-base", 1.5);
         shared.phase("a phase with a long name");
         shared.sample("m", -2.0);
+        assert_eq!([0.005, 0.25, 0.255, 0.25].map(|done| shared.set_done(done)), [false, true, false, false]);
+        let told = |told: &Told<'_>| (told.phase.to_string(), told.done);
+        assert_eq!(shared.tell(told), ("a phase with a long name".to_string(), 0.25));
         let entries = shared.entries().unwrap();
         assert_eq!(entries[0], Entry::Sample { metric: "fault-base".into(), value: 1.5 });
         assert!(matches!(&entries[1], Entry::Phase { name, .. } if name == "a phase with a long name"));
@@ -302,6 +398,6 @@ mod tests {
         assert_eq!(shared.new_dir("a/b"), Some(a), "the same directory again");
         assert_eq!((shared.dir(a).as_deref(), shared.dir(b).as_deref()), (Some("a/b"), Some("c")));
         assert_eq!(shared.dir(b + 1), None);
-        assert_eq!(shared.new_dir(&"x".repeat(DIR_NAME_MAX + 1)), None);
+        assert_eq!(shared.new_dir(&"x".repeat(NAME_MAX + 1)), None);
     }
 }

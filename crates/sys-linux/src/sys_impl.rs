@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use rustix::time::Timespec;
 use sys::{
-    Access, Advice, Barrier, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result, SpawnOptions, Sys, SysError,
-    SystemInfo, Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result,
+    SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
 use units::{Bytes, Nanos};
 
@@ -71,7 +71,7 @@ impl Sys for SysLinux {
     }
 
     fn stopping(&self) -> bool {
-        self.process.shared.thread(self.thread).stop.load(Ordering::Acquire) != 0
+        self.process.shared.is_stopping(self.thread)
     }
 
     fn barrier(&self, parties: u32) -> Barrier {
@@ -154,6 +154,22 @@ impl Sys for SysLinux {
         self.sync_all()
     }
 
+    async fn cgroup(&self, path: &str) -> Result<Cgroup> {
+        self.make_cgroup(path)
+    }
+
+    async fn cgroup_set(&self, group: Cgroup, limit: CgroupLimit, value: Option<Bytes>) -> Result<()> {
+        self.set_cgroup_limit(group, limit, value)
+    }
+
+    async fn cgroup_enter(&self, group: Cgroup) -> Result<()> {
+        self.enter_cgroup(group)
+    }
+
+    async fn cgroup_file(&self, group: Cgroup, file: &str) -> Result<String> {
+        self.read_cgroup_file(group, file)
+    }
+
     fn sample(&self, metric: &'static str, value: f64) {
         self.process.shared.sample(metric, value);
     }
@@ -164,5 +180,12 @@ impl Sys for SysLinux {
 
     fn phase(&self, name: &str) {
         self.process.shared.phase(name);
+        self.process.tell();
+    }
+
+    fn progress(&self, done: f64) {
+        if self.process.shared.set_done(done) {
+            self.process.tell();
+        }
     }
 }

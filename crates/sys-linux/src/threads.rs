@@ -22,7 +22,7 @@ impl SysLinux {
         F: FnOnce(SysLinux) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let number = self.process.shared.new_thread();
+        let number = self.process.shared.new_thread(Some(self.thread));
         self.process.shared.thread(number).pid.store(rustix::process::getpid().as_raw_pid(), Ordering::Release);
         let process = Arc::clone(&self.process);
         let (name, nice) = (options.name.clone(), options.nice);
@@ -45,7 +45,7 @@ impl SysLinux {
         Fut: Future<Output = ()> + 'static,
     {
         let shared = self.process.shared;
-        let number = shared.new_thread();
+        let number = shared.new_thread(Some(self.thread));
         // Held across the fork, so that the child finds the table whole whatever other threads do.
         let mut files = lock(&self.process.files);
         let mut dirs = lock(&self.process.dirs);

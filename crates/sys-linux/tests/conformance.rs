@@ -47,6 +47,8 @@ fn on_linux(program: impl Program) -> Vec<Seen> {
         seed: sys::workload_seed(1, 0),
         info: system_info(None).unwrap(),
         sync: SyncScope::TestMount,
+        cgroup: None,
+        tell: None,
     };
     let supervision = Supervision { enter: &mut |_| Ok(()), limit_s: 60, series: None, watch: None };
     let done = sys_linux::run(config, supervision, |sys: SysLinux| program.run(sys));
@@ -84,7 +86,8 @@ programs!(
     a_removed_file_lives_until_its_last_close,
     missing_files_have_no_entry,
     threads_share_files_and_processes_do_not,
-    threads_stop_when_asked_and_meet_at_barriers
+    threads_stop_when_asked_and_meet_at_barriers,
+    who_is_stopped_is_stopped_with_all_that_it_spawned
 );
 
 #[derive(Clone)]

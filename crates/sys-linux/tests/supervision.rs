@@ -4,22 +4,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use sys::{Result, SpawnOptions, Sys, SysError};
-use sys_linux::{Config, RunError, Supervision, SyncScope, SysLinux, Workload, run, system_info};
+use sys_linux::{Config, RunError, Supervision, SyncScope, SysLinux, Told, Watch, Workload, run, system_info};
 use units::Nanos;
 
 /// Runs a program with a limit; `watch` may end it earlier.
-fn run_with<F, Fut>(
-    limit_s: u32,
-    watch: Option<&mut dyn FnMut() -> bool>,
-    program: F,
-) -> std::result::Result<Workload, RunError>
+fn run_with<F, Fut>(limit_s: u32, watch: Option<Watch<'_>>, program: F) -> std::result::Result<Workload, RunError>
 where
     F: FnOnce(SysLinux) -> Fut,
     Fut: Future<Output = Result<()>>,
 {
     let mount = tempfile::tempdir().unwrap();
     let info = system_info(None).unwrap();
-    let config = Config { mount: mount.path().to_owned(), seed: 1, info, sync: SyncScope::TestMount };
+    let config =
+        Config { mount: mount.path().to_owned(), seed: 1, info, sync: SyncScope::TestMount, cgroup: None, tell: None };
     let series = Some(Nanos::millis(20));
     let mut enter = |_| Ok(());
     run(config, Supervision { enter: &mut enter, limit_s, series, watch }, program)
@@ -72,7 +69,7 @@ fn whoever_watches_a_run_can_end_it() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().join("pid");
     let seen = place.clone();
-    let mut watch = || !seen.exists() || std::fs::read(&seen).unwrap().is_empty();
+    let mut watch = |_: &Told<'_>| !seen.exists() || std::fs::read(&seen).unwrap().is_empty();
     let error = run_with(60, Some(&mut watch), |sys| {
         let place = place.clone();
         async move {

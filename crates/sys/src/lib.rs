@@ -47,9 +47,10 @@ pub trait Sys: Clone + 'static {
         Fut: Future<Output = ()> + 'static;
     /// Waits until a thread has ended, in the process that spawned it.
     async fn join(&self, thread: Thread);
-    /// Asks a thread to stop (`SIGINT`): its [`Sys::stopping`] turns true.
+    /// Asks a thread to stop, with all that it spawned or will spawn (`SIGINT` to its process group): their
+    /// [`Sys::stopping`] turns true.
     fn stop(&self, thread: Thread);
-    /// Whether this thread was asked to stop.
+    /// Whether this thread, or one that it comes from, was asked to stop.
     fn stopping(&self) -> bool;
     /// A barrier for `parties` threads.
     fn barrier(&self, parties: u32) -> Barrier;

@@ -79,6 +79,8 @@ pub enum Advice {
     NoHugePage,
     /// `MADV_DONTNEED`.
     DontNeed,
+    /// `MADV_RANDOM`: of a mapped file nothing is read that is not touched.
+    Random,
 }
 
 /// Advice about a file (`posix_fadvise`).

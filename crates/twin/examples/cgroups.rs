@@ -18,11 +18,10 @@ fn main() -> ExitCode {
     let kernel = args.get(1).map_or("6.12", String::as_str);
     let answer = match args.first().map(String::as_str) {
         Some("high") => run(kernel, high_without_swap).map(|run| about_high(&run)),
-        Some("noisy") => {
-            run(kernel, |sys| neighbours(sys, None)).map(|run| about_neighbours(&run, "nothing protects it", true))
-        }
-        Some("low") => run(kernel, |sys| neighbours(sys, Some(WEB)))
-            .map(|run| about_neighbours(&run, "memory.low covers all of it", false)),
+        Some("noisy") => run(kernel, |sys| neighbours(sys, None)).map(|run| about_noise(&run)),
+        Some("low") => run(kernel, |sys| neighbours(sys, None))
+            .and_then(|bare| Ok((bare, run(kernel, |sys| neighbours(sys, Some(WEB)))?)))
+            .map(|(bare, covered)| about_low(&bare, &covered)),
         Some("oom") => run(kernel, container_oom).map(|run| about_oom(&run)),
         _ => Err("expected a scenario: high, noisy, low or oom".to_string()),
     };
@@ -69,7 +68,7 @@ async fn number(sys: &impl Sys, group: Cgroup, file: &str, word: &str) -> Result
     let text = sys.cgroup_file(group, file).await?;
     let line =
         if word.is_empty() { text.trim() } else { text.lines().find_map(|l| l.strip_prefix(word)).unwrap_or("0") };
-    Ok(line.trim().parse().unwrap_or(0.0))
+    Ok(line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0))
 }
 
 /// Starts a process in a group.
@@ -110,6 +109,9 @@ async fn high_without_swap<S: Sys>(sys: S) -> Result<()> {
         Ok(())
     });
     sys.join(app).await;
+    // Kernels before 5.13 have no such file here.
+    let stalled = number(&sys, group, "memory.pressure", "full avg10=").await.unwrap_or(0.0);
+    sys.sample("stalled_pct", stalled);
     sys.sample("high", number(&sys, group, "memory.events", "high ").await?);
     sys.sample("steal", number(&sys, group, "memory.stat", "pgsteal ").await?);
     sys.sample("oom_kill", number(&sys, group, "memory.events", "oom_kill ").await?);
@@ -120,14 +122,15 @@ fn about_high(run: &RunOutcome) -> String {
     let of = |name| sample(run, name);
     format!(
         "The first {} MiB take {:.2} s, the {ABOVE} MiB above memory.high {:.1} s: without swap nothing in the group can be \
-         reclaimed (memory.stat: pgsteal {}), so that every charge sleeps up to 2 s instead (memory.events: high {}, oom_kill {}); \
-         raise memory.high, or give the group swap or a memory.max that ends it.",
+         reclaimed (memory.stat: pgsteal {}), so that every charge sleeps up to 2 s instead (memory.events: high {}, oom_kill {}; \
+         memory.pressure: full avg10={:.2}); raise memory.high, or give the group swap or a memory.max that ends it.",
         HIGH.0 / MIB.0,
         of("below_s"),
         of("above_s"),
         of("steal"),
         of("high"),
         of("oom_kill"),
+        of("stalled_pct"),
     )
 }
 
@@ -191,20 +194,80 @@ async fn neighbours<S: Sys>(sys: S, low: Option<Bytes>) -> Result<()> {
     Ok(())
 }
 
-/// `suffers`: what is to be expected of what protects the service.
-fn about_neighbours(run: &RunOutcome, protection: &str, suffers: bool) -> String {
-    let of = |name| sample(run, name);
-    let expected = (of("after_ms") > 2.0 * of("alone_ms")) == suffers;
+/// What a run did to the service.
+struct Service {
+    alone_ms: f64,
+    after_ms: f64,
+    /// Pages reclaimed from it, and from the batch job.
+    lost: f64,
+    batch_lost: f64,
+    /// How often reclaim broke its protection.
+    low: f64,
+}
+
+impl Service {
+    fn of(run: &RunOutcome) -> Service {
+        let of = |name| sample(run, name);
+        Service {
+            alone_ms: of("alone_ms"),
+            after_ms: of("after_ms"),
+            lost: of("steal_web"),
+            batch_lost: of("steal_batch"),
+            low: of("low"),
+        }
+    }
+
+    /// It takes twice as long as alone.
+    fn suffers(&self) -> bool {
+        self.after_ms > 2.0 * self.alone_ms
+    }
+
+    fn times(&self) -> String {
+        let size = WEB.0 / MIB.0;
+        let Service { alone_ms, after_ms, .. } = self;
+        format!("after the batch job the service reads its {size} MiB in {after_ms:.0} ms, before it in {alone_ms:.0}")
+    }
+}
+
+fn about_noise(run: &RunOutcome) -> String {
+    let service = Service::of(run);
+    let pages = WEB.pages_up().0 as f64;
+    let why = match (service.suffers(), service.lost > pages / 2.0) {
+        (true, true) => "because nothing protects its page cache",
+        (true, false) => "though most of its page cache is still there",
+        (false, true) => "although most of its page cache was taken",
+        (false, false) => "because this kernel's reclaim tells what is read again from what is read once",
+    };
     format!(
-        "After the batch job the service reads its {} MiB in {:.0} ms, before it in {:.0}, {} {protection}: reclaim took {} pages of \
-         the service and {} of the batch job (memory.stat: pgsteal; memory.events of the service: low {}).",
-        WEB.0 / MIB.0,
-        of("after_ms"),
-        of("alone_ms"),
-        if expected { "because" } else { "although" },
-        of("steal_web"),
-        of("steal_batch"),
-        of("low"),
+        "Without memory.low, {}, {why}: reclaim took {} pages of the service and {} of the batch job (memory.stat: pgsteal).",
+        service.times(),
+        service.lost,
+        service.batch_lost,
+    )
+}
+
+/// What `memory.low` is worth follows from the same run without it.
+fn about_low(bare: &RunOutcome, covered: &RunOutcome) -> String {
+    let (bare, covered) = (Service::of(bare), Service::of(covered));
+    let verdict = match (bare.suffers(), covered.suffers()) {
+        (true, false) => "memory.low makes the difference",
+        (true, true) => "memory.low does not help",
+        (false, false) => "memory.low is not needed here",
+        (false, true) => "memory.low makes it worse",
+    };
+    let broken = match covered.low {
+        0.0 => "was never broken".to_string(),
+        times => format!("was broken {times} times"),
+    };
+    format!(
+        "With memory.low over all of it, {}; {verdict}: reclaim took {} pages of the service and {} of the batch job, without it {} \
+         and {}, and the second reading took {:.0} ms (memory.stat: pgsteal); the protection {broken} (memory.events: low).",
+        covered.times(),
+        covered.lost,
+        covered.batch_lost,
+        bare.lost,
+        bare.batch_lost,
+        bare.after_ms,
     )
 }
 

@@ -44,6 +44,12 @@ pub enum SleepReason {
 }
 
 impl SleepReason {
+    /// Whether the kernel waits by `io_schedule()`. XFS waits for its metadata by `wait_for_completion()`.
+    pub(crate) fn is_io(self) -> bool {
+        use SleepReason::{DirtyThrottle, Fsync, PageBit, RequestQueue};
+        matches!(self, PageBit | DirtyThrottle | Fsync | RequestQueue)
+    }
+
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).
     /// Abstracted: waits for a page under I/O, some of them killable, are left to the end of the I/O.
     pub(crate) fn is_killable(self) -> bool {

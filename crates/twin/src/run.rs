@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use blockdev::{DeviceSpec, SpecError};
+use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
@@ -26,7 +27,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, KCOMPACTD_SET, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -185,7 +186,8 @@ where
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
     let mut sim = boot(spec)?;
-    let before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
+    let mut before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
+    sim.with_world(|world, ctl| snapshot::add_pressure(&mut before, ctl, world.era));
     start_workload(&mut sim, workload);
     let (mut series, mut zone_maps) = (Series::default(), Vec::new());
     let mut deadline = Nanos::ZERO;
@@ -228,13 +230,14 @@ where
 
 pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> RunOutcome {
     let virtual_time = sim.now();
-    let (cpu_times, cpu) = sim.with_world(|world, ctl| {
+    let (after, cpu_times, cpu) = sim.with_world(|world, ctl| {
+        let mut after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
+        snapshot::add_pressure(&mut after, ctl, world.era);
         let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
-        (times, world.cpu_time(ctl))
+        (after, times, world.cpu_time(ctl))
     });
     let mut world = sim.into_world();
     let io = world.devices.io_time();
-    let after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
     use mm::stat::ExtfragEvent::{Movable, Reclaimable, Unmovable};
     let extfrag = [Unmovable, Movable, Reclaimable].map(|event| world.mm.stat.extfrag(event));
     let host_bytes = world.host_bytes() as u64;
@@ -365,14 +368,21 @@ fn wire(
     let copying = copying.map(|(number, _)| number as u16).collect();
     world.devices = Devices::new(devices, copying, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
-    // The run begins between two flushes, which have come at their interval since boot.
-    world.mm.flush_lru_stats();
-    let interval = MEMCG_FLUSH_INTERVAL.0;
-    let since_flush = match &machine.uptime_s {
-        Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(MEMCG_FLUSH_SET).0 % interval,
-        None => streams.rng("memcg-flush").random_range(0..interval),
+    // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
+    let until_next = |interval: Nanos, set: Nanos, stream: &str| {
+        let since_last = match &machine.uptime_s {
+            Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(set).0 % interval.0,
+            None => streams.rng(stream).random_range(0..interval.0),
+        };
+        Nanos(interval.0 - since_last)
     };
-    ctl.schedule_after(Nanos(interval - since_flush), Class::Timer, Event::MemcgStats);
+    world.mm.flush_lru_stats();
+    ctl.schedule_after(
+        until_next(MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, "memcg-flush"),
+        Class::Timer,
+        Event::MemcgStats,
+    );
+    world.mm.set_kcompactd_phase(until_next(PROACTIVE_INTERVAL, KCOMPACTD_SET, "kcompactd"));
     Ok(())
 }
 
@@ -422,5 +432,5 @@ where
         let program = workload(sys.clone());
         sys.run_workload(program)
     });
-    sim.with_world(|world, _| world.adopt(task, process));
+    sim.with_world(|world, ctl| world.adopt(ctl, task, process));
 }

@@ -5,7 +5,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, CpuGroup, Ctl, TaskId, TaskState, WaitQueueId};
+use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
@@ -37,6 +37,10 @@ pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
 pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
 /// When that timer is first set: as the root cgroup is made, early in the boot (0.15 s in the log of a guest).
 pub(crate) const MEMCG_FLUSH_SET: Nanos = Nanos::millis(150);
+
+/// When kcompactd first goes to sleep: with the subsystems' initcalls (those of huge pages come 0.46 s after the boot began
+/// in the log of a guest).
+pub(crate) const KCOMPACTD_SET: Nanos = Nanos::millis(460);
 
 /// Who waits for what.
 pub(crate) struct Queues {
@@ -98,6 +102,8 @@ pub(crate) struct TaskInfo {
     pub(crate) flags: TaskFlags,
     /// Its process, if it belongs to the workload.
     pub(crate) process: Option<u32>,
+    /// The task that spawned it.
+    pub(crate) parent: Option<TaskId>,
     /// A module's thread: what it computes is system time.
     pub(crate) kernel: bool,
     /// Where it waits for a bio of its own.
@@ -110,6 +116,8 @@ pub(crate) struct TaskInfo {
     pub(crate) over_high: u64,
     /// The device that it last gave a write to, and has not looked at since.
     pub(crate) wrote: Option<u16>,
+    /// It stalls for memory (`in_memstall`).
+    pub(crate) memstall: bool,
 }
 
 /// The whole machine.
@@ -228,9 +236,28 @@ impl World {
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
                 }
+                Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
             }
         }
         self.effects = effects;
+    }
+
+    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
+    /// space when they turn to another.
+    fn flush_tlb(&self, ctl: &mut Ctl<World>, space: SpaceId) {
+        let Some(current) = ctl.current() else { return };
+        let process = self.processes.with_space(space);
+        let mut others = 0;
+        for cpu in ctl.topology().cpus() {
+            let task = ctl.task_on(cpu).filter(|task| *task != current);
+            if process.is_some() && task.is_some_and(|task| self.task(task).process == process) {
+                ctl.interrupt(cpu, Nanos(self.mm.costs.tlb_flush_irq));
+                others += 1;
+            }
+        }
+        if others > 0 {
+            ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
+        }
     }
 
     /// Gives a bio to its device; `waiter` is woken at its end.
@@ -274,20 +301,22 @@ impl World {
     }
 
     /// Makes a new task a thread of a process.
-    pub(crate) fn adopt(&mut self, task: TaskId, process: u32) {
+    pub(crate) fn adopt(&mut self, ctl: &mut Ctl<World>, task: TaskId, process: u32) {
         let memcg = self.mm.memcg_of_space(self.processes.of(process).space);
+        ctl.move_to_psi_group(task, psi_group(memcg));
         let flags = TaskFlags { memcg, ..TaskFlags::default() };
         *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
     }
 
     /// Puts a process into a memory cgroup.
-    pub(crate) fn enter_memcg(&mut self, process: u32, memcg: MemcgId) {
+    pub(crate) fn enter_memcg(&mut self, ctl: &mut Ctl<World>, process: u32, memcg: MemcgId) {
         let process = self.processes.of(process);
         let threads = process.threads.clone();
         self.mm.memcg_attach(process.space, memcg);
         for thread in threads {
             self.task_mut(thread).flags.memcg = memcg;
+            ctl.move_to_psi_group(thread, psi_group(memcg));
         }
     }
 
@@ -326,6 +355,18 @@ impl World {
         self.tasks.get(task.index()).copied().unwrap_or_default()
     }
 
+    /// A task, and those that come from it, in the order in which they were spawned.
+    pub(crate) fn line_of(&self, first: TaskId) -> Vec<TaskId> {
+        let mut line = vec![first];
+        // A task has a greater number than the one that spawned it.
+        for number in first.0 + 1..self.tasks.len() as u32 {
+            if self.task(TaskId(number)).parent.is_some_and(|parent| line.contains(&parent)) {
+                line.push(TaskId(number));
+            }
+        }
+        line
+    }
+
     /// The same, to be changed.
     pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut TaskInfo {
         if task.index() >= self.tasks.len() {
@@ -335,9 +376,18 @@ impl World {
     }
 }
 
+/// The account of the pressure on a memory cgroup.
+pub(crate) fn psi_group(memcg: MemcgId) -> PsiGroup {
+    PsiGroup(memcg.0)
+}
+
 impl sim::World for World {
     type Event = Event;
     type Reason = SleepReason;
+
+    fn is_io_wait(reason: SleepReason) -> bool {
+        reason.is_io()
+    }
 
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {

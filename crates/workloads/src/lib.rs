@@ -18,5 +18,6 @@ mod tree;
 mod untar2;
 mod wbstrm;
 
+pub use fio::{FioFile, JobFileError};
 pub use param::{Param, ParamError, Params};
 pub use registry::{WORKLOADS, Workload, WorkloadSpec};

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use units::Bytes;
 
+use crate::fio::JobFileError;
+
 /// One parameter of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
@@ -36,6 +38,12 @@ pub enum ParamError {
         name: String,
         /// All it has.
         expected: String,
+    },
+    /// A job file of fio cannot be used.
+    #[error("job:{error}")]
+    JobFile {
+        /// The line, and what is wrong there.
+        error: JobFileError,
     },
     /// A value is not what the parameter takes.
     #[error("{name}={given}: expected {expected}")]
@@ -79,11 +87,11 @@ impl Params {
         self.values.iter().map(|(name, value)| (*name, value.as_str()))
     }
 
-    fn text(&self, name: &'static str) -> &str {
+    pub(crate) fn text(&self, name: &'static str) -> &str {
         &self.values[name]
     }
 
-    fn refuse<T>(&self, name: &'static str, expected: String) -> Result<T, ParamError> {
+    pub(crate) fn refuse<T>(&self, name: &'static str, expected: String) -> Result<T, ParamError> {
         Err(ParamError::Value { name: name.to_string(), given: self.text(name).to_string(), expected })
     }
 

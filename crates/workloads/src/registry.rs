@@ -2,6 +2,7 @@
 
 use sys::Sys;
 
+use crate::fio::FioFile;
 use crate::large_copy::LargeCopyTar;
 use crate::memcached_fio::MemcachedFio;
 use crate::reclaim_writeback::ReclaimWriteback;
@@ -12,7 +13,7 @@ use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, large_copy, memcached_fio, reclaim_writeback, squeeze, stress_highalloc, thpfio3,
+    Param, ParamError, Params, fio, large_copy, memcached_fio, reclaim_writeback, squeeze, stress_highalloc, thpfio3,
     thpfioscale, untar2, wbstrm,
 };
 
@@ -38,6 +39,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     squeeze::SPEC,
     memcached_fio::SPEC,
     reclaim_writeback::SPEC,
+    fio::SPEC,
 ];
 
 /// A workload with its parameters, ready to run.
@@ -61,6 +63,8 @@ pub enum Workload {
     ReclaimWriteback(ReclaimWriteback),
     /// See [`squeeze`].
     Squeeze(Squeeze),
+    /// See [`fio`].
+    Fio(FioFile),
 }
 
 impl Workload {
@@ -81,6 +85,7 @@ impl Workload {
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
             "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
+            "fio" => Workload::Fio(FioFile::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -97,7 +102,8 @@ impl Workload {
             | Workload::LargeCopyTar(_)
             | Workload::MemcachedFio(_)
             | Workload::ReclaimWriteback(_)
-            | Workload::Squeeze(_) => true,
+            | Workload::Squeeze(_)
+            | Workload::Fio(_) => true,
         }
     }
 
@@ -113,6 +119,7 @@ impl Workload {
             Workload::LargeCopyTar(workload) => workload.run(sys).await,
             Workload::ReclaimWriteback(workload) => workload.run(sys).await,
             Workload::Squeeze(workload) => workload.run(sys).await,
+            Workload::Fio(workload) => workload.run(sys).await,
         }
     }
 }

@@ -74,13 +74,13 @@ impl ThpFioScale {
         sys.phase("write");
         let started = sys.clock();
         let writing = Share { from: 0.0, to: DONE_WRITTEN, time: None };
-        Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::Write, writing)).join(&sys).await;
+        Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::WRITE, writing)).join(&sys).await;
         let written = sys.clock().since(started);
         sys.sync().await?;
         sys.phase("warm-up");
         let warmup = self.warmup_s.map_or(written, Nanos::secs);
         let warming = Share { from: DONE_WRITTEN, to: DONE_WARM, time: Some(warmup) };
-        let readers = Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::RandRead, warming));
+        let readers = Fio::start(&sys, self.jobs(&sys, &dirs, Pattern::RAND_READ, warming));
         sys.sleep(warmup).await;
         sys.phase("fault");
         let faulters = self.start_faulters(&sys);
@@ -103,17 +103,13 @@ impl ThpFioScale {
 
     /// A job for each directory, of which the first tells how far it is.
     fn jobs<S: Sys>(&self, sys: &S, dirs: &[Dir], pattern: Pattern, share: Share) -> Vec<FioJob> {
-        let reading = pattern == Pattern::RandRead;
+        let reading = pattern == Pattern::RAND_READ;
         let job = |(number, dir): (usize, &Dir)| FioJob {
-            pattern,
-            block_size: Bytes::kib(4),
-            file_size: self.file_size,
-            nr_files: self.nr_files(sys),
-            service: if reading { FileService::Random(16) } else { FileService::RoundRobin },
+            service: if reading { FileService::Random(16) } else { FileService::RoundRobin(1) },
             time_based: reading,
             number: number as u64 + if reading { 1000 } else { 0 },
-            dir: *dir,
             share: (number == 0).then_some(share),
+            ..FioJob::new(pattern, self.file_size, self.nr_files(sys), *dir)
         };
         dirs.iter().enumerate().map(job).collect()
     }

@@ -1,6 +1,6 @@
 //! The one place where what the twin measured gets its names in the registry.
 
-use observe::{Delta, Metric, Snapshot, derived_metrics};
+use observe::{Delta, Metric, Pressure, Snapshot, derived_metrics};
 use twin::RunOutcome;
 use units::Nanos;
 
@@ -59,6 +59,28 @@ pub(crate) fn metrics(run: &Measured<'_>) -> Vec<Metric> {
     }
     if let (Some(before), Some(after)) = (&run.before.vmstat, &run.after.vmstat) {
         metrics.extend(derived_metrics(&Delta::between(before, after), elapsed_s));
+    }
+    metrics.extend(pressure(run.before, run.after));
+    metrics
+}
+
+/// Time in which tasks stalled, by resource.
+fn pressure(before: &Snapshot, after: &Snapshot) -> Vec<Metric> {
+    let files = [
+        ("memory", &before.pressure_memory, &after.pressure_memory),
+        ("io", &before.pressure_io, &after.pressure_io),
+        ("cpu", &before.pressure_cpu, &after.pressure_cpu),
+    ];
+    let mut metrics = Vec::new();
+    for (resource, before, after) in files {
+        let (Some(before), Some(after)) = (before, after) else { continue };
+        let grown = |of: fn(&Pressure) -> u64| of(after).saturating_sub(of(before)) as f64 / 1e6;
+        metrics.push(Metric::new(&format!("psi_some_s/{resource}"), vec![grown(|p| p.some.total_us)]));
+        // Of CPUs it is not defined for the system.
+        if resource != "cpu" && after.full.is_some() {
+            let full = grown(|p| p.full.map_or(0, |line| line.total_us));
+            metrics.push(Metric::new(&format!("psi_full_s/{resource}"), vec![full]));
+        }
     }
     metrics
 }

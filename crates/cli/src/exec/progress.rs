@@ -13,6 +13,8 @@ const TOTAL: &str = "{bar:20} {msg}";
 const RUN: &str = "{spinner} {prefix}: {wide_msg}";
 /// Parts in which the progress of one run is counted.
 const PARTS: u64 = 1000;
+/// Seconds between two lines about a run that stays in its phase.
+const LINES_APART_S: f64 = 30.0;
 
 /// The progress of all runs.
 pub(crate) struct Board {
@@ -37,6 +39,25 @@ pub(crate) struct Line<'a> {
     /// Parts done of this run.
     parts: u64,
     watch: Stopwatch,
+    told: LastTold,
+}
+
+/// What was told last of a run.
+#[derive(Default)]
+struct LastTold {
+    phase: String,
+    at_s: f64,
+}
+
+impl LastTold {
+    /// Whether this is worth a line; then it is what was told last.
+    fn is_news(&mut self, phase: &str, now_s: f64) -> bool {
+        let news = self.phase != phase || now_s - self.at_s >= LINES_APART_S;
+        if news {
+            *self = LastTold { phase: phase.to_string(), at_s: now_s };
+        }
+        news
+    }
 }
 
 impl Board {
@@ -56,7 +77,7 @@ impl Board {
             let bar = ProgressBar::new_spinner().with_style(style(RUN)).with_prefix(name.clone());
             bars.all.insert_before(&bars.total, bar)
         });
-        Line { board: self, name, bar, parts: 0, watch: Stopwatch::start() }
+        Line { board: self, name, bar, parts: 0, watch: Stopwatch::start(), told: LastTold::default() }
     }
 
     /// Calls `print` while no bar is in its way.
@@ -108,12 +129,20 @@ impl Line<'_> {
         }
     }
 
-    /// The run goes on, on a kernel that does not tell how far it has come.
-    pub(crate) fn tick(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("{:.0} s on the wall", self.watch.seconds()));
-            bar.tick();
+    /// A run on a real kernel, which tells rarely, has come so far. Without a terminal a line tells of each new phase, and
+    /// of each half minute.
+    pub(crate) fn real(&mut self, progress: &Progress<'_>) {
+        self.update(progress);
+        if self.bar.is_some() || !self.told.is_news(progress.phase, self.watch.seconds()) {
+            return;
         }
+        let (virtual_s, done) = (progress.now.as_secs_f64(), progress.done * 100.0);
+        let (name, phase, wall) = (&self.name, progress.phase, clock(self.watch.seconds()));
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(
+            io::stderr().lock(),
+            "mmtwin: {name}: {phase}, {virtual_s:.0} s of its own, {done:.0} % done, {wall} on the wall"
+        );
     }
 
     /// The run has ended.
@@ -178,6 +207,13 @@ mod tests {
         assert_eq!(left(30.0, 0.25), "about 00:01:30");
         assert_eq!(left(30.0, 1.0), "about 00:00:00");
         assert_eq!(left(30.0, 0.001), "unknown time");
+    }
+
+    #[test]
+    fn a_line_tells_of_a_new_phase_or_of_half_a_minute() {
+        let mut told = LastTold::default();
+        let news = [("boot", 0.0), ("boot", 29.9), ("boot", 30.0), ("write", 31.0), ("write", 60.9), ("write", 61.0)];
+        assert_eq!(news.map(|(phase, at)| told.is_news(phase, at)), [true, false, true, true, false, true]);
     }
 
     #[test]

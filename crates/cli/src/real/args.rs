@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use units::Bytes;
 
 /// Options of `mmtwin run --on qemu` and `--on host`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real kernels (--on qemu, --on host)")]
 pub(crate) struct RealArgs {
     /// Kernel of the guest: debian:6.12, debian:6.1, or the path of a vmlinuz; several are compared

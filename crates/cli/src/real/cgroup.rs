@@ -85,27 +85,46 @@ impl Place {
         };
         let path = above.join(format!("mmtwin-{}", std::process::id()));
         fs::create_dir(&path)?;
-        let group = Group(path);
-        write(&group.0.join(self.version.limit_file()), &limit.0.to_string())?;
+        let group = Group { path, version: self.version };
+        write(&group.path.join(self.version.limit_file()), &limit.0.to_string())?;
         Ok(group)
     }
 }
 
 /// A group; it is removed with this, once its processes have ended.
-pub(super) struct Group(PathBuf);
+pub(super) struct Group {
+    path: PathBuf,
+    version: Version,
+}
 
 impl Group {
     /// Puts a process into the group.
     pub(super) fn enter(&self, pid: i32) -> io::Result<()> {
-        write(&self.0.join("cgroup.procs"), &pid.to_string())
+        write(&self.path.join("cgroup.procs"), &pid.to_string())
+    }
+
+    /// Its directory, if the workload can make groups below it as version 2 has them.
+    pub(super) fn own_children(&self) -> Option<PathBuf> {
+        (self.version == Version::V2).then(|| self.path.clone())
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
         // A group that cannot be removed yet is empty soon, and harmless.
-        let _ = fs::remove_dir(&self.0);
+        let _ = remove(&self.path);
     }
+}
+
+/// Removes a group with those below it: directories only, since the kernel's files go with them.
+fn remove(group: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(group)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove(&entry.path())?;
+        }
+    }
+    fs::remove_dir(group)
 }
 
 /// Writes to a file that the kernel made with the group.

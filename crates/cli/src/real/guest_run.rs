@@ -8,15 +8,17 @@ use guest::Job;
 use observe::{Described, World};
 use profile::Machine;
 use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, Mode, Outcome, QemuError};
+use twin::Progress;
 use units::Bytes;
 
 use super::args::ModeArg;
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
-use super::{Kernel, settings};
-use crate::args::RunArgs;
+use super::{Kernel, Watch, settings};
+use crate::args::{On, RunArgs};
 use crate::exec::{Answer, Stopwatch};
 use crate::failure::Failure;
+use crate::variants::{Variant, variants};
 
 /// Interval of the series, in milliseconds of the guest.
 const SERIES_MS: u64 = 1000;
@@ -34,6 +36,7 @@ impl From<QemuError> for Failure {
 struct Guest<'a> {
     args: &'a RunArgs,
     image: KernelImage,
+    variant: Variant,
     agent: PathBuf,
     machine: GuestMachine,
     mode: Mode,
@@ -46,23 +49,28 @@ pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Bo
     let real = &args.real;
     if real.kernel_images.is_empty() {
         let expected = "expected --kernel-image debian:6.12, debian:6.1 or the path of a vmlinuz";
-        return Err(Failure::bad_input(format!("--on qemu: {expected}")));
+        let world = if args.on == On::Both { "both" } else { "qemu" };
+        return Err(Failure::bad_input(format!("--on {world}: {expected}")));
     }
     let mode = match real.mode {
         ModeArg::Icount => Mode::Icount,
         ModeArg::Mttcg => Mode::Mttcg,
     };
     let (machine, notes) = guest_machine(machine)?;
-    let settings = settings::files(&args.common.sysctls)?;
+    let variants = variants(&args.common.sysctls);
     let agent = qemu::find_agent()?;
-    let mut guests: Vec<Box<dyn Kernel>> = Vec::new();
+    let (mut guests, mut images) = (Vec::<Box<dyn Kernel>>::new(), Vec::new());
     for spec in &real.kernel_images {
         let image = KernelImage::find(spec, real.modules.as_deref())?;
-        if guests.iter().any(|other| other.name() == short(&image.name)) {
+        if images.contains(&image.name) {
             return Err(Failure::bad_input(format!("--kernel-image {spec}: it is there twice")));
         }
-        let (agent, machine, settings) = (agent.clone(), machine.clone(), settings.clone());
-        guests.push(Box::new(Guest { args, image, agent, machine, mode, settings, notes: notes.clone() }));
+        images.push(image.name.clone());
+        for variant in &variants {
+            let (agent, machine, notes) = (agent.clone(), machine.clone(), notes.clone());
+            let (image, variant, settings) = (image.clone(), variant.clone(), settings::files(&variant.sysctls)?);
+            guests.push(Box::new(Guest { args, image, variant, agent, machine, mode, settings, notes }));
+        }
     }
     Ok(guests)
 }
@@ -74,10 +82,10 @@ fn short(name: &str) -> String {
 
 impl Kernel for Guest<'_> {
     fn name(&self) -> String {
-        short(&self.image.name)
+        self.variant.of_kernel(&short(&self.image.name))
     }
 
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer {
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
         let watch = Stopwatch::start();
         let args = self.args;
         let run = GuestRun {
@@ -102,7 +110,9 @@ impl Kernel for Guest<'_> {
                 settle_turns: SETTLE_TURNS * (u64::from(planned.iteration) + 1),
             },
         };
-        match qemu::run(&run, go_on) {
+        let mut go_on =
+            |told: &guest::Progress| go_on(&Progress { now: told.now, phase: &told.phase, done: told.done });
+        match qemu::run(&run, &mut go_on) {
             Ok(outcome) => Some(keep(args, planned, self.evidence(outcome, watch.seconds()))),
             Err(QemuError::Interrupted) => None,
             Err(error) => Some(Err(error.into())),
@@ -119,7 +129,8 @@ impl Guest<'_> {
         let text = format!("image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n", self.image.name, outcome.agent_hash);
         Evidence {
             world: World::Qemu,
-            kernel: Described { name: self.name(), toml: text },
+            kernel: Described { name: short(&self.image.name), toml: text },
+            sysctls: self.variant.sysctls.clone(),
             results: outcome.results,
             files: outcome.files,
             omitted: self.notes.clone(),

@@ -7,17 +7,19 @@ use std::path::{Path, PathBuf};
 use guest::Results;
 use observe::{Described, World};
 use sys_linux::collect::{Histograms, TRIGGERS};
-use sys_linux::{Config, RunError, Supervision, SyncScope, system_info};
+use sys_linux::{Config, RunError, Supervision, SyncScope, Told, system_info};
+use twin::Progress;
 use units::{Bytes, Nanos};
 use workloads::Workload;
 
-use super::cgroup::Place;
+use super::cgroup::{Group, Place};
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
-use super::{Kernel, settings};
+use super::{Kernel, Watch, settings};
 use crate::args::RunArgs;
 use crate::exec::{Answer, Done, Stopwatch};
 use crate::failure::Failure;
+use crate::variants::{Variant, variants};
 
 const SERIES: Nanos = Nanos::secs(1);
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -32,6 +34,7 @@ struct Host<'a> {
     limit: Option<Bytes>,
     /// Where a cgroup is made for it; none if this program's own has a limit already.
     place: Option<Place>,
+    variant: Variant,
     settings: Vec<(String, String)>,
 }
 
@@ -59,8 +62,12 @@ pub(super) fn kernels(args: &RunArgs) -> Result<Vec<Box<dyn Kernel + '_>>, Failu
     let place = if limited { Some(place.ok_or_else(|| bad(no_cgroups(real.memory_limit)))?) } else { None };
     let limit = real.memory_limit.into_iter().chain(own).min();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").map_err(|e| bad(format!("osrelease: {e}")))?;
-    let settings = settings::files(&args.common.sysctls)?;
-    Ok(vec![Box::new(Host { args, dir, release: release.trim().to_string(), limit, place, settings })])
+    let host = |variant: Variant| -> Result<Box<dyn Kernel>, Failure> {
+        let (dir, release, place) = (dir.clone(), release.trim().to_string(), place.clone());
+        let settings = settings::files(&variant.sysctls)?;
+        Ok(Box::new(Host { args, dir, release, limit, place, variant, settings }))
+    };
+    variants(&args.common.sysctls).into_iter().map(host).collect()
 }
 
 fn no_cgroups(limit: Option<Bytes>) -> String {
@@ -73,10 +80,10 @@ fn no_cgroups(limit: Option<Bytes>) -> String {
 
 impl Kernel for Host<'_> {
     fn name(&self) -> String {
-        format!("host-{}", self.release)
+        self.variant.of_kernel(&self.kernel())
     }
 
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer {
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
         let watch = Stopwatch::start();
         match self.measure(planned, go_on) {
             Ok(Some((results, files))) => Some(self.keep(planned, results, files, watch.seconds())),
@@ -89,7 +96,11 @@ impl Kernel for Host<'_> {
 type Measured = (Results, BTreeMap<String, Vec<u8>>);
 
 impl Host<'_> {
-    fn measure(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Measured>, Failure> {
+    fn kernel(&self) -> String {
+        format!("host-{}", self.release)
+    }
+
+    fn measure(&self, planned: &Planned, go_on: Watch<'_>) -> Result<Option<Measured>, Failure> {
         let args = self.args;
         let (workload, _) = Workload::new(&args.workload, &args.params)?;
         let mount = tempfile::Builder::new().prefix("mmtwin-").tempdir_in(&self.dir);
@@ -102,14 +113,17 @@ impl Host<'_> {
             seed: sys::workload_seed(args.common.seed, planned.iteration),
             info: system_info(self.limit).map_err(Failure::failed)?,
             sync: SyncScope::TestMount,
+            cgroup: group.as_ref().and_then(Group::own_children),
+            tell: None,
         };
         let _settings = Restored::write(&self.settings)?;
         let (histograms, refused) = Histograms::start(Path::new(TRACEFS), TRIGGERS);
+        let mut watch = |told: &Told<'_>| go_on(&Progress { now: told.now, phase: told.phase, done: told.done });
         let supervision = Supervision {
             enter: &mut |pid| group.as_ref().map_or(Ok(()), |group| group.enter(pid)),
             limit_s: args.real.time_limit,
             series: Some(SERIES),
-            watch: Some(go_on),
+            watch: Some(&mut watch),
         };
         let done = match sys_linux::run(config, supervision, |sys| workload.run(sys)) {
             Ok(done) => done,
@@ -135,9 +149,10 @@ impl Host<'_> {
         let evidence = Evidence {
             world: World::Host,
             kernel: Described {
-                name: self.name(),
+                name: self.kernel(),
                 toml: format!("release = {:?}\nmemory_limit = {limit:?}\n", self.release),
             },
+            sysctls: self.variant.sysctls.clone(),
             results,
             files,
             omitted: vec![

@@ -24,6 +24,8 @@ pub(super) struct Evidence {
     pub(super) results: Results,
     /// Files by their places in the run directory.
     pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// Settings that were written.
+    pub(super) sysctls: Vec<(String, String)>,
     /// What stands in for what.
     pub(super) omitted: Vec<String>,
     /// Seconds on the wall.
@@ -32,7 +34,7 @@ pub(super) struct Evidence {
 
 /// The run, in its directory if it has one.
 pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Result<Done, Failure> {
-    let Evidence { world, kernel, results, files, mut omitted, wall_s } = evidence;
+    let Evidence { world, kernel, sysctls, results, files, mut omitted, wall_s } = evidence;
     let snapshot = |place: &str| {
         let get = |name: &str| files.get(&format!("{place}/{name}")).map(Vec::as_slice);
         Snapshot::parse(place, get).map_err(|error| Failure::failed(format!("the kernel's files: {error}")))
@@ -54,7 +56,7 @@ pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Res
             workload: planned.program.clone(),
             machine: planned.machine.clone(),
             kernel,
-            sysctls: args.common.sysctls.iter().cloned().collect(),
+            sysctls: sysctls.into_iter().collect(),
             seed: args.common.seed,
             iteration: planned.iteration,
             omitted,

@@ -1,8 +1,9 @@
-//! `mmtwin run --on qemu` and `--on host`: a workload on a real kernel.
+//! `mmtwin run --on qemu`, `--on host` and `--on both`: a workload on a real kernel.
 //!
 //! Runs are made one after another: each has the machine for itself.
 
 mod args;
+mod beside;
 mod cgroup;
 mod guest_run;
 mod host_run;
@@ -16,14 +17,19 @@ use crate::args::{On, RunArgs};
 use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
 use crate::failure::Failure;
 use crate::running::{load_machine, print};
+use beside::Places;
 use plan::Planned;
+use twin::Progress;
+
+/// Says, knowing how far a run is, whether the user still wants it.
+type Watch<'a> = &'a mut dyn FnMut(&Progress<'_>) -> bool;
 
 /// A world that makes runs: nothing if it was interrupted.
 trait Kernel {
     /// How it is called in tables.
     fn name(&self) -> String;
     /// Makes a run; `go_on` says when the user has had enough.
-    fn run(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Answer;
+    fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer;
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
@@ -37,8 +43,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         None => host_run::kernels(args)?,
     };
     let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
-    let planned = plan::plan(args, machine.as_ref(), &names)?;
-    check_free(args.common.out.as_deref(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    if args.on == On::Both {
+        beside::check_kernels(&names)?;
+    }
+    let places = Places::of(args)?;
+    let planned = plan::plan(args, machine.as_ref(), &names, places.real())?;
+    check_free(places.real(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(planned.len()), Stopwatch::start());
     let mut answers = Vec::new();
@@ -46,7 +56,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         answers.push(run_one(kernels[run.kernel].as_ref(), run, &board, &interrupt));
     }
     drop(board);
-    print(args, machine.as_ref(), &names, &answers, watch.seconds())?;
+    let wall_s = watch.seconds();
+    match args.on {
+        On::Both => beside::print(args, &names, &answers, &places, &interrupt)?,
+        _ => print(args, machine.as_ref(), &names, &answers, wall_s)?,
+    }
     verdict(&answers, &interrupt)
 }
 
@@ -56,8 +70,8 @@ fn run_one(kernel: &dyn Kernel, run: &Planned, board: &Board, interrupt: &Interr
     }
     let watch = Stopwatch::start();
     let mut line = board.start(run.name.clone());
-    let answer = kernel.run(run, &mut || {
-        line.tick();
+    let answer = kernel.run(run, &mut |progress| {
+        line.real(progress);
         !interrupt.is_set()
     });
     match &answer {

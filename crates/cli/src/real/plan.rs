@@ -1,6 +1,6 @@
 //! The runs that a command asks for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use observe::{Described, Program};
 use profile::Machine;
@@ -27,7 +27,12 @@ pub(super) struct Planned {
 }
 
 /// Every iteration of every kernel, on the machine that was described or on the host.
-pub(super) fn plan(args: &RunArgs, machine: Option<&Machine>, kernels: &[String]) -> Result<Vec<Planned>, Failure> {
+pub(super) fn plan(
+    args: &RunArgs,
+    machine: Option<&Machine>,
+    kernels: &[String],
+    out: Option<&Path>,
+) -> Result<Vec<Planned>, Failure> {
     let (_, params) = Workload::new(&args.workload, &args.params)?;
     let params = params.iter().map(|(key, value)| (key.to_string(), value.into())).collect();
     let program = Program { name: args.workload.clone(), params };
@@ -40,11 +45,7 @@ pub(super) fn plan(args: &RunArgs, machine: Option<&Machine>, kernels: &[String]
         name: format!("{case} {kernel} iter-{iteration}"),
         kernel: number,
         iteration,
-        dir: args
-            .common
-            .out
-            .as_ref()
-            .map(|out| out.join(one_word(&case)).join(one_word(kernel)).join(format!("iter-{iteration}"))),
+        dir: out.map(|out| out.join(one_word(&case)).join(one_word(kernel)).join(format!("iter-{iteration}"))),
         program: program.clone(),
         machine: machine.clone(),
     };

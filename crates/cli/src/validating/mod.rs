@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use observe::{Counters, Delta, REFERENCE};
+use observe::{Delta, REFERENCE, Snapshot};
 use profile::{CounterDef, KERNELS, Kernel, Machine};
 use report::{Compared, GroupRuns, ValidationReport, Waiting, validation_text};
 
@@ -21,6 +21,8 @@ use crate::output;
 const MANIFEST: &str = "manifest.json";
 /// Fragmentation events, which `/proc/vmstat` does not count.
 const EXTFRAG: &str = "extfrag_events";
+/// What the names of totals of the pressure files begin with.
+const PSI: &str = "psi_";
 
 /// The tunable that switches the multi-gen LRU.
 const LRU_GEN: &str = "lru_gen.enabled";
@@ -56,26 +58,40 @@ pub(crate) struct RealRun {
 
 /// What was counted in a run.
 struct Counted {
-    before: Option<Counters>,
-    after: Option<Counters>,
+    before: Snapshot,
+    after: Snapshot,
     extfrag: Option<u64>,
 }
 
 impl Counted {
     /// Growth of each of `counters` that there is.
     fn growth(&self, counters: &[CounterDef]) -> report::Counted {
-        let delta = match (&self.before, &self.after) {
+        let delta = match (&self.before.vmstat, &self.after.vmstat) {
             (Some(before), Some(after)) => Delta::between(before, after),
             _ => Delta::default(),
         };
         let value = |counter: &CounterDef| {
             let value = match counter.name.as_str() {
                 EXTFRAG => self.extfrag.map(|events| events as f64),
+                name if name.starts_with(PSI) => self.stalled_us(name),
                 name => delta.sum_zones(name).map(|growth| growth as f64),
             };
             Some((counter.name.clone(), value?))
         };
         counters.iter().filter_map(value).collect()
+    }
+
+    /// Growth of a total of the pressure files, in microseconds; none if there is no such file.
+    fn stalled_us(&self, name: &str) -> Option<f64> {
+        let total = |snapshot: &Snapshot| match name {
+            "psi_some_memory" => Some(snapshot.pressure_memory?.some.total_us),
+            "psi_full_memory" => Some(snapshot.pressure_memory?.full?.total_us),
+            "psi_some_io" => Some(snapshot.pressure_io?.some.total_us),
+            "psi_full_io" => Some(snapshot.pressure_io?.full?.total_us),
+            "psi_some_cpu" => Some(snapshot.pressure_cpu?.some.total_us),
+            _ => None,
+        };
+        Some(total(&self.after)?.checked_sub(total(&self.before)?)? as f64)
     }
 }
 
@@ -83,6 +99,11 @@ impl RealRun {
     /// Reads a run of ours or a reference run.
     pub(crate) fn read(path: &Path) -> Result<RealRun, Failure> {
         if path.join(MANIFEST).exists() { own::read(path) } else { reference::read(path) }
+    }
+
+    /// Version of a kernel by its name, as the profiles are called: `debian-6.12.117+deb12` is 6.12.
+    pub(crate) fn kernel_version(name: &str) -> Option<String> {
+        own::version_of(name)
     }
 
     /// What the twin lacks to make it again.
@@ -121,7 +142,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
         }
     }
     let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
-    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| job(args, run)).collect::<Result<Vec<_>, _>>()?;
+    let again = Again { sysctls: &args.sysctls, out: args.out.as_deref(), verify: args.verify };
+    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| again.job(run)).collect::<Result<Vec<_>, _>>()?;
     exec::check_places(args.out.as_deref(), &jobs)?;
     let interrupt = Interrupt::install()?;
     let board = Board::new(jobs.len());
@@ -137,22 +159,35 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     args.budgets.as_deref().map_or(Ok(()), |file| budget::check(file, &report))
 }
 
-fn job(args: &ValidateArgs, run: &RealRun) -> Result<Job, Failure> {
-    let kernel = Kernel::load(&run.kernel)?;
-    let setup = Setup {
-        case: &run.group,
-        machine: &run.machine,
-        workload: &run.workload,
-        params: &run.params,
-        sysctls: &args.sysctls,
-        iterations: 1,
-        trace: twin::TraceFilter::default(),
-        seed: run.seed,
-        out: args.out.as_deref(),
-        verify: args.verify,
-    };
-    setup.check_machine()?;
-    setup.job(&kernel.name, &kernel, run.iteration)
+/// How real runs are made again on the twin.
+pub(crate) struct Again<'a> {
+    /// Tunables instead of the real runs'.
+    pub(crate) sysctls: &'a [(String, String)],
+    /// Where the twin's runs are kept.
+    pub(crate) out: Option<&'a Path>,
+    /// Check every structure of the model all the time.
+    pub(crate) verify: bool,
+}
+
+impl Again<'_> {
+    /// The run of the twin, from where the real one started.
+    pub(crate) fn job(&self, run: &RealRun) -> Result<Job, Failure> {
+        let kernel = Kernel::load(&run.kernel)?;
+        let setup = Setup {
+            case: &run.group,
+            machine: &run.machine,
+            workload: &run.workload,
+            params: &run.params,
+            sysctls: self.sysctls,
+            iterations: 1,
+            trace: twin::TraceFilter::default(),
+            seed: run.seed,
+            out: self.out,
+            verify: self.verify,
+        };
+        setup.check_machine()?;
+        setup.job(&kernel.name, &kernel, run.iteration)
+    }
 }
 
 fn report_of(
@@ -193,8 +228,8 @@ fn report_of(
 fn counted(done: &Done) -> Counted {
     let extfrag = done.run.metrics.iter().find(|metric| metric.name == EXTFRAG);
     Counted {
-        before: done.run.before.vmstat.clone(),
-        after: done.run.after.vmstat.clone(),
+        before: done.run.before.clone(),
+        after: done.run.after.clone(),
         extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
     }
 }

@@ -45,15 +45,15 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         elapsed_s: Some(manifest.virtual_s),
         counted: Counted {
             extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
-            before: run.before.vmstat,
-            after: run.after.vmstat,
+            before: run.before,
+            after: run.after,
         },
         machine,
     })
 }
 
-/// Major and minor number of a kernel's name: `debian-6.12.117+deb12` is 6.12.
-fn version_of(name: &str) -> Option<String> {
+/// Major and minor number of a kernel's name.
+pub(super) fn version_of(name: &str) -> Option<String> {
     let digits = &name[name.find(|c: char| c.is_ascii_digit())?..];
     let mut numbers = digits.split(|c: char| !c.is_ascii_digit());
     Some(format!("{}.{}", numbers.next()?, numbers.next().filter(|minor| !minor.is_empty())?))

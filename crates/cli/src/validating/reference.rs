@@ -67,7 +67,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         seed: run.seed,
         iteration: run.rep,
         elapsed_s: run.elapsed_s(),
-        counted: Counted { before: before.vmstat, after: after.vmstat, extfrag: extfrag.map(|e| e.iter().sum()) },
+        counted: Counted { before, after, extfrag: extfrag.map(|e| e.iter().sum()) },
         machine,
     })
 }

@@ -26,7 +26,7 @@ fn refused_in(dir: &TempDir, args: &[&str], parts: &[&str]) {
 fn usage() {
     refused(&[], &["expected a command; `mmtwin --help` shows them"]);
     refused(&["runn"], &["unrecognized subcommand 'runn'", "similar subcommand exists: 'run'"]);
-    refused(&["run"], &["required arguments were not provided", "<WORKLOAD>"]);
+    refused(&["run"], &["required arguments were not provided", "<WORKLOAD|JOB.fio>"]);
     refused(&["compare"], &["required arguments were not provided", "<RUN>..."]);
     refused(&["list", "disks"], &["invalid value 'disks' for '<WHAT>'", "workloads, kernels, machines, studies"]);
     refused(&["completions", "tcsh"], &["invalid value 'tcsh' for '<SHELL>'"]);
@@ -88,7 +88,7 @@ fn files_are_named_with_line_and_key() {
     refused_in(&dir, &["run", "thpfioscale", "-m", "bad-tiny.toml"], &["bad-tiny.toml:5: cpus.count: 0 CPUs"]);
     for (from, to, told) in [
         ("fio-jobs = 2", "jobs = 2", "bad-study.toml:21: case.params: workload thpfioscale has no parameter `jobs`"),
-        ("\"thpfioscale\"", "\"fio\"", "unknown workload `fio`"),
+        ("\"thpfioscale\"", "\"thpfio\"", "unknown workload `thpfio`"),
         ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:33: metric: no metric is named `extfrag`"),
         ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:15: kernels: unknown kernel `5.9`"),
         ("\"48MiB\"", "\"16MiB\"", "bad-study.toml:10: quick.memory: machine tiny with 16MiB of memory: node.memory: "),
@@ -148,4 +148,24 @@ fn run_directories() {
     fs::create_dir(dir.path().join("run")).unwrap();
     fs::write(dir.path().join("run/manifest.json"), "{\n}\n").unwrap();
     refused_in(&dir, &["compare", "run"], &["run/manifest.json:2: expected the manifest of a run directory"]);
+}
+
+#[test]
+fn a_job_file_that_cannot_be_used_names_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let cases = [
+        ("[a]\nrw=read\nsize=1m\nbogus=1\n", "bad.fio:4: bogus: expected an option of fio, found none of this name"),
+        ("[a]\nsize=1m\ndirect=1\n", "bad.fio:3: direct=1: expected I/O through the page cache"),
+        ("rw=read\n", "bad.fio:1: `rw=read`: expected a section"),
+    ];
+    for (text, told) in cases {
+        std::fs::write(dir.path().join("bad.fio"), text).unwrap();
+        let assert = mmtwin().current_dir(&dir).args(["run", "bad.fio"]).assert().code(2).stdout("");
+        let stderr = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(stderr.lines().count() == 1 && stderr.contains(told), "{stderr}");
+    }
+    let missing = mmtwin().current_dir(&dir).args(["run", "none.fio"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&missing.get_output().stderr).contains("none.fio: "));
+    let given = mmtwin().current_dir(&dir).args(["run", "bad.fio", "-p", "x=1"]).assert().code(2);
+    assert!(String::from_utf8_lossy(&given.get_output().stderr).contains("expected no parameter"));
 }

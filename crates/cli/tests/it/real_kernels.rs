@@ -33,6 +33,12 @@ fn a_guest_needs_a_kernel_and_a_machine_that_can_be_emulated() {
     refused(&two_nodes, &["machine haswell-2s: --on qemu: expected one node"]);
     let setting = [&image[..], &["debian:6.12", "--set", "vm.swappiness=900"]].concat();
     refused(&setting, &["vm.swappiness: `900` is not a whole number from 0 to 200"]);
+    refused(&["thpfio3", "--on", "both"], &["--on both: expected --kernel-image debian:6.12"]);
+    let dir = tempfile::tempdir().unwrap();
+    let mine = dir.path().join("vmlinuz");
+    fs::write(&mine, "no kernel").unwrap();
+    let both = ["thpfio3", "--on", "both", "-m", "guest-576m", "--kernel-image", mine.to_str().unwrap()];
+    refused(&both, &["--on both: ", "expected a kernel that the twin has: ", "6.12"]);
 }
 
 #[test]
@@ -125,6 +131,31 @@ fn the_same_inputs_are_the_same_run_to_the_last_byte() {
     for place in ["before/vmstat", "after/zoneinfo", "hist/kmem.mm_page_alloc_extfrag", "guest/dmesg", "series.csv"] {
         assert!(a.keys().any(|known| known.ends_with(place)), "{place} is not in {:?}", a.keys());
     }
+}
+
+#[test]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
+fn both_worlds_stand_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["-p", "fio-ratio=0.5", "-p", "warmup-s=1", "--on", "both", "--out", "runs"];
+    let settings = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.watermark_boost_factor=15000"];
+    let mut command = mmtwin();
+    command.current_dir(&dir).args(["run", "thpfioscale", "-m", "guest-160m", "--kernel-image", "debian:6.12"]);
+    let assert = command.args(small).args(settings).assert().success();
+    let told = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (table, progress) = (told(&assert.get_output().stdout), told(&assert.get_output().stderr));
+    let head = table.lines().find(|line| line.contains("metric")).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(head.join(" "), "metric real 0 twin 0 real 15000 twin 15000 real effect twin effect");
+    for phase in ["boot", "write", "warm-up", "fault", "stop", "remove"] {
+        assert!(progress.contains(&format!("iter-0: {phase}, ")), "{phase} is not in {progress}");
+    }
+    // The readers were told to stop, and their warm-up lasted as long as it was to.
+    let warm_up = table.lines().find(|line| line.contains("elapsed_s/warm-up s")).unwrap();
+    let real: f64 = warm_up.split_whitespace().nth(3).unwrap().parse().unwrap();
+    assert!((1.0..1.5).contains(&real), "{warm_up}");
+    let validated = stdout(mmtwin().current_dir(&dir).args(["validate", "runs/real"]));
+    assert!(validated.contains("vm.watermark_boost_factor=15000: 1 real runs"), "{validated}");
+    assert_eq!(fs::read_dir(dir.path().join("runs/twin")).unwrap().count(), 2);
 }
 
 #[test]

@@ -148,3 +148,42 @@ fn two_groups_are_reclaimed_exactly_under_every_lru() {
         assert!(mean("kswapd_reclaimed") + mean("direct_reclaimed") > 0.0, "{kernel} had to reclaim");
     }
 }
+
+#[test]
+fn a_setting_that_is_given_several_times_is_compared() {
+    let dir = inputs();
+    let settings = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.watermark_boost_factor=15000"];
+    let table = stdout(run(dir.path(), &settings).args(["-k", "6.12", "--set", "vm.swappiness=10", "--out", "runs"]));
+    assert!(table.contains("2 runs kept in runs"), "{table}");
+    for value in ["0", "15000"] {
+        let place = format!("runs/thpfioscale-tiny/6.12-vm.watermark_boost_factor={value}/iter-0/manifest.json");
+        let manifest = fs::read_to_string(dir.path().join(place)).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        let written = |name: &str| manifest["sysctls"][name].as_str().map(str::to_string);
+        // 15000 is the kernel's own value, which is no difference from it.
+        assert_eq!(written("vm.watermark_boost_factor"), (value == "0").then(|| value.to_string()));
+        assert_eq!(written("vm.swappiness").as_deref(), Some("10"));
+    }
+}
+
+#[test]
+fn a_job_file_of_fio_runs_and_says_what_each_kind_of_job_achieved() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("mixed.fio"), include_str!("../data/mixed.fio")).unwrap();
+    let mut command = mmtwin();
+    command.current_dir(&dir).args(["run", "mixed.fio", "-m", "guest-384m", "--json", "--verify"]);
+    let assert = command.assert().success().stderr(contains("mixed.fio:5: group_reporting: without effect on memory"));
+    let document: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    let samples = |name: &str| {
+        let metrics = document["metrics"].as_array().unwrap();
+        metrics.iter().find(|metric| metric["name"] == name).unwrap()["samples"].as_array().unwrap().clone()
+    };
+    // Two clones read at random, one reads a mapping; one streams, one writes a mapping.
+    assert_eq!((samples("fio_read_iops").len(), samples("fio_write_iops").len()), (3, 2));
+    // The mapped file is 24 MiB and was dropped from the page cache when it was opened: a fault with I/O for each of the
+    // 2048 pages of io_size=8m, none of which is touched twice.
+    assert_eq!(samples("major_faults"), [2048.0]);
+    let seconds = samples("elapsed_s/random")[0].as_f64().unwrap();
+    assert!((2.0..2.1).contains(&seconds), "runtime=2 took {seconds} s");
+    assert!(document["manifest"]["workload"]["params"]["job"].as_str().unwrap().contains("[stream]"));
+}

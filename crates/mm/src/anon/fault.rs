@@ -272,8 +272,8 @@ impl Mm {
         None
     }
 
-    /// An access to a mapped base page. A page that still has its swap slot is mapped read-only, so that the first
-    /// write faults and gives the slot up (`do_wp_page()`, `reuse_swap_page()`).
+    /// An access to a mapped base page. A page that a read brought back from swap is mapped read-only, so that the first
+    /// write faults, and gives up the slot if the page still has it (`do_wp_page()`, `reuse_swap_page()`).
     #[inline]
     fn access_page(&mut self, pfn: Pfn, write: bool, tally: &mut Tally) {
         let frame = &mut self.frames[pfn];
@@ -281,8 +281,8 @@ impl Mm {
         if !write {
             return;
         }
-        let protected = frame.has(Frame::SWAPCACHE) && !frame.has(Frame::DIRTY);
-        frame.set(Frame::DIRTY);
+        let protected = !frame.has(Frame::WRITTEN);
+        frame.set(Frame::DIRTY | Frame::WRITTEN);
         if protected {
             self.charge(self.costs.fault);
             tally.faults += 1;
@@ -419,6 +419,6 @@ impl Mm {
 
 /// What an access leaves in the page table entry.
 #[inline]
-fn access_flags(write: bool) -> u32 {
-    if write { Frame::YOUNG | Frame::DIRTY } else { Frame::YOUNG }
+pub(super) fn access_flags(write: bool) -> u32 {
+    if write { Frame::YOUNG | Frame::DIRTY | Frame::WRITTEN } else { Frame::YOUNG }
 }

@@ -12,7 +12,7 @@
 use rules::AnonStart;
 use units::{Order, Pfn, SpaceId};
 
-use super::fault::GFP_SWAPIN;
+use super::fault::{GFP_SWAPIN, access_flags};
 use super::{Slot, Tally, Touch, TouchStop};
 use crate::stat::VmEvent;
 use crate::swap::SwapEntry;
@@ -83,7 +83,7 @@ impl Mm {
         let frame = &mut self.frames[pfn];
         debug_assert_eq!(frame.kind(), Kind::Held);
         frame.set_kind(Kind::Anon, Order(0));
-        frame.set(Frame::SWAPBACKED | Frame::UPTODATE | Frame::MAPPED | Frame::YOUNG | Frame::DIRTY);
+        frame.set(Frame::SWAPBACKED | Frame::UPTODATE | Frame::MAPPED | Frame::DIRTY | access_flags(touch.write));
         (frame.owner, frame.index) = (touch.space.0, touch.vpn);
         self.memcg_commit(env, memcg, pfn);
         if let Some(shadow) = shadow {
@@ -169,7 +169,7 @@ impl Mm {
         }
         let frame = &mut self.frames[pfn];
         frame.owner = touch.space.0;
-        frame.set(Frame::MAPPED | Frame::YOUNG);
+        frame.set(Frame::MAPPED | access_flags(touch.write));
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);
@@ -182,7 +182,6 @@ impl Mm {
         }
         self.swap_put(entry);
         if touch.write {
-            self.frames[pfn].set(Frame::DIRTY);
             self.reuse_swap_page(pfn);
         } else if self.swap.is_full() {
             self.try_to_free_swap(pfn);

@@ -71,7 +71,11 @@ impl Memcgs {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rules::Rules;
+
     use super::*;
+    use crate::anon::testing::Machine;
 
     #[test]
     fn groups_that_ask_for_too_much_share_what_there_is() {
@@ -87,5 +91,74 @@ mod tests {
         // 300 above, 100 asked for: 200 are shared by use beyond it, 300 of 400 here: 100 + 200 x 300 / 400.
         assert_eq!(effective(400, 500, 100, 300, 100), 250);
         assert_eq!(effective(100, 500, 100, 300, 100), 100, "it is covered already");
+    }
+
+    /// A group of the model: the one above it, what it uses itself, what it asks for.
+    type Asks = (prop::sample::Index, u64, u64);
+
+    /// What a level is given, handed out page by page: first to each who asks and uses, in turn by what they claim; then, once all
+    /// of them have that, to those who use more. Whole shares are compared, so that rounding is the only difference.
+    fn hand_out(given: f64, usage: &[f64], asked: &[f64]) -> Vec<f64> {
+        let claims: Vec<f64> = usage.iter().zip(asked).map(|(used, asked)| used.min(*asked)).collect();
+        let claimed: f64 = claims.iter().sum();
+        if claimed > given {
+            return claims.iter().map(|claim| given * claim / claimed).collect();
+        }
+        let bare: Vec<f64> = usage.iter().zip(&claims).map(|(used, claim)| used - claim).collect();
+        let all_bare: f64 = bare.iter().sum();
+        let share = |(claim, bare): (&f64, &f64)| {
+            claim + if all_bare > 0.0 { (given - claimed) * bare / all_bare } else { 0.0 }
+        };
+        claims.iter().zip(&bare).map(share).collect()
+    }
+
+    proptest! {
+        /// The protection of each group, asked for one by one, is what handing it out level by level from the root gives.
+        #[test]
+        fn protection_is_handed_out_from_the_root(
+            groups in prop::collection::vec((any::<prop::sample::Index>(), 0_u64..5000, 0_u64..6000), 1..12)
+        ) {
+            let groups: Vec<Asks> = groups;
+            let mut mm = Machine::new(Rules::newest()).mm;
+            let (mut parents, mut usage) = (vec![0_usize], vec![0.0; groups.len() + 1]);
+            for (n, (above, own, low)) in groups.iter().enumerate() {
+                let parent = above.index(n + 1);
+                let id = mm.memcg_create(MemcgId(parent as u16), &n.to_string()).expect("a new name");
+                mm.memcg[id].limits.low = *low;
+                parents.push(parent);
+                let mut at = n + 1;
+                while at > 0 {
+                    usage[at] += *own as f64;
+                    at = parents[at];
+                }
+            }
+            for (n, used) in usage.iter().enumerate().skip(1) {
+                mm.memcg[MemcgId(n as u16)].usage = *used as u64;
+            }
+            let low = |n: usize| groups[n - 1].2 as f64;
+            let mut expected = vec![0.0; usage.len()];
+            // Those above were made before those below.
+            for parent in 0..usage.len() {
+                let children: Vec<usize> = (1..usage.len()).filter(|n| parents[*n] == parent).collect();
+                let of = |value: &dyn Fn(usize) -> f64| children.iter().map(|n| value(*n)).collect::<Vec<f64>>();
+                let mut shares = of(&low);
+                if parent > 0 {
+                    // What the group above uses itself competes for what nobody asks for, too.
+                    let (mut used, mut asked) = (of(&|n| usage[n]), of(&low));
+                    used.push(usage[parent] - used.iter().sum::<f64>());
+                    asked.push(0.0);
+                    shares = hand_out(expected[parent], &used, &asked);
+                }
+                for (child, share) in children.iter().zip(shares) {
+                    expected[*child] = if usage[*child] > 0.0 { share } else { 0.0 };
+                }
+            }
+            for (n, expected) in expected.iter().enumerate().skip(1) {
+                let Protection { min, low } = mm.memcg.protection(ROOT, MemcgId(n as u16));
+                prop_assert_eq!(min, 0, "nobody asked for that");
+                // Each level rounds down once.
+                prop_assert!((low as f64 - expected).abs() <= 13.0, "group {} has {}, not {}", n, low, expected);
+            }
+        }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! Rule: a fault on a page that is not cached reads a window around it, unless the file is missed much more often
 //! than it is hit; a fault on a cached page starts the next window at a mark. A read fault first maps what is ready of the
-//! 16 pages around it. A store to a clean page makes it dirty, and faults again after the page was written. A mapping's
+//! 16 pages around it. A mapping that is said to be read at random (`VM_RAND_READ`) reads the missing page alone. A store to a clean page makes it dirty, and faults again after the page was written. A mapping's
 //! accessed bit counts as an access when the page is unmapped.
 //! Source: `filemap_fault()`, `do_sync_mmap_readahead()`, `do_async_mmap_readahead()`, `filemap_map_pages()`
 //! (mm/filemap.c), `do_fault_around()`, `do_shared_fault()`, `zap_present_folio_ptes()` (mm/memory.c); 6.12.
 //! Abstracted: mappings of a file share one readahead state of their own, not that of the file descriptor; all page
 //! tables that map a page share one accessed bit.
-//! Omitted: private mappings, `MADV_*` of files, mtime of a store, `nr_mapped` of tmpfs.
+//! Omitted: private mappings, other `MADV_*` of files, mtime of a store, `nr_mapped` of tmpfs.
 
 use units::{FileId, Pfn, SpaceId};
 
@@ -36,6 +36,8 @@ pub(crate) struct FileMap {
     ra: Readahead,
     /// Pages missed, less pages hit (`mmap_miss`).
     misses: u32,
+    /// It is read at random (`VM_RAND_READ`): nothing is read around or ahead.
+    random: bool,
 }
 
 /// Why a page of a mapped file is not there yet.
@@ -52,8 +54,17 @@ pub(crate) enum FaultStop {
 impl Mm {
     /// Enters a mapping of a file, whose page 0 would be at `base`.
     pub(crate) fn file_map(&mut self, file: FileId, space: SpaceId, base: u32) {
-        let map = FileMap { file, space, base, ra: Readahead::default(), misses: 0 };
+        let map = FileMap { file, space, base, ra: Readahead::default(), misses: 0, random: false };
         self.pagecache.maps.push(map);
+    }
+
+    /// Says that what a space maps at a page is read at random (`MADV_RANDOM`), if that is a file.
+    pub fn madvise_random(&mut self, space: SpaceId, vpn: u32) {
+        let vma = self.spaces[space].vmas.iter().find(|vma| (vma.start..vma.end).contains(&vpn));
+        if let Some(VmaKind::File { file, base }) = vma.map(|vma| vma.kind) {
+            let at = self.map_at(space, file, base);
+            self.pagecache.maps[at].random = true;
+        }
     }
 
     /// Forgets the mappings of a space that no area of it has any more.
@@ -104,7 +115,8 @@ impl Mm {
                 map.ra.tried = Some(index);
                 map.misses = map.misses.saturating_sub(1);
                 let pages = map.ra.window_pages();
-                if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(map.file, pfn, pages, &mut map.ra) {
+                let follows = !map.random && self.frames[pfn].has(Frame::READAHEAD);
+                if follows && self.read_mark(map.file, pfn, pages, &mut map.ra) {
                     continue;
                 }
             }
@@ -131,6 +143,9 @@ impl Mm {
         }
         map.ra.tried = Some(index);
         self.stat.count(VmEvent::Pgmajfault, 1);
+        if map.random {
+            return Ok(());
+        }
         map.misses = (map.misses + 1).min(MISSES_MAX);
         if map.misses <= LOTS_OF_MISSES {
             let window: Window = map.ra.around(index);

@@ -78,6 +78,18 @@ fn a_miss_reads_32_pages_around_it_and_maps_what_is_ready_of_16() {
 }
 
 #[test]
+fn a_mapping_that_is_read_at_random_reads_what_is_touched_and_no_more() {
+    let mut m = Mapped::new(256);
+    m.rig.mm.madvise_random(m.space, m.base);
+    for (number, index) in [100, 101, 7].into_iter().enumerate() {
+        m.touch(index, 1, false);
+        assert_eq!((m.event(VmEvent::Pgmajfault), m.rig.mm.nr_cached(m.file)), (number as u64 + 1, number as u32 + 1));
+    }
+    m.touch(100, 2, false);
+    assert_eq!(m.event(VmEvent::Pgmajfault), 3, "what was read is there");
+}
+
+#[test]
 fn a_store_dirties_a_page_once_until_it_is_written() {
     let mut m = Mapped::new(64);
     assert_eq!(m.touch(0, 4, true), 4);

@@ -67,7 +67,7 @@ impl Mm {
         if listed {
             self.activate_page(pfn);
         }
-        if file || self.rules.scan_balance == ScanBalance::RefaultCost {
+        if file || self.rules.scan_balance != ScanBalance::RotatedRatio {
             self.age_nonresident(self.lruvec_of(pfn), self.counted(pfn));
         }
     }

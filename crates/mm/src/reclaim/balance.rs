@@ -8,7 +8,8 @@
 //! Source: `get_scan_count()`, `inactive_list_is_low()` (mm/vmscan.c, 4.20); `prepare_scan_control()`,
 //! `get_scan_count()`, `inactive_is_low()` (6.12); `lru_note_cost()` (mm/swap.c, 6.12).
 //! Since/until: [`ScanBalance::RotatedRatio`]: the share falls with the part of the scanned pages that was rotated;
-//! [`ScanBalance::RefaultCost`]: with refaults, writes and rotations, and the decisions are made once for a pass.
+//! [`ScanBalance::RefaultCost`]: with refaults, writes and rotations, and the decisions are made once for a pass;
+//! [`ScanBalance::IoCost`]: the same without rotations.
 //! [`InactiveTarget::FileHalf`]: an inactive file list is low if it is the smaller one, an anonymous one by the size of
 //! the zone (`inactive_file_is_low()`, `inactive_anon_is_low()`, 3.19), and whether the lists give anything at this
 //! priority is not asked.
@@ -18,6 +19,7 @@ use rules::{InactiveTarget, LruScope, ScanBalance};
 use units::{MemcgId, NodeId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::contention::ONCE;
 use crate::memcg::Protection;
 use crate::zone::Wmark;
 use crate::{LruList, Lruvec, LruvecId, Mm, ZoneKind};
@@ -143,9 +145,9 @@ impl Mm {
         }
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => self.share_by_rotation(lru, sc, swappiness),
-            ScanBalance::RefaultCost if sc.file_is_tiny => Share::AnonOnly,
-            ScanBalance::RefaultCost if sc.cache_trim_mode => Share::FileOnly,
-            ScanBalance::RefaultCost => refault_cost(swappiness, sc.cost),
+            ScanBalance::IoCost | ScanBalance::RefaultCost if sc.file_is_tiny => Share::AnonOnly,
+            ScanBalance::IoCost | ScanBalance::RefaultCost if sc.cache_trim_mode => Share::FileOnly,
+            ScanBalance::IoCost | ScanBalance::RefaultCost => refault_cost(swappiness, sc.cost),
         }
     }
 
@@ -182,7 +184,7 @@ impl Mm {
 
     /// Decides for a pass what may be deactivated (`prepare_scan_control()`).
     pub(super) fn prepare_scan_control(&mut self, lru: LruvecId, sc: &mut ScanControl) {
-        if self.rules.scan_balance != ScanBalance::RefaultCost {
+        if self.rules.scan_balance == ScanBalance::RotatedRatio {
             return;
         }
         sc.cost = self.lruvec(lru).cost;
@@ -228,7 +230,7 @@ impl Mm {
         debug_assert!(list.is_active());
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => self.inactive_list_is_low(lru, list.is_file(), sc, true),
-            ScanBalance::RefaultCost => {
+            ScanBalance::IoCost | ScanBalance::RefaultCost => {
                 let may = sc.may_deactivate[usize::from(list.is_file())];
                 sc.skipped_deactivate |= !may;
                 may
@@ -243,7 +245,9 @@ impl Mm {
         }
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => self.inactive_list_is_low(lru, false, sc, true),
-            ScanBalance::RefaultCost => self.swap.total_pages() > 0 && self.node_inactive_is_low(lru, false),
+            ScanBalance::IoCost | ScanBalance::RefaultCost => {
+                self.swap.total_pages() > 0 && self.node_inactive_is_low(lru, false)
+            }
         }
     }
 
@@ -259,18 +263,23 @@ impl Mm {
         }
     }
 
-    /// Adds to the cost of reclaiming a kind: 32 for each page of I/O, one for each rotated; old costs fade once they
-    /// exceed a quarter of the lists; the groups above bear them too (`lru_note_cost()`).
+    /// Adds to the cost of reclaiming a kind: 32 for each page of I/O, one for each rotated; before rotations counted, one for each page of
+    /// I/O. Old costs fade once they exceed a quarter of the lists. The groups above bear them too, each under the lock of its lists
+    /// (`lru_note_cost()`).
     pub(super) fn note_cost(&mut self, lru: LruvecId, file: bool, io_pages: u64, rotated: u64) {
-        if self.rules.scan_balance != ScanBalance::RefaultCost {
-            return;
-        }
+        let added = match self.rules.scan_balance {
+            ScanBalance::RotatedRatio => return,
+            ScanBalance::IoCost => io_pages,
+            ScanBalance::RefaultCost => io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated,
+        };
         let mut at = Some(self.memcg_of(lru));
         while let Some(memcg) = at {
             let lru = self.lruvec_of_memcg(lru.node, memcg);
+            // Held about as long as for moving a page.
+            self.lru_lock(lru, 1, ONCE);
             let pages = self.lru_stats(lru).total();
             let cost = &mut self.lruvec_mut(lru).cost;
-            cost[usize::from(file)] += io_pages * u64::from(SWAP_CLUSTER_MAX) + rotated;
+            cost[usize::from(file)] += added;
             if cost[ANON] + cost[FILE] > pages / 4 {
                 cost[ANON] /= 2;
                 cost[FILE] /= 2;
@@ -287,6 +296,8 @@ fn pair(file: bool) -> (LruList, LruList) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const GIB: u64 = 1 << GIB_SHIFT;
@@ -327,5 +338,42 @@ mod tests {
         let Share::Fract { parts, .. } = share else { panic!("a fraction") };
         // loaded 1500 each, total 3000: 60 x 3001/1501 = 119, 140 x 3001/1501 = 279.
         assert_eq!(parts, [119, 279]);
+    }
+
+    #[test]
+    fn rotations_cost_nothing_before_6_2_and_a_32nd_of_a_page_of_io_since() {
+        for (scan_balance, expected) in [(ScanBalance::IoCost, [10, 0]), (ScanBalance::RefaultCost, [10 * 32 + 7, 0])] {
+            let mut mm = crate::anon::testing::Machine::new(rules::Rules { scan_balance, ..rules::Rules::newest() }).mm;
+            let lru = LruvecId { node: NodeId(0), part: 0 };
+            // Empty lists: nothing is a quarter of them, and all costs are halved at once.
+            mm.note_cost(lru, false, 10, 7);
+            assert_eq!(mm.lruvec(lru).cost, expected.map(|cost: u64| cost / 2));
+        }
+    }
+
+    proptest! {
+        /// Of a list, as many pages are scanned as lie above the protected part, counted one by one.
+        #[test]
+        fn a_list_gives_what_lies_above_the_protection(
+            size in 0_u64..3000, usage in 0_u64..4000, min in 0_u64..3000, low in 0_u64..3000, second_round in any::<bool>(),
+        ) {
+            let mut mm = crate::anon::testing::Machine::new(rules::Rules::newest()).mm;
+            let group = mm.memcg_create(crate::memcg::ROOT, "a").expect("the first one");
+            mm.memcg[group].limits.min = min;
+            mm.memcg[group].limits.low = low;
+            mm.memcg_force_charge(units::CpuId(0), group, usage);
+            let mut sc = ScanControl::kswapd(units::Order(0), ZoneKind::Normal);
+            sc.low_reclaim = second_round;
+            let lru = LruvecId { node: NodeId(0), part: group.0 };
+            let scan = mm.unprotected(lru, size, &mut sc);
+            // An empty group has nothing to protect.
+            let (min, low) = if usage > 0 { (min, low) } else { (0, 0) };
+            let protected = if second_round { min } else { min.max(low) };
+            let used = usage.max(protected);
+            let above = (1..=size).filter(|page| page * (used + 1) > size * protected).count() as u64;
+            let expected = if min == 0 && low == 0 { size } else { above.max(u64::from(SWAP_CLUSTER_MAX)) };
+            prop_assert_eq!(scan, expected);
+            prop_assert_eq!(sc.low_skipped, !second_round && low > min, "reclaim comes again before it kills");
+        }
     }
 }

@@ -133,6 +133,7 @@ impl Mm {
                 }
             }
         }
+        self.tlb_flush();
         stat.reclaimed = freed.len() as u64;
         self.stat.count(VmEvent::Pgactivate, stat.activated);
         self.charge(
@@ -383,6 +384,7 @@ impl Mm {
             stat.congested += 1;
             return Some(Fate::Keep);
         }
+        self.tlb_flush_written();
         let frame = &mut self.frames[pfn];
         frame.set(Frame::RECLAIM);
         let started =

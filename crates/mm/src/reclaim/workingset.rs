@@ -152,7 +152,7 @@ impl Mm {
         self.age_nonresident(lru, ticks);
         let clock = match self.rules.scan_balance {
             ScanBalance::RotatedRatio => before + ticks,
-            ScanBalance::RefaultCost => before,
+            ScanBalance::IoCost | ScanBalance::RefaultCost => before,
         };
         layout.pack((self.zone_of(pfn), self.memcg_of(lru)), clock, workingset)
     }
@@ -180,7 +180,7 @@ impl Mm {
         let pages = u64::from(self.frames[pfn].nr_pages());
         let counted_on = match self.rules.scan_balance {
             ScanBalance::RotatedRatio => evicted_from,
-            ScanBalance::RefaultCost => self.lruvec_of(pfn),
+            ScanBalance::IoCost | ScanBalance::RefaultCost => self.lruvec_of(pfn),
         };
         let [refault, activate, restore] = workingset_counters(file);
         self.stat.node_add(counted_on.node, refault, pages as i64);
@@ -209,7 +209,7 @@ impl Mm {
         let active_file = size(LruList::ActiveFile);
         match self.rules.scan_balance {
             ScanBalance::RotatedRatio => active_file,
-            ScanBalance::RefaultCost => {
+            ScanBalance::IoCost | ScanBalance::RefaultCost => {
                 let other_file = if file { 0 } else { size(LruList::InactiveFile) };
                 let anon = if self.memcg_swap_pages(self.memcg_of(lru)) == 0 {
                     0

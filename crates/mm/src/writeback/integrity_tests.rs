@@ -234,7 +234,7 @@ impl World {
                     }
                 }
                 FsyncStep::Log(bio) => {
-                    self.rig.mm.submit_metadata(bio);
+                    assert!(!self.rig.mm.begin_metadata(bio), "the device does not copy");
                     self.collect();
                 }
                 FsyncStep::Done => {

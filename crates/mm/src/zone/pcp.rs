@@ -368,6 +368,8 @@ impl Mm {
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
+        // What a task waits for must not merge unseen.
+        let whole = zone_state.capture.map_or(u32::MAX, |capture| capture.order.pages());
         let pcp = self.pcps.of(cpu, zone);
         let mut left = count.min(pcp.count);
         let freed = left;
@@ -384,7 +386,7 @@ impl Mm {
             if in_turn == MigrateType::PCP_COUNT as u32 {
                 in_turn = left;
             }
-            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn)) {
+            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn).min(whole)) {
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
                 zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
@@ -403,6 +405,8 @@ impl Mm {
     fn free_pcp_from(&mut self, cpu: CpuId, zone: ZoneId, count: u32, first: usize) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
+        // What a task waits for must not merge unseen.
+        let whole = zone_state.capture.map_or(u32::MAX, |capture| capture.order.pages());
         let pcp = self.pcps.of(cpu, zone);
         let count = count.min(pcp.count);
         let (mut freed, mut blocks, mut index) = (0, 0, first);
@@ -410,7 +414,7 @@ impl Mm {
             let (listed, list) = (order_of_list(index), &mut pcp.lists[index]);
             while freed < count {
                 let next = match listed {
-                    Order(0) => list.pop_run(&mut self.frames, count - freed),
+                    Order(0) => list.pop_run(&mut self.frames, (count - freed).min(whole)),
                     _ => list.pop_back().map(|pfn| (pfn, listed)),
                 };
                 let Some((pfn, order)) = next else { break };

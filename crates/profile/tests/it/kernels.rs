@@ -83,8 +83,9 @@ fn a_kernel_without_a_base_states_everything() {
     let missing = "this one is missing";
     let rule = refusal(&whole.replace("[rules.anon-start]\nrule = \"inactive\"", "[rules.anon-start]"), Kernel::load);
     assert!(rule.contains("missing field `rule`"), "{rule}");
-    let (before, _) = whole.split_once("[rules.scan-balance]").unwrap();
-    let rule = refusal(before, Kernel::load);
+    let (before, from) = whole.split_once("[rules.scan-balance]").unwrap();
+    let (_, after) = from.split_once("\n[").unwrap();
+    let rule = refusal(&format!("{before}[{after}"), Kernel::load);
     assert!(rule.starts_with("x.toml:1: scan-balance: ") && rule.ends_with(missing), "{rule}");
     let era = refusal(&whole.replace("era = \"6.12\"\n", ""), Kernel::load);
     assert!(era.starts_with("x.toml:1: era: ") && era.ends_with(missing), "{era}");

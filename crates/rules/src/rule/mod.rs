@@ -79,6 +79,22 @@ pub struct Rules {
     pub compaction_finish: CompactionFinish,
     /// Compaction's search.
     pub compaction_search: CompactionSearch,
+    /// Pageblocks scanned again.
+    pub pageblock_rescan: PageblockRescan,
+    /// The block that compaction makes.
+    pub page_capture: PageCapture,
+    /// Free pages that compaction holds.
+    pub compaction_targets: CompactionTargets,
+    /// Free blocks that compaction leaves alone.
+    pub target_block: TargetBlock,
+    /// What compaction counts as scanned.
+    pub compaction_scanned: CompactionScanned,
+    /// Compaction and isolated pages.
+    pub compaction_isolated: CompactionIsolated,
+    /// Stalls for compaction.
+    pub compaction_stall: CompactionStall,
+    /// Compaction of fragmented nodes.
+    pub proactive_compaction: ProactiveCompaction,
     /// Meeting of the scanners.
     pub scanners_meet: ScannersMeet,
     /// Start of the scanners.
@@ -91,10 +107,14 @@ pub struct Rules {
     pub compound_skip: CompoundSkip,
     /// Pageblocks for asynchronous compaction.
     pub async_source: AsyncSource,
+    /// Asynchronous compaction on a busy CPU.
+    pub async_abort: AsyncAbort,
     /// Pages that stay.
     pub spoilt_block: SpoiltBlock,
     /// Pages under writeback.
     pub light_isolation: LightIsolation,
+    /// Pages that are being read.
+    pub light_lock: LightLock,
     /// Compaction's targets.
     pub free_scanner: FreeScanner,
     /// Accessed bits of migrated pages.
@@ -115,6 +135,8 @@ pub struct Rules {
     pub refault_detection: RefaultDetection,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
+    /// Flushes of TLBs.
+    pub tlb_flush: TlbFlush,
     /// Reclaim beyond the target.
     pub proportional_reclaim: ProportionalReclaim,
     /// End of reclaim for compaction.
@@ -229,14 +251,24 @@ impl Rules {
             compaction_watermark: CompactionWatermark::Request,
             compaction_finish: CompactionFinish::WholePageblock,
             compaction_search: CompactionSearch::FreeLists,
+            pageblock_rescan: PageblockRescan::Failed,
+            page_capture: PageCapture::BeforeFlush,
+            compaction_targets: CompactionTargets::ByOrder,
+            target_block: TargetBlock::BelowRequest,
+            compaction_scanned: CompactionScanned::WithPassed,
+            compaction_isolated: CompactionIsolated::Sixteenth,
+            compaction_stall: CompactionStall::Deferred,
+            proactive_compaction: ProactiveCompaction::ScoreCounted,
             scanners_meet: ScannersMeet::SamePageblock,
             scanner_start: ScannerStart::ZoneEnds,
-            skip_reset: SkipReset::Useful,
+            skip_reset: SkipReset::UsefulIfMet,
             skip_reset_time: SkipResetTime::Nap,
             compound_skip: CompoundSkip::Compound,
             async_source: AsyncSource::RequestType,
+            async_abort: AsyncAbort::BetweenZones,
             spoilt_block: SpoiltBlock::Leave,
             light_isolation: LightIsolation::NotUnderWriteback,
+            light_lock: LightLock::LeavesReads,
             free_scanner: FreeScanner::UntilEnough,
             migrate_young: MigrateYoung::Kept,
             lru_policy: LruPolicy::MultiGen,
@@ -247,6 +279,7 @@ impl Rules {
             inactive_target: InactiveTarget::BySize,
             refault_detection: RefaultDetection::Shadows,
             scan_counting: ScanCounting::BasePages,
+            tlb_flush: TlbFlush::Batched,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
             reclaim_throttle: ReclaimThrottle::Reasons,

@@ -47,7 +47,9 @@ rule!(
     ScanBalance {
         /// The ratio of rotated to scanned pages of each kind (`recent_rotated`): until 5.7.
         RotatedRatio,
-        /// The cost of I/O by refaults and rotation (`lru_note_cost`): since 5.8.
+        /// The cost of I/O, refaults included (`lru_note_cost`): from 5.8 to 6.1.
+        IoCost,
+        /// The cost of I/O and, much less, of rotations: since 0538a82c39e9 (6.2).
         RefaultCost,
     }
 );
@@ -130,5 +132,15 @@ rule!(
         AtLeastOne,
         /// May be negative: 6.12.
         Signed,
+    }
+);
+rule!(
+    /// When the other CPUs forget a page table entry that reclaim takes away.
+    TlbFlush {
+        /// At once, page by page: until 4.2.
+        AtOnce,
+        /// For a batch of pages together, and before a page is written whose entry was dirty: since 72b252aed506 and
+        /// d950c9477d51 (4.3).
+        Batched,
     }
 );

@@ -5,6 +5,7 @@ mod step;
 pub(crate) use step::Next;
 
 use crate::event::{EventHeap, Kind};
+use crate::psi::{Psi, PsiGroup, Resource, Stall};
 use crate::sched::Scheduler;
 use crate::task::{Phase, Task};
 use crate::wait::WaitQueues;
@@ -38,6 +39,7 @@ pub struct Ctl<W: World> {
     names: Vec<String>,
     queues: WaitQueues,
     sched: Scheduler,
+    psi: Psi,
     /// CPU time that event handlers charged.
     irq_time: Nanos,
     /// Tasks that keep the run alive.
@@ -64,6 +66,7 @@ impl<W: World> Ctl<W> {
             tasks: Vec::new(),
             names: Vec::new(),
             queues: WaitQueues::default(),
+            psi: Psi::new(topology.nr_cpus()),
             sched: Scheduler::new(topology, params),
             irq_time: Nanos::ZERO,
             live: 0,
@@ -89,6 +92,19 @@ impl<W: World> Ctl<W> {
         } else {
             self.irq_time += time;
         }
+    }
+
+    /// Has a CPU handle an interrupt that the running task sent, for so long. The CPU's next slice begins with it and its task is charged
+    /// for it, as without `IRQ_TIME_ACCOUNTING`.
+    #[inline]
+    pub fn interrupt(&mut self, cpu: CpuId, time: Nanos) {
+        self.sched.interrupt(cpu, time);
+    }
+
+    /// The task that has a CPU.
+    #[inline]
+    pub fn task_on(&self, cpu: CpuId) -> Option<TaskId> {
+        self.sched.current(cpu)
     }
 
     /// Has the event handled at that time.
@@ -266,6 +282,32 @@ impl<W: World> Ctl<W> {
     /// CPU time that tasks have used on this CPU.
     pub fn cpu_busy(&self, cpu: CpuId) -> Nanos {
         self.sched.busy(cpu)
+    }
+
+    /// From now on the running task stalls for memory, or does not (`psi_memstall_enter()`, `psi_memstall_leave()`). Sections do not nest:
+    /// who begins one inside another leaves that to the outer one.
+    pub fn memstall(&mut self, stalls: bool) {
+        let task = self.current.expect("only a task stalls");
+        if self.charged > Nanos::ZERO {
+            self.events.push(self.now(), Class::Task, Kind::Memstall { task, stalls });
+        } else {
+            self.psi.memstall(task, stalls, self.time);
+        }
+    }
+
+    /// Makes a group of tasks whose pressure is accounted for.
+    pub fn add_psi_group(&mut self, parent: PsiGroup) -> PsiGroup {
+        self.psi.add_group(parent, self.time)
+    }
+
+    /// Moves a task to a group.
+    pub fn move_to_psi_group(&mut self, task: TaskId, group: PsiGroup) {
+        self.psi.move_task(task, group, self.time);
+    }
+
+    /// Pressure on a group for want of a resource: some of its tasks stalled, and all that were not idle did.
+    pub fn pressure(&mut self, group: PsiGroup, resource: Resource) -> [Stall; 2] {
+        self.psi.pressure(group, resource, self.time)
     }
 
     /// Ends the run after the present step.

@@ -2,6 +2,7 @@
 
 use super::{Ctl, Request};
 use crate::event::Kind;
+use crate::psi::OffCpu;
 use crate::sched::Leave;
 use crate::task::{Phase, Task};
 use crate::{Class, Deadlock, SpawnOptions, TaskId, WaitQueueId, Wake, World};
@@ -36,6 +37,7 @@ impl<W: World> Ctl<W> {
         }
         self.names.push(options.name);
         self.queues.add_task();
+        self.psi.add_task();
         self.sched.add(options.nice, options.group, options.cpus);
         if self.charged > Nanos::ZERO {
             record.phase = Phase::Waking;
@@ -66,6 +68,7 @@ impl<W: World> Ctl<W> {
             return;
         }
         let preempted = self.sched.wake(task, self.time);
+        self.psi.runnable(task, self.sched.cpu_of(task), self.time);
         if self.current.is_some() && preempted == Some(self.current_cpu) {
             self.slice_limit = Nanos::ZERO;
         }
@@ -145,7 +148,8 @@ impl<W: World> Ctl<W> {
         record.on_cpu = true;
         self.current = Some(task);
         self.current_cpu = cpu;
-        self.charged = Nanos::ZERO;
+        self.psi.on_cpu(task, cpu, self.time);
+        self.charged = self.sched.take_interrupts(cpu);
         self.slice_limit = self.quantum;
         self.request = Request::None;
         Some(task)
@@ -185,7 +189,16 @@ impl<W: World> Ctl<W> {
         record.on_cpu = false;
         let leave = if record.phase == Phase::Runnable { Leave::StaysRunnable } else { Leave::GoesToSleep };
         let exited = record.phase == Phase::Exited;
+        let io = record.reason.is_some_and(W::is_io_wait);
         self.sched.end_slice(cpu, leave);
+        if self.sched.current(cpu) != Some(task) {
+            let how = match (exited, leave) {
+                (true, _) => OffCpu::Exits,
+                (false, Leave::GoesToSleep) => OffCpu::Sleeps { io },
+                (false, Leave::StaysRunnable) => OffCpu::Preempted,
+            };
+            self.psi.off_cpu(task, how, self.time);
+        }
         if exited {
             self.bury(task);
         }
@@ -237,6 +250,7 @@ impl<W: World> Ctl<W> {
                 self.queues.remove(task);
                 self.make_runnable(task);
             }
+            Kind::Memstall { task, stalls } => self.psi.memstall(task, stalls, at),
             Kind::SliceEnd { cpu } => self.end_slice(cpu),
         }
         Next::Handled
@@ -246,6 +260,9 @@ impl<W: World> Ctl<W> {
         assert!(to >= self.time, "time runs back: from {} to {} ns", self.time.0, to.0);
         if to > self.time {
             self.slices_this_instant = 0;
+            while self.psi.due() <= to {
+                self.psi.work();
+            }
         }
         self.time = to;
     }

@@ -22,7 +22,7 @@
 //! Groups of tasks are told in `group`.
 //!
 //! **Omitted.** Bandwidth of groups, real-time and deadline classes, next and last buddies, wake affinity to
-//! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time (it delays no task).
+//! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time of devices (it delays no task).
 
 mod deadline;
 mod fair;
@@ -94,6 +94,8 @@ struct Cpu {
     /// Due for dispatch.
     kicked: bool,
     busy: Nanos,
+    /// Time of interrupts that no slice has been charged with.
+    interrupts: Nanos,
 }
 
 impl Cpu {
@@ -108,6 +110,7 @@ impl Cpu {
             skip: None,
             kicked: false,
             busy: Nanos::ZERO,
+            interrupts: Nanos::ZERO,
         }
     }
 
@@ -159,6 +162,11 @@ impl Scheduler {
         self.cpus[cpu.index()].nr_running()
     }
 
+    /// Where a task runs, waits, or ran last.
+    pub(crate) fn cpu_of(&self, task: TaskId) -> CpuId {
+        self.entities[task.index()].cpu
+    }
+
     pub(crate) fn cpu_time(&self, task: TaskId) -> Nanos {
         self.entities[task.index()].used
     }
@@ -169,6 +177,15 @@ impl Scheduler {
 
     pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].current
+    }
+
+    pub(crate) fn interrupt(&mut self, cpu: CpuId, time: Nanos) {
+        self.cpus[cpu.index()].interrupts += time;
+    }
+
+    /// Time of interrupts that is to be charged now.
+    pub(crate) fn take_interrupts(&mut self, cpu: CpuId) -> Nanos {
+        std::mem::take(&mut self.cpus[cpu.index()].interrupts)
     }
 
     /// Takes in the next task; it does not run before it is woken.

@@ -12,6 +12,7 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 use units::Nanos;
 
+use crate::process::Tell;
 use crate::shared::{Shared, monotonic, wake};
 use crate::threads::{exit_after, fork};
 
@@ -48,14 +49,14 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     /// Starts reading every `interval`, from the start of the run on.
-    pub(crate) fn start(shared: &'static Shared, interval: Nanos) -> std::io::Result<Sampler> {
+    pub(crate) fn start(shared: &'static Shared, interval: Nanos, tell: Option<Tell>) -> std::io::Result<Sampler> {
         let text = fs::read_to_string(VMSTAT)?;
         let names = text.lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
         let room = map_room()?;
-        let number = shared.new_thread();
+        let number = shared.new_thread(None);
         match fork()? {
             Some(pid) => Ok(Sampler { room, names, pid: Some(pid) }),
-            None => exit_after(shared, number, || sample(shared, room, interval, text.len())),
+            None => exit_after(shared, number, || sample(shared, room, interval, text.len(), tell)),
         }
     }
 
@@ -105,7 +106,7 @@ fn lock_memory(room: &Room) {
     let _ = unsafe { rustix::mm::mlock(address.cast_mut().cast(), size_of::<Room>()) };
 }
 
-fn sample(shared: &Shared, room: &Room, interval: Nanos, text_len: usize) {
+fn sample(shared: &Shared, room: &Room, interval: Nanos, text_len: usize, tell: Option<Tell>) {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let Ok(file) = fs::File::open(VMSTAT) else { return };
     // Numbers grow; the text with the largest ones is less than twice as long.
@@ -118,6 +119,9 @@ fn sample(shared: &Shared, room: &Room, interval: Nanos, text_len: usize) {
         if !room.push(shared.now(), &text[..len]) {
             room.cut.store(1, Ordering::Release);
             return;
+        }
+        if let Some(tell) = tell {
+            shared.tell(tell);
         }
         next += interval;
         let wait = next.since(monotonic());
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn counters_are_read_until_stopped() {
         let shared = Shared::map().unwrap();
-        let sampler = Sampler::start(shared, Nanos::millis(5)).unwrap();
+        let sampler = Sampler::start(shared, Nanos::millis(5), None).unwrap();
         shared.start();
         std::thread::sleep(std::time::Duration::from_millis(60));
         let series = sampler.stop();

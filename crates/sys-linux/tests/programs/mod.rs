@@ -223,6 +223,34 @@ pub(crate) async fn threads_stop_when_asked_and_meet_at_barriers<S: Sys>(sys: S)
     Ok(())
 }
 
+/// A process that only waits for its children: the signal to its group is all that ends them.
+pub(crate) async fn who_is_stopped_is_stopped_with_all_that_it_spawned<S: Sys>(sys: S) -> Result<()> {
+    let until_stopped = |sys: S| async move {
+        while !sys.stopping() {
+            sys.sleep(Nanos::millis(1)).await;
+        }
+    };
+    let bystander = sys.spawn(SpawnOptions::process("bystander"), until_stopped);
+    let parent = sys.spawn(SpawnOptions::process("parent"), move |sys: S| async move {
+        let child = sys.spawn(SpawnOptions::process("child"), move |sys: S| async move {
+            let grandchild = sys.spawn(SpawnOptions::thread("grandchild"), until_stopped);
+            sys.join(grandchild).await;
+        });
+        sys.join(child).await;
+        // Who comes after the signal is as little wanted.
+        let late = sys.spawn(SpawnOptions::process("late"), until_stopped);
+        sys.join(late).await;
+    });
+    sys.sleep(Nanos::millis(5)).await;
+    sys.stop(parent);
+    sys.join(parent).await;
+    sys.sample("stopping", f64::from(u8::from(sys.stopping())));
+    sys.stop(bystander);
+    sys.join(bystander).await;
+    sys.sample("joined", 1.0);
+    Ok(())
+}
+
 /// An operation on one of a few files, of which each has at most one open descriptor that is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FileOp {

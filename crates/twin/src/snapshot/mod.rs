@@ -5,6 +5,7 @@ mod counters;
 mod lru_gen;
 mod memcg;
 mod meminfo;
+mod pressure;
 mod series;
 mod slab;
 mod zones;
@@ -16,9 +17,10 @@ use units::Nanos;
 
 pub(crate) use counters::vmstat;
 pub(crate) use memcg::memcg_file;
+pub(crate) use pressure::{add_pressure, pressure};
 pub(crate) use series::sample;
 
-/// Every file of `/proc` that the model has.
+/// Every file of `/proc` that `mm` knows.
 pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel, now: Nanos) -> Snapshot {
     let era = era(kernel);
     Snapshot {

@@ -56,7 +56,7 @@ fn machine() -> impl Strategy<Value = MachineCase> {
 fn memory_op() -> impl Strategy<Value = Op> {
     let slot = || 0..MAPPINGS;
     let access = select(vec![Access::Read, Access::Write]);
-    let advice = select(vec![Advice::HugePage, Advice::NoHugePage, Advice::DontNeed]);
+    let advice = select(vec![Advice::HugePage, Advice::NoHugePage, Advice::DontNeed, Advice::Random]);
     prop_oneof![
         4 => (slot(), share(), any::<bool>()).prop_map(|(slot, size, huge_aligned)| Op::Map { slot, size, huge_aligned }),
         6 => (slot(), share(), any::<bool>(), 0..3_u8)

@@ -1,11 +1,14 @@
 //! Memory cgroups.
 
 use mm::memcg::{MemcgError, ROOT, UNLIMITED};
+use observe::Era;
+use sim::Resource;
 use sys::{Cgroup, CgroupLimit, Result, SysError};
 use units::{Bytes, MemcgId};
 
 use super::SysTwin;
 use crate::snapshot;
+use crate::world::psi_group;
 
 impl SysTwin {
     /// Makes a group, and those above it that are missing.
@@ -13,12 +16,16 @@ impl SysTwin {
         if path.is_empty() || path.split('/').any(str::is_empty) {
             return Err(SysError::Invalid);
         }
-        self.task.mm(|mm, _| {
+        self.task.ctx.with(|world, ctl| {
             let mut group = ROOT;
             for (at, _) in path.match_indices('/').chain([(path.len(), "")]) {
-                group = match mm.memcg_create(group, &path[..at]) {
-                    Ok(made) => made,
-                    Err(MemcgError::Exists) => mm.memcg.find(&path[..at]).expect("it exists"),
+                group = match world.mm.memcg_create(group, &path[..at]) {
+                    Ok(made) => {
+                        let psi = ctl.add_psi_group(psi_group(group));
+                        assert_eq!(psi, psi_group(made), "groups are numbered alike");
+                        made
+                    }
+                    Err(MemcgError::Exists) => world.mm.memcg.find(&path[..at]).expect("it exists"),
                     Err(MemcgError::TooMany) => return Err(SysError::NoSpace),
                     Err(MemcgError::TooLate | MemcgError::ZoneLists) => return Err(SysError::NotSupported),
                 };
@@ -51,12 +58,23 @@ impl SysTwin {
 
     pub(super) async fn enter_cgroup(&self, group: Cgroup) -> Result<()> {
         let memcg = self.memcg(group)?;
-        self.task.ctx.with(|world, _| world.enter_memcg(self.process, memcg));
+        self.task.ctx.with(|world, ctl| world.enter_memcg(ctl, self.process, memcg));
         Ok(())
     }
 
     pub(super) async fn read_cgroup_file(&self, group: Cgroup, file: &str) -> Result<String> {
         let memcg = self.memcg(group)?;
-        self.task.mm(|mm, _| snapshot::memcg_file(mm, memcg, file)).ok_or(SysError::NoEntry)
+        let resource = match file {
+            "cpu.pressure" => Some(Resource::Cpu),
+            "io.pressure" => Some(Resource::Io),
+            "memory.pressure" => Some(Resource::Memory),
+            _ => None,
+        };
+        let text = self.task.ctx.with(|world, ctl| match resource {
+            Some(_) if world.era != Era::V6_12 => None,
+            Some(resource) => Some(snapshot::pressure(ctl, psi_group(memcg), resource).write()),
+            None => snapshot::memcg_file(&world.mm, memcg, file),
+        });
+        text.ok_or(SysError::NoEntry)
     }
 }

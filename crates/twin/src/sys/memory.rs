@@ -73,6 +73,7 @@ impl SysTwin {
 
     pub(super) async fn advise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
         let Mapped { vpn, pages, .. } = self.mapped(mapping)?;
+        let space = self.space();
         let advice = match advice {
             Advice::HugePage => MmAdvice::Huge,
             Advice::NoHugePage => MmAdvice::NoHuge,
@@ -80,8 +81,11 @@ impl SysTwin {
                 self.zap(vpn, vpn + pages).await;
                 return Ok(());
             }
+            Advice::Random => {
+                self.task.mm(|mm, _| mm.madvise_random(space, vpn));
+                return Ok(());
+            }
         };
-        let space = self.space();
         self.task.mm(|mm, env| mm.madvise(env, space, vpn, pages, advice));
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Sys for SysTwin {
     }
 
     fn stop(&self, thread: Thread) {
-        self.task.ctx.with(|_, ctl| ctl.kill(sim::TaskId(thread.0)));
+        self.stop_line(thread);
     }
 
     fn stopping(&self) -> bool {

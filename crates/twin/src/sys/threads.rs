@@ -25,7 +25,7 @@ impl SysTwin {
             self.task.ctx.with(|world, ctl| {
                 let memcg = world.mm.memcg_of_space(world.processes.of(self.process).space);
                 let process = world.processes.create(&mut world.mm, ctl);
-                world.enter_memcg(process, memcg);
+                world.enter_memcg(ctl, process, memcg);
                 process
             })
         } else {
@@ -38,11 +38,26 @@ impl SysTwin {
             let sys = SysTwin::new(ctx, process);
             sys.clone().live(leader, async move { body(sys).await })
         });
-        self.task.ctx.with(|world, _| {
-            world.adopt(task, process);
-            world.task_mut(task).kernel = options.kernel;
+        self.task.ctx.with(|world, ctl| {
+            world.adopt(ctl, task, process);
+            let info = world.task_mut(task);
+            info.kernel = options.kernel;
+            info.parent = Some(self.task.ctx.task());
+            // Who was asked to stop starts nothing that goes on.
+            if ctl.killed(self.task.ctx.task()) {
+                ctl.kill(task);
+            }
         });
         Thread(task.0)
+    }
+
+    /// Asks a thread and all that comes from it to stop.
+    pub(super) fn stop_line(&self, thread: Thread) {
+        self.task.ctx.with(|world, ctl| {
+            for task in world.line_of(TaskId(thread.0)) {
+                ctl.kill(task);
+            }
+        });
     }
 
     /// Waits until a thread has ended; of a process, until all of it has.

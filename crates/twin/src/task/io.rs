@@ -46,8 +46,13 @@ impl Task {
     }
 
     /// Waits until none of `flags` (LOCKED, WRITEBACK) is set on a frame (`folio_wait_bit`). The caller looks again
-    /// whether the frame is still what it was.
+    /// whether the frame is still what it was. Who waits for a page to be read that was part of the working set stalls for memory.
     pub(crate) async fn wait_on_page_bit(&self, pfn: Pfn, flags: u32) {
+        let thrashing = self.ctx.with(|world, _| {
+            let frame = &world.mm.frames[pfn];
+            flags & Frame::LOCKED != 0 && !frame.has(Frame::UPTODATE) && frame.has(Frame::WORKINGSET)
+        });
+        let stall = thrashing.then(|| self.memstall_enter());
         loop {
             let queue = self.ctx.with(|world, _| {
                 let frame = &mut world.mm.frames[pfn];
@@ -58,8 +63,11 @@ impl Task {
             });
             match queue {
                 Some(queue) => self.ctx.wait(queue, SleepReason::PageBit).await,
-                None => return,
+                None => break,
             }
+        }
+        if let Some(stall) = stall {
+            self.memstall_leave(stall);
         }
     }
 }

@@ -37,7 +37,9 @@ impl Task {
                 self.kswapd_try_to_sleep(node, alloc_order, done).await;
                 let request = self.mm(|mm, _| mm.kswapd_take(node, highest));
                 highest = request.highest;
+                let stall = self.memstall_enter();
                 reclaim_order = self.balance_pgdat(node, request.order, highest).await;
+                self.memstall_leave(stall);
                 if reclaim_order >= request.order {
                     break;
                 }

@@ -86,7 +86,9 @@ impl Task {
             }
             if progress == 0 {
                 if retries == 0 {
-                    return self.ctx.sleep(SleepReason::MemcgHigh, delay).await;
+                    let stall = self.memstall_enter();
+                    self.ctx.sleep(SleepReason::MemcgHigh, delay).await;
+                    return self.memstall_leave(stall);
                 }
                 retries -= 1;
             }

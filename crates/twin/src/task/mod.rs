@@ -27,6 +27,13 @@ pub(crate) struct Task {
     pub(crate) ctx: Ctx<World>,
 }
 
+/// A section in which a task stalls for want of memory. Not a wrapper around a future, which would be moved into it.
+#[must_use]
+pub(crate) struct Memstall {
+    /// It lies in another one.
+    outer: bool,
+}
+
 impl Task {
     pub(crate) fn new(ctx: Ctx<World>) -> Task {
         Task { ctx }
@@ -47,6 +54,29 @@ impl Task {
             change(flags);
             before
         })
+    }
+
+    /// Begins a section in which this task stalls for want of memory (`psi_memstall_enter()`), unless it is in one.
+    pub(crate) fn memstall_enter(&self) -> Memstall {
+        let task = self.ctx.task();
+        self.ctx.with(|world, ctl| {
+            let outer = std::mem::replace(&mut world.task_mut(task).memstall, true);
+            if !outer {
+                ctl.memstall(true);
+            }
+            Memstall { outer }
+        })
+    }
+
+    /// Ends the section (`psi_memstall_leave()`).
+    pub(crate) fn memstall_leave(&self, section: Memstall) {
+        if !section.outer {
+            let task = self.ctx.task();
+            self.ctx.with(|world, ctl| {
+                world.task_mut(task).memstall = false;
+                ctl.memstall(false);
+            });
+        }
     }
 
     /// Undoes [`Task::set_flags`].

@@ -14,6 +14,7 @@ impl Task {
 
     /// Reclaims; returns the progress.
     pub(super) async fn reclaim(&self, mut run: DirectReclaim) -> u64 {
+        let stall = self.memstall_enter();
         let before = self.set_flags(|flags| flags.memalloc = true);
         loop {
             match self.mm(|mm, env| run.step(mm, env)) {
@@ -30,6 +31,7 @@ impl Task {
             }
         }
         self.restore_flags(before);
+        self.memstall_leave(stall);
         run.progress()
     }
 }

@@ -1,8 +1,9 @@
 //! What a job does next: which file, which block, what is opened and closed.
 //!
 //! Rule: a file is opened when it is first chosen, and stays open until it is chosen and has no block left; then it is
-//! closed and done. Sequential jobs take the blocks of a file in order, random ones each block once. A job that is
-//! limited by time starts a file that has no block left over, so that none is ever done.
+//! closed and done. Sequential jobs take the blocks of a file in order, random ones each block once or any block. A job
+//! that is limited by time, or that serves more blocks than its files have, starts a file that has no block left over, so that
+//! none is ever done.
 //! Source: `__get_next_file()`, `get_next_file_rr()`, `get_next_file_rand()`, `set_io_u_file()`,
 //! `get_next_rand_block()`, `get_next_seq_offset()`, io_u.c; `do_io()`, backend.c, fio 2.99.
 
@@ -11,7 +12,58 @@ use std::collections::BTreeMap;
 use rand::Rng;
 
 use super::map::RandomMap;
-use super::{FileService, FioJob, Pattern};
+use super::{FileService, FioJob};
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    /// Only reads.
+    Read,
+    /// Only writes.
+    Write,
+    /// Both, each I/O drawn.
+    Mix {
+        /// Share of reads, in percent (`rwmixread`).
+        read_pct: u32,
+    },
+}
+
+/// Which block comes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// Each file from its start.
+    Sequential,
+    /// Each block of a file once, in random order.
+    Random,
+    /// Any block at any time (`norandommap`).
+    RandomAnew,
+}
+
+/// `rw=`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pattern {
+    /// Which way.
+    pub(crate) direction: Direction,
+    /// In which order.
+    pub(crate) order: Order,
+}
+
+impl Pattern {
+    /// `write`.
+    pub(crate) const WRITE: Pattern = Pattern { direction: Direction::Write, order: Order::Sequential };
+    /// `randread`.
+    pub(crate) const RAND_READ: Pattern = Pattern { direction: Direction::Read, order: Order::Random };
+
+    /// Whether something is read.
+    pub(crate) fn reads(self) -> bool {
+        self.direction != Direction::Write
+    }
+
+    /// Whether something is written.
+    pub(crate) fn writes(self) -> bool {
+        self.direction != Direction::Read
+    }
+}
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +76,8 @@ pub(super) enum Step {
         file: u32,
         /// The block.
         block: u32,
+        /// Whether it is written.
+        write: bool,
     },
     /// Close a file that has no block left.
     Close(u32),
@@ -40,7 +94,10 @@ enum State {
 pub(super) struct Course {
     pattern: Pattern,
     service: FileService,
+    /// It goes on without a limit of blocks.
     time_based: bool,
+    /// A file that has no block left starts over.
+    starts_over: bool,
     blocks: u32,
     states: Vec<State>,
     nr_done: u32,
@@ -50,8 +107,8 @@ pub(super) struct Course {
     left_on_current: u32,
     /// The file that was chosen for the next block.
     chosen: Option<u32>,
-    /// Next block of each file of a sequential job.
-    positions: Vec<u32>,
+    /// Next block of each file of a sequential job, for reads and for writes.
+    positions: [Vec<u32>; 2],
     /// Blocks served of each file that a random job has begun.
     maps: BTreeMap<u32, RandomMap>,
     /// Blocks still to be issued, unless the job is limited by time.
@@ -62,11 +119,15 @@ impl Course {
     pub(super) fn new(job: &FioJob) -> Course {
         let blocks = (job.file_size.0 / job.block_size.0) as u32;
         assert!(blocks > 0 && job.nr_files > 0, "a job has a file, and a file a block");
-        let sequential = job.pattern == Pattern::Write;
+        let positions = |used: bool| {
+            let sequential = job.pattern.order == Order::Sequential;
+            if used && sequential { vec![0; job.nr_files as usize] } else { Vec::new() }
+        };
         Course {
             pattern: job.pattern,
             service: job.service,
             time_based: job.time_based,
+            starts_over: job.time_based || job.blocks() > u64::from(blocks) * u64::from(job.nr_files),
             blocks,
             states: vec![State::Closed; job.nr_files as usize],
             nr_done: 0,
@@ -74,9 +135,9 @@ impl Course {
             current: None,
             left_on_current: 0,
             chosen: None,
-            positions: if sequential { vec![0; job.nr_files as usize] } else { Vec::new() },
+            positions: [positions(job.pattern.reads()), positions(job.pattern.writes())],
             maps: BTreeMap::new(),
-            left: u64::from(blocks) * u64::from(job.nr_files),
+            left: job.blocks(),
         }
     }
 
@@ -95,10 +156,11 @@ impl Course {
             return Some(Step::Open(file));
         }
         self.chosen = None;
-        match self.block_of(file, rng) {
+        let write = self.draw_direction(rng);
+        match self.block_of(file, write, rng) {
             Some(block) => {
                 self.left = self.left.saturating_sub(1);
-                Some(Step::Block { file, block })
+                Some(Step::Block { file, block, write })
             }
             None => {
                 self.states[file as usize] = State::Done;
@@ -124,7 +186,8 @@ impl Course {
             return Some(file);
         }
         let (file, in_a_row) = match self.service {
-            FileService::RoundRobin => (self.next_in_turn(), 1),
+            FileService::RoundRobin(in_a_row) => (self.next_in_turn(), in_a_row),
+            FileService::Sequential => (self.next_in_turn(), u32::MAX),
             FileService::Random(in_a_row) => (self.any_file(rng), in_a_row),
         };
         self.current = Some(file);
@@ -154,16 +217,28 @@ impl Course {
         (0..nr).filter(is_left).nth(nth).expect("a file is left")
     }
 
-    fn block_of(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
-        match self.pattern {
-            Pattern::Write => self.next_in_order(file),
-            Pattern::RandRead => self.any_block(file, rng),
+    /// Whether the next I/O writes: drawn only where there is a choice, so that other jobs draw nothing for it.
+    fn draw_direction(&self, rng: &mut impl Rng) -> bool {
+        match self.pattern.direction {
+            Direction::Read => false,
+            Direction::Write => true,
+            Direction::Mix { read_pct } => rng.random_range(0..100) >= read_pct,
         }
     }
 
-    fn next_in_order(&mut self, file: u32) -> Option<u32> {
-        let position = &mut self.positions[file as usize];
-        if *position == self.blocks && self.time_based {
+    fn block_of(&mut self, file: u32, write: bool, rng: &mut impl Rng) -> Option<u32> {
+        match self.pattern.order {
+            Order::Sequential => self.next_in_order(file, write),
+            Order::Random => self.any_block(file, rng),
+            Order::RandomAnew => Some(rng.random_range(0..self.blocks)),
+        }
+    }
+
+    /// Reads and writes go through a file each on its own (`f->last_pos[ddir]`).
+    fn next_in_order(&mut self, file: u32, write: bool) -> Option<u32> {
+        let starts_over = self.starts_over;
+        let position = &mut self.positions[usize::from(write)][file as usize];
+        if *position == self.blocks && starts_over {
             *position = 0;
         }
         let block = *position;
@@ -175,7 +250,7 @@ impl Course {
         let blocks = self.blocks;
         let map = self.maps.entry(file).or_insert_with(|| RandomMap::new(blocks));
         let block = map.serve(rng.random_range(0..blocks));
-        if self.time_based && map.left() == 0 {
+        if self.starts_over && map.left() == 0 {
             // It starts over; a map that is not there is one without a block served.
             self.maps.remove(&file);
         }
@@ -194,7 +269,7 @@ mod tests {
 
     fn job(pattern: Pattern, service: FileService, nr_files: u32, blocks: u64, time_based: bool) -> FioJob {
         let (block_size, file_size) = (Bytes::kib(4), Bytes::kib(4 * blocks));
-        FioJob { pattern, block_size, file_size, nr_files, service, time_based, number: 0, dir: Dir(0), share: None }
+        FioJob { service, time_based, block_size, ..FioJob::new(pattern, file_size, nr_files, Dir(0)) }
     }
 
     /// `o` opens, `c` closes, a block is `file.block`.
@@ -205,7 +280,7 @@ mod tests {
         while let Some(step) = course.next(&mut rng).filter(|_| drawn.len() < steps) {
             drawn.push(match step {
                 Step::Open(file) => format!("o{file}"),
-                Step::Block { file, block } => format!("{file}.{block}"),
+                Step::Block { file, block, .. } => format!("{file}.{block}"),
                 Step::Close(file) => format!("c{file}"),
             });
         }
@@ -214,7 +289,7 @@ mod tests {
 
     #[test]
     fn round_robin_opens_on_first_use_and_leaves_all_open_until_the_end() {
-        let job = job(Pattern::Write, FileService::RoundRobin, 3, 2, false);
+        let job = job(Pattern::WRITE, FileService::RoundRobin(1), 3, 2, false);
         assert_eq!(course(&job, 99), ["o0", "0.0", "o1", "1.0", "o2", "2.0", "0.1", "1.1", "2.1"]);
         let (mut course, mut rng) = (Course::new(&job), ChaCha8Rng::seed_from_u64(1));
         while course.next(&mut rng).is_some() {}
@@ -223,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_writer_limited_by_time_starts_its_files_over() {
-        let job = job(Pattern::Write, FileService::RoundRobin, 2, 1, true);
+        let job = job(Pattern::WRITE, FileService::RoundRobin(1), 2, 1, true);
         assert_eq!(course(&job, 7), ["o0", "0.0", "o1", "1.0", "0.0", "1.0", "0.0"]);
     }
 
@@ -242,7 +317,7 @@ mod tests {
 
     #[test]
     fn random_sixteen_reads_a_file_of_sixteen_blocks_whole_and_never_closes_it_in_a_timed_run() {
-        let job = job(Pattern::RandRead, FileService::Random(16), 5, 16, true);
+        let job = job(Pattern::RAND_READ, FileService::Random(16), 5, 16, true);
         let steps = course(&job, 4000);
         assert_eq!(steps.len(), 4000);
         assert!(!steps.iter().any(|step| step.starts_with('c')));
@@ -260,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_random_job_without_a_time_limit_ends_after_as_many_blocks_as_there_are() {
-        let job = job(Pattern::RandRead, FileService::Random(4), 3, 4, false);
+        let job = job(Pattern::RAND_READ, FileService::Random(4), 3, 4, false);
         let steps = course(&job, 999);
         let mut blocks: Vec<&String> = steps.iter().filter(|step| step.contains('.')).collect();
         assert_eq!(blocks.len(), 12);
@@ -273,5 +348,51 @@ mod tests {
             assert_eq!(steps[..at].iter().filter(|s| s.starts_with(&prefix)).count(), 4);
             assert!(!steps[at..].iter().any(|s| s.starts_with(&prefix)));
         }
+    }
+
+    /// Reads as `r`, writes as `w`, with their blocks.
+    fn accesses(job: &FioJob, steps: usize) -> Vec<(char, u32)> {
+        let (mut rng, mut course) = (ChaCha8Rng::seed_from_u64(1), Course::new(job));
+        let steps = (0..steps).map_while(|_| course.next(&mut rng));
+        let access = |step| match step {
+            Step::Block { block, write, .. } => Some((if write { 'w' } else { 'r' }, block)),
+            _ => None,
+        };
+        steps.filter_map(access).collect()
+    }
+
+    #[test]
+    fn mixed_sequential_jobs_read_and_write_each_from_the_start() {
+        let pattern = Pattern { direction: Direction::Mix { read_pct: 50 }, order: Order::Sequential };
+        let job = job(pattern, FileService::RoundRobin(1), 1, 64, false);
+        let seen = accesses(&job, 60);
+        for kind in ['r', 'w'] {
+            let blocks: Vec<u32> = seen.iter().filter(|(k, _)| *k == kind).map(|(_, block)| *block).collect();
+            assert!(blocks.len() > 10 && blocks.iter().copied().eq(0..blocks.len() as u32), "{kind}: {blocks:?}");
+        }
+    }
+
+    #[test]
+    fn the_share_of_reads_is_as_asked_for() {
+        for read_pct in [0, 30, 100] {
+            let pattern = Pattern { direction: Direction::Mix { read_pct }, order: Order::RandomAnew };
+            let seen = accesses(&job(pattern, FileService::RoundRobin(1), 1, 64, true), 10_001);
+            let reads = seen.iter().filter(|(kind, _)| *kind == 'r').count() as i64;
+            // Four standard deviations of 10000 draws are at most 200.
+            assert!((reads - 100 * i64::from(read_pct)).abs() <= 200, "{reads} at {read_pct} %");
+        }
+    }
+
+    #[test]
+    fn a_file_served_sequentially_is_finished_before_the_next_begins() {
+        let job = job(Pattern::WRITE, FileService::Sequential, 2, 2, false);
+        assert_eq!(course(&job, 99), ["o0", "0.0", "0.1", "c0", "o1", "1.0", "1.1"]);
+    }
+
+    #[test]
+    fn a_job_of_more_blocks_than_its_files_have_starts_them_over() {
+        let job =
+            FioJob { io_size: Some(Bytes::kib(4 * 5)), ..job(Pattern::WRITE, FileService::RoundRobin(1), 1, 2, false) };
+        assert_eq!(course(&job, 99), ["o0", "0.0", "0.1", "0.0", "0.1", "0.0"]);
     }
 }
