@@ -230,6 +230,8 @@ impl World {
                 FsyncStep::More => {}
                 FsyncStep::Wait(pfn) => {
                     while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
+                        // It may be in a bio that the flusher has not submitted yet.
+                        self.flush(u32::from(self.flying.is_empty()));
                         self.complete(0, ok);
                     }
                 }
