@@ -38,7 +38,7 @@ pub enum FsyncStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
-    /// Submit the log's bio with `submit_metadata`, wait for its end, then call again.
+    /// Count the log's bio with [`Mm::begin_metadata`], submit it and wait for its end unless it has ended, then call again.
     Log(Bio),
     /// Everything is on the device.
     Done,
