@@ -3,7 +3,7 @@
 use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
-use crate::slab::Obj;
+use crate::slab::{CacheId, Obj};
 use crate::vfs::FsId;
 
 /// Why the flushers are woken (`enum wb_reason`).
@@ -45,11 +45,13 @@ pub struct BioMemory {
     pub(crate) bio: Obj,
     /// Its vectors.
     pub(crate) vecs: Obj,
+    /// Where the bio is from.
+    pub(crate) cache: CacheId,
 }
 
 impl BioMemory {
     /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE };
+    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO };
 }
 
 /// A request for a block device.

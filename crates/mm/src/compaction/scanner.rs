@@ -176,9 +176,9 @@ impl Zone {
         self.compact.free_pfn = ends.then_some(block_start(Pfn(self.end().0 - 1)));
     }
 
-    /// The scanners have met, the migrate scanner at `pfn`: the next run starts over.
+    /// The scanners have met, the migrate scanner at `pfn`, be that the zone's end: the next run starts over.
     pub(super) fn scanners_met(&mut self, pfn: Pfn) {
-        self.compact.last_met = Some(block_start(pfn));
+        self.compact.last_met = Some(block_start(pfn.min(Pfn(self.end().0 - 1))));
         self.reset_cached_positions();
     }
 

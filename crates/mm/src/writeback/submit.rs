@@ -116,7 +116,7 @@ impl Mm {
     /// Submits the open bio, if there is one.
     pub(crate) fn submit_open(&mut self, env: &Env, open: &mut OpenBio) {
         if let Some(last) = open.0.take() {
-            self.submit_write(env, last.bio);
+            self.submit(env, last.bio);
         }
     }
 
@@ -172,25 +172,24 @@ impl Mm {
             write: true,
             sync,
             target: BioTarget::File { file, index },
-            memory: BioMemory::NONE,
+            memory: self.bio_memory(env, device, file),
         };
         open.0 = Some(Open { bio, extent_end, vectors: 1, last: pfn });
     }
 
-    /// Hands a bio of a file's data to the block layer. It is allocated for as many vectors as there may be
-    /// (`BIO_MAX_PAGES`), whatever it carries in the end; what cannot be had without sleeping comes from a reserve. One
-    /// that ends as it is submitted takes no more than a place for a moment.
-    pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
-        let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
-        if !self.bio_holds_memory(bio.device) {
-            return self.submit(env, bio);
+    /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it
+    /// carries in the end; what cannot be had without sleeping comes from a reserve. One that ends as it is submitted
+    /// takes no more than a place for a moment.
+    fn bio_memory(&mut self, env: &Env, device: u16, file: FileId) -> BioMemory {
+        if !self.bio_holds_memory(device) {
+            return BioMemory::NONE;
         }
         let cache = Mm::bio_cache(self.fs_kind(file));
-        let memory = BioMemory {
+        BioMemory {
+            cache,
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
             vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
-        };
-        self.submit(env, Bio { memory, ..bio });
+        }
     }
 
     /// Where bios of data that is written come from (`xfs_ioend_bioset`, `fs_bio_set`).
@@ -201,10 +200,9 @@ impl Mm {
         }
     }
 
-    /// A bio of a file's data is done with.
-    pub(super) fn free_bio(&mut self, env: &Env, bio: &Bio, file: FileId) {
-        let cache = Mm::bio_cache(self.fs_kind(file));
-        for (cache, obj) in [(cache, bio.memory.bio), (CacheId::BIOVEC_MAX, bio.memory.vecs)] {
+    /// A bio of a file's data is done with; the file may be gone by now.
+    pub(super) fn free_bio(&mut self, env: &Env, memory: &BioMemory) {
+        for (cache, obj) in [(memory.cache, memory.bio), (CacheId::BIOVEC_MAX, memory.vecs)] {
             if obj.is_some() {
                 self.slab_free(env, cache, obj);
             }
