@@ -9,6 +9,17 @@ use crate::spec::{DeviceSpec, SpecError};
 use crate::stats::DeviceStats;
 use units::Nanos;
 
+/// What needs neither wait nor fail now, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Room {
+    /// Of reads.
+    pub read: u64,
+    /// Of writes.
+    pub write: u64,
+    /// Of what does not wait for the limit.
+    pub exempt: u64,
+}
+
 #[derive(Clone, Debug)]
 enum Kind {
     Disk(Box<Disk>),
@@ -56,6 +67,26 @@ impl BlockDevice {
         match &mut self.kind {
             Kind::Disk(disk) => disk.submit(now, bio),
             Kind::Raid0(raid) => raid.submit(now, bio),
+        }
+    }
+
+    /// What a device that copies could take at once.
+    pub fn room(&self, now: Nanos) -> Room {
+        match &self.kind {
+            Kind::Disk(disk) => disk.room(now),
+            Kind::Raid0(_) => Room::default(),
+        }
+    }
+
+    /// Counts a read or write that its submitter carried out himself, because there was room. `limited` says whether it
+    /// counts against the limit, be it beyond that.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant.
+    pub fn pass(&mut self, now: Nanos, op: Op, sectors: u32, limited: bool) {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.pass(now, op, sectors, limited),
+            Kind::Raid0(_) => unreachable!("a RAID has no room known beforehand"),
         }
     }
 

@@ -6,6 +6,7 @@
 //! **Source.** `blk_mq_dispatch_rq_list()`, block/blk-mq.c; `ata_std_qc_defer()`, drivers/ata/libata-core.c (6.12).
 
 use crate::bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
+use crate::device::Room;
 use crate::fault::{Fault, Faults};
 use crate::model::{Command, Finished, Model, Traits};
 use crate::queue::{Added, Congestion, Part, Queue, QueueSpec, Request};
@@ -191,6 +192,30 @@ impl Disk {
             self.dispatch(now, slot);
         }
         self.refresh();
+    }
+
+    /// What needs neither wait nor fail now, of a device that takes bios as they are.
+    pub(crate) fn room(&self, now: Nanos) -> Room {
+        if self.congestion.is_some() || self.queue.has_data() || self.faults.any_at(now) {
+            return Room::default();
+        }
+        match &self.throttle {
+            None => Room { read: u64::MAX, write: u64::MAX, exempt: u64::MAX },
+            Some(Throttle::Buckets(_)) => Room::default(),
+            Some(Throttle::IoMax(slices)) => {
+                Room { read: slices.room(now, Op::Read), write: slices.room(now, Op::Write), exempt: u64::MAX }
+            }
+        }
+    }
+
+    /// Counts what passed by the queue and the medium.
+    pub(crate) fn pass(&mut self, now: Nanos, op: Op, sectors: u32, limited: bool) {
+        self.run_before(now);
+        self.accounting.start(now);
+        self.accounting.complete(now, op, u64::from(sectors), now);
+        if let (true, Some(Throttle::IoMax(slices))) = (limited, &mut self.throttle) {
+            slices.pass(now, op, u64::from(sectors) * SECTOR_SIZE);
+        }
     }
 
     fn can_dispatch(&self) -> bool {

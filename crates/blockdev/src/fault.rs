@@ -38,6 +38,11 @@ impl Faults {
         }
     }
 
+    /// Whether anything is in force.
+    pub(crate) fn any_at(&self, now: Nanos) -> bool {
+        self.eio_requests > 0 || self.stalled_until > now
+    }
+
     /// The first instant at or after `at` at which the device acts.
     pub(crate) fn after_stall(&self, at: Nanos) -> Nanos {
         at.max(self.stalled_until)

@@ -56,6 +56,15 @@ impl Direction {
         wait
     }
 
+    /// Bytes that may go at tick `now` if nothing waits.
+    fn room(&self, bytes_per_s: u64, now: u64) -> u64 {
+        if now < self.start || now > self.end {
+            return bytes_per_s * SLICE / TICKS_PER_S;
+        }
+        let rounded = (now - self.start).max(1).next_multiple_of(SLICE);
+        (bytes_per_s * rounded / TICKS_PER_S).saturating_sub(self.dispatched)
+    }
+
     /// Works out when the first held command may go.
     fn look_again(&mut self, bytes_per_s: u64, now: Nanos, fresh: bool) {
         let Some(&(held_at, command)) = self.held.front() else { return };
@@ -99,6 +108,21 @@ impl IoMax {
         if direction.held.len() == 1 {
             direction.look_again(self.bytes_per_s, now, true);
         }
+    }
+
+    /// Bytes of an operation that would not have to wait now.
+    pub(crate) fn room(&self, now: Nanos, op: Op) -> u64 {
+        let direction = &self.directions[usize::from(op == Op::Write)];
+        if direction.held.is_empty() { direction.room(self.bytes_per_s, now.0 / TICK.0) } else { 0 }
+    }
+
+    /// Counts bytes that went without having been held.
+    pub(crate) fn pass(&mut self, now: Nanos, op: Op, bytes: u64) {
+        let direction = &mut self.directions[usize::from(op == Op::Write)];
+        let tick = now.0 / TICK.0;
+        direction.wait(self.bytes_per_s, tick, bytes, true);
+        direction.dispatched += bytes;
+        direction.trim(self.bytes_per_s, tick);
     }
 
     fn first(&self) -> Option<usize> {

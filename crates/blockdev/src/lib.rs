@@ -34,7 +34,7 @@ mod stats;
 mod throttle;
 
 pub use bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
-pub use device::BlockDevice;
+pub use device::{BlockDevice, Room};
 pub use fault::Fault;
 pub use model::{GcSpec, HddSpec, RamSpec, SsdSpec, UsbSpec};
 pub use queue::{DeadlineSpec, QueueSpec, SchedulerSpec};

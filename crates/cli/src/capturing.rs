@@ -33,7 +33,8 @@ fn from_host(disks: &str) -> Result<Machine, Failure> {
     let description = format!("This host as it was, with the disks of {disks}.");
     let uptime_s = snapshot.uptime.map(|uptime| uptime.up_s);
     let name = "host".to_string();
-    let state = Captured { name, description, snapshot: &snapshot, uptime_s, sysctls: sysctls.collect() };
+    let sysctls = sysctls.collect();
+    let state = Captured { name, description, snapshot: &snapshot, uptime_s, workload_group: false, sysctls };
     Ok(Machine::load(disks)?.started_from(&state.machine()?)?)
 }
 
@@ -47,6 +48,8 @@ pub(crate) struct Captured<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// Seconds since boot.
     pub(crate) uptime_s: Option<f64>,
+    /// Whether the workload runs in a cgroup with the cpu controller.
+    pub(crate) workload_group: bool,
     /// Settings in force; what the model does not know is left out.
     pub(crate) sysctls: Vec<(String, String)>,
 }
@@ -67,6 +70,7 @@ impl Captured<'_> {
             name: self.name,
             description: self.description,
             cpus,
+            workload_group: self.workload_group,
             uptime_s: self.uptime_s,
             zones,
             sysctls,

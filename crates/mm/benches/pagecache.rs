@@ -63,7 +63,9 @@ fn fsync(mm: &mut Mm, env: &Env, file: FileId, effects: &mut Vec<Effect>) {
     loop {
         match mm.fsync_step(env, file, &mut fsync) {
             FsyncStep::Done => return,
-            FsyncStep::Log(bio) => mm.submit_metadata(bio),
+            FsyncStep::Log(bio) => {
+                mm.begin_metadata(bio);
+            }
             FsyncStep::More | FsyncStep::Wait(_) => {}
         }
         complete(mm, env, effects);

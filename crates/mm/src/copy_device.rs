@@ -1,21 +1,26 @@
 //! Devices that copy: RAM disks and persistent memory.
 //!
-//! Rule: the driver copies in the context of whoever hands it a bio and ends the bio at once. A write to such a device thus
-//! takes the memory of a bio for a moment only. Where nothing lies between (no device mapper, no throttle), nobody ever waits
-//! for a page: what goes to swap is free in the same pass, and what comes from swap passes the swap cache by: it is read alone,
-//! and its slot is free.
-//! Source: `brd_submit_bio()`, `brd_rw_page()` (drivers/block/brd.c), `bdev_read_page()`, `bdev_write_page()` (block/bdev.c),
-//! `SWP_SYNCHRONOUS_IO` in `do_swap_page()` (mm/memory.c), `pageout()` (mm/vmscan.c); 6.1.
-//! Since/until: the swap cache is passed by since 0bcac06f27d7 (4.15).
-//! Abstracted: writes of files to a synchronous device end by an event of the device, not in the call.
+//! Rule: the driver copies in the context of whoever hands it a bio, and the bio has ended when its submission returns, unless
+//! a limit in front of the device holds it back. Such a bio takes its memory for a moment only. A page that is written to swap
+//! so is free in the same pass of reclaim, and nobody sleeps for a page that is read so. Where the swap code knows
+//! that the device is synchronous (no device mapper lies between), a page that comes from swap even passes the swap cache
+//! by: it is read alone, and its slot is free.
+//! Source: `brd_submit_bio()`, `brd_rw_page()` (drivers/block/brd.c), `pmem_submit_bio()` (drivers/nvdimm/pmem.c), `bdev_read_page()`,
+//! `bdev_write_page()` (block/bdev.c), `SWP_SYNCHRONOUS_IO` in `do_swap_page()` (mm/memory.c), `pageout()` (mm/vmscan.c); 6.1.
+//! A cgroup's limit (`io.max`) holds the bios of the group's pages back; the log and metadata are written by threads of the root
+//! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c).
+//! Since/until: [`IoMaxExempt`]; the swap cache is passed by since 0bcac06f27d7 (4.15).
+//! Abstracted: a bio that was held back is copied by the device's own time, where Linux has a worker do it. Whether a limit holds
+//! a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
 
+use rules::IoMaxExempt;
 use units::Nanos;
 
-use crate::Mm;
+use crate::{Bio, BioTarget, Effect, Env, Mm};
 
-/// What a synchronous device costs its submitter.
+/// What copying costs whoever submits a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SyncCosts {
+pub struct CopyCosts {
     /// Each bio.
     pub bio: Nanos,
     /// Each page of it.
@@ -28,24 +33,62 @@ pub enum BioEnd {
     /// By an interrupt: a bio holds its memory until then.
     #[default]
     Interrupt,
-    /// With the copy, which something in front of the device may put off.
-    Copy,
-    /// Before the submission returns; the submitter pays.
-    Synchronous(SyncCosts),
+    /// Before the submission returns, as far as there is room.
+    Copy(CopyCosts),
+    /// Always so, and the swap code knows it.
+    Synchronous(CopyCosts),
+}
+
+/// What no limit in front of a device holds back now, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CopyRoom {
+    /// Of reads.
+    pub read: u64,
+    /// Of writes.
+    pub write: u64,
+    /// Of what passes in spite of a limit ([`IoMaxExempt`]).
+    pub exempt: u64,
+}
+
+impl CopyRoom {
+    /// No limit.
+    pub const ALL: CopyRoom = CopyRoom { read: u64::MAX, write: u64::MAX, exempt: u64::MAX };
+
+    fn of(&mut self, bio: &Bio, exempt: IoMaxExempt) -> &mut u64 {
+        match (bio.target, bio.write) {
+            (BioTarget::Metadata, _) => &mut self.exempt,
+            (BioTarget::Swap { .. }, true) if exempt == IoMaxExempt::SwapOut => &mut self.exempt,
+            (_, true) => &mut self.write,
+            (_, false) => &mut self.read,
+        }
+    }
+}
+
+/// A device as far as its copying goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CopyDevice {
+    end: BioEnd,
+    room: CopyRoom,
 }
 
 impl Mm {
     /// Says when the bios of a device end.
     pub fn set_bio_end(&mut self, device: u16, end: BioEnd) {
         let index = usize::from(device);
-        if self.bio_ends.len() <= index {
-            self.bio_ends.resize(index + 1, BioEnd::default());
+        if self.copy_devices.len() <= index {
+            self.copy_devices.resize(index + 1, CopyDevice::default());
         }
-        self.bio_ends[index] = end;
+        self.copy_devices[index].end = end;
+    }
+
+    /// Says what fits through the limit of a device that copies.
+    #[inline]
+    pub fn set_copy_room(&mut self, device: u16, room: CopyRoom) {
+        self.copy_devices[usize::from(device)].room = room;
     }
 
     fn bio_end(&self, device: u16) -> BioEnd {
-        self.bio_ends.get(usize::from(device)).copied().unwrap_or_default()
+        self.copy_devices.get(usize::from(device)).map(|device| device.end).unwrap_or_default()
     }
 
     /// Whether a bio of a device holds memory while it is under way.
@@ -53,7 +96,7 @@ impl Mm {
         self.bio_end(device) == BioEnd::Interrupt
     }
 
-    /// Whether the bios of a device end before their submission returns.
+    /// Whether the swap code knows that the bios of a device end before their submission returns.
     #[inline]
     pub(crate) fn is_synchronous(&self, device: u16) -> bool {
         matches!(self.bio_end(device), BioEnd::Synchronous(_))
@@ -64,5 +107,48 @@ impl Mm {
     pub(crate) fn charge_sync_bio(&mut self, device: u16, pages: u32) {
         let BioEnd::Synchronous(costs) = self.bio_end(device) else { unreachable!("the device is synchronous") };
         self.charge(costs.bio.0 + costs.page.0 * u64::from(pages));
+    }
+
+    /// Copies what a bio carries if its device does that, and nothing holds it back; says whether.
+    fn copy_bio(&mut self, bio: &Bio) -> bool {
+        let BioEnd::Copy(costs) = self.bio_end(bio.device) else { return false };
+        let room = self.copy_devices[usize::from(bio.device)].room.of(bio, self.rules.io_max_exempt);
+        let Some(left) = room.checked_sub(u64::from(bio.pages)) else {
+            // What comes later must not overtake it.
+            *room = 0;
+            return false;
+        };
+        *room = left;
+        self.charge(costs.bio.0 + costs.page.0 * u64::from(bio.pages));
+        self.effects.push(Effect::Copied(*bio));
+        true
+    }
+
+    /// Hands a bio to the block layer; what is copied at once has ended then.
+    pub(crate) fn submit(&mut self, env: &Env, bio: Bio) {
+        self.account_bio(bio);
+        if self.copy_bio(&bio) {
+            self.end_bio(env, &bio, true);
+        } else {
+            self.effects.push(Effect::Submit(bio));
+        }
+    }
+
+    /// Counts a bio of metadata whose end the caller awaits; whether it has ended already. If not, the caller submits it.
+    pub fn begin_metadata(&mut self, bio: Bio) -> bool {
+        debug_assert!(bio.target == BioTarget::Metadata);
+        self.account_bio(bio);
+        self.copy_bio(&bio)
+    }
+
+    /// A bio has ended, or failed.
+    pub fn end_bio(&mut self, env: &Env, bio: &Bio, ok: bool) {
+        match (bio.target, bio.write) {
+            (BioTarget::File { file, index }, false) => self.end_read(env, file, index, bio.pages, ok),
+            (BioTarget::File { .. } | BioTarget::Metadata, true) => self.end_writeback(env, bio, ok),
+            (BioTarget::Swap { pfn }, false) => self.end_swap_read(env, pfn, ok),
+            (BioTarget::Swap { pfn }, true) => self.end_swap_write(env, pfn, ok),
+            (BioTarget::Metadata, false) => {}
+        }
     }
 }

@@ -120,8 +120,8 @@ costs! {
     /// instructions to write a file of a page out, of which bio and page take 25,000.
     allocate_ext4 = 10_000;
     /// Preparing and ending the write of a page to the device on ext4. Calibration: the same guests' flusher takes 4,400
-    /// instructions for each page of a large file (wbstrm), the copy to memory that is the disk included.
-    writeback_ext4 = 900;
+    /// instructions for each page of a large file (wbstrm), of which the copy to memory that is the disk takes 1,000.
+    writeback_ext4 = 650;
     /// Removing a file on ext4. Calibration: the same, 93,000 instructions.
     unlink_ext4 = 23_000;
     /// Taking a page's buffer head off and freeing it. Calibration: the same, 2,700 instructions for each page of a file that

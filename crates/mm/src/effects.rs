@@ -3,7 +3,7 @@
 use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
-use crate::slab::Obj;
+use crate::slab::{CacheId, Obj};
 use crate::vfs::FsId;
 
 /// Why the flushers are woken (`enum wb_reason`).
@@ -45,11 +45,13 @@ pub struct BioMemory {
     pub(crate) bio: Obj,
     /// Its vectors.
     pub(crate) vecs: Obj,
+    /// Where the bio is from.
+    pub(crate) cache: CacheId,
 }
 
 impl BioMemory {
     /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE };
+    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO };
 }
 
 /// A request for a block device.
@@ -71,6 +73,14 @@ pub struct Bio {
     pub memory: BioMemory,
 }
 
+impl Bio {
+    /// First page of the file that it carries.
+    pub(crate) fn first_index(&self) -> u32 {
+        let BioTarget::File { index, .. } = self.target else { unreachable!("a bio of a file") };
+        index
+    }
+}
+
 /// One thing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
@@ -82,6 +92,8 @@ pub enum Effect {
     WakeFlushers(WakeFlusher),
     /// Start I/O.
     Submit(Bio),
+    /// A bio was copied at once: its device counts it.
+    Copied(Bio),
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.

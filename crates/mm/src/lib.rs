@@ -34,7 +34,7 @@ pub mod vfs;
 pub mod writeback;
 pub mod zone;
 
-pub use copy_device::{BioEnd, SyncCosts};
+pub use copy_device::{BioEnd, CopyCosts, CopyRoom};
 pub use costs::Costs;
 pub use effects::{Bio, BioMemory, BioTarget, Effect, Effects, WakeFlusher};
 pub use env::{AllocRequest, Env, MigrateType, TaskFlags};

@@ -115,6 +115,35 @@ impl List {
         self.len -= 1;
     }
 
+    /// Turns the list so that a frame on it is the first, in the same cyclic order.
+    pub fn turn_to_front(&mut self, frames: &mut Frames, pfn: Pfn) {
+        let before = frames[pfn].prev;
+        if before.is_some() {
+            self.turn(frames, before, pfn);
+        }
+    }
+
+    /// Turns the list so that a frame on it is the last, in the same cyclic order.
+    pub fn turn_to_back(&mut self, frames: &mut Frames, pfn: Pfn) {
+        let after = frames[pfn].next;
+        if after.is_some() {
+            self.turn(frames, pfn, after);
+        }
+    }
+
+    /// Cuts the list between two neighbours and joins its ends: `last` becomes the last frame, `first` the first.
+    fn turn(&mut self, frames: &mut Frames, last: Pfn, first: Pfn) {
+        debug_assert!(
+            frames[last].next == first && frames[first].prev == last,
+            "{last:?} and {first:?}: no neighbours"
+        );
+        frames[self.tail].next = self.head;
+        frames[self.head].prev = self.tail;
+        frames[last].next = Pfn::NONE;
+        frames[first].prev = Pfn::NONE;
+        (self.head, self.tail) = (first, last);
+    }
+
     /// Takes the first frame off.
     #[inline]
     pub fn pop_front(&mut self, frames: &mut Frames) -> Option<Pfn> {
@@ -174,5 +203,32 @@ mod tests {
         assert_eq!(list.pop_back(&mut frames), Some(Pfn(4)));
         assert_eq!(list.pop_front(&mut frames), Some(Pfn(5)));
         assert_eq!(list.len(), 1);
+    }
+    #[test]
+    fn a_list_turns_in_its_cyclic_order() {
+        let mut frames = Frames::new(8, 8);
+        (0..8).for_each(|pfn| frames[Pfn(pfn)] = Frame::RESERVED);
+        let mut list = List::EMPTY;
+        (1..5).for_each(|n| list.push_back(&mut frames, Pfn(n)));
+        let both_ways = |list: &List, frames: &Frames| {
+            let forth: Vec<u32> = list.iter(frames).map(|p| p.0).collect();
+            let mut back = Vec::new();
+            let mut at = list.back();
+            while at.is_some() {
+                back.push(at.0);
+                at = frames[at].prev;
+            }
+            back.reverse();
+            assert_eq!(forth, back);
+            forth
+        };
+        list.turn_to_front(&mut frames, Pfn(3));
+        assert_eq!(both_ways(&list, &frames), [3, 4, 1, 2]);
+        list.turn_to_front(&mut frames, Pfn(3));
+        list.turn_to_back(&mut frames, Pfn(2));
+        assert_eq!(both_ways(&list, &frames), [3, 4, 1, 2]);
+        list.turn_to_back(&mut frames, Pfn(3));
+        assert_eq!(both_ways(&list, &frames), [4, 1, 2, 3]);
+        assert_eq!(list.len(), 4);
     }
 }

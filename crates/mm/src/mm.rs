@@ -53,7 +53,7 @@ pub struct Mm {
     /// TLB entries that are out of date.
     pub(crate) tlb: TlbBatch,
     /// Devices whose bios end at once, by device number.
-    pub(crate) bio_ends: Vec<crate::BioEnd>,
+    pub(crate) copy_devices: Vec<crate::copy_device::CopyDevice>,
     /// Tracepoints.
     pub trace: Trace,
     /// What is to be done outside.
@@ -91,7 +91,7 @@ impl Mm {
             stat: VmStat::new(nr_zones, layout.nodes.len()),
             contention: Contention::default(),
             tlb: TlbBatch::default(),
-            bio_ends: Vec::new(),
+            copy_devices: Vec::new(),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,

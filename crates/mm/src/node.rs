@@ -2,7 +2,7 @@
 //!
 //! Source: `struct pglist_data`, `struct lruvec` (include/linux/mmzone.h, 6.12).
 
-use units::{NodeId, Order, ZoneId};
+use units::{Nanos, NodeId, Order, ZoneId};
 
 use crate::memcg::Fifo;
 use crate::reclaim::{LruGen, LruStats};
@@ -144,6 +144,12 @@ pub struct Kcompactd {
     pub highest_zone: Option<ZoneKind>,
     /// Runs, and need not be woken.
     pub running: bool,
+    /// Is to look at the node's fragmentation at once (`proactive_compact_trigger`).
+    pub proactive_trigger: bool,
+    /// Its first look at the node's fragmentation is this far off when the run begins.
+    pub first_look: Option<Nanos>,
+    /// Its last look was of no use, so that the next one comes late.
+    pub proactive_deferred: bool,
 }
 
 /// One NUMA node.

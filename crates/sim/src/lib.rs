@@ -36,7 +36,7 @@ pub use deadlock::{BlockedTask, Deadlock};
 pub use event::Class;
 pub use psi::{PsiGroup, Resource, Stall};
 pub use run::{RunEnd, Sim};
-pub use sched::{SchedParams, SchedPolicy};
+pub use sched::{CpuGroup, SchedParams, SchedPolicy};
 pub use streams::Streams;
 pub use task::{SpawnOptions, TaskId, TaskState, Wake};
 pub use topology::{CPUS_MAX, CpuSet, CpuTopology};

@@ -1,6 +1,6 @@
 //! Tasks: what is known of each beside its future.
 
-use crate::{CpuSet, WaitQueueId};
+use crate::{CpuGroup, CpuSet, WaitQueueId};
 use units::Nanos;
 
 /// A task. Numbers are never reused.
@@ -24,19 +24,26 @@ pub struct SpawnOptions {
     pub cpus: CpuSet,
     /// -20 (favoured) to 19; each level is worth a factor of 1.25 in CPU time.
     pub nice: i8,
+    /// The group with which it shares CPU time.
+    pub group: Option<CpuGroup>,
     /// A daemon (kswapd, a flusher) does not keep the run alive.
     pub daemon: bool,
 }
 
 impl SpawnOptions {
-    /// Nice 0, not a daemon.
+    /// Nice 0, in no group, not a daemon.
     pub fn new(name: impl Into<String>, cpus: CpuSet) -> SpawnOptions {
-        SpawnOptions { name: name.into(), cpus, nice: 0, daemon: false }
+        SpawnOptions { name: name.into(), cpus, nice: 0, group: None, daemon: false }
     }
 
     /// With this nice level, -20 to 19.
     pub fn nice(self, nice: i8) -> SpawnOptions {
         SpawnOptions { nice, ..self }
+    }
+
+    /// In this group.
+    pub fn group(self, group: Option<CpuGroup>) -> SpawnOptions {
+        SpawnOptions { group, ..self }
     }
 
     /// As a daemon.

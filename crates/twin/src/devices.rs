@@ -1,9 +1,9 @@
 //! The block devices of the machine and the bios in flight on them.
 
 use blockdev::{BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError};
-use mm::Bio;
+use mm::{Bio, BioTarget, CopyRoom, Mm};
 use sim::{Class, Ctl, WaitQueueId};
-use units::Nanos;
+use units::{Nanos, PAGE_SIZE};
 
 use crate::log::IoTime;
 use crate::world::{Event, World};
@@ -55,6 +55,8 @@ impl Device {
 /// All devices, and what is in flight.
 pub(crate) struct Devices {
     pub(crate) list: Vec<Device>,
+    /// Those that copy.
+    copying: Vec<u16>,
     /// The device that is mounted.
     mounted: Option<u16>,
     in_flight: Vec<Option<InFlight>>,
@@ -63,14 +65,36 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    pub(crate) fn new(list: Vec<Device>, mounted: Option<u16>) -> Devices {
-        Devices { list, mounted, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
+    pub(crate) fn new(list: Vec<Device>, copying: Vec<u16>, mounted: Option<u16>) -> Devices {
+        Devices { list, copying, mounted, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
     }
 
     /// Requests of the mounted device so far.
     pub(crate) fn io_time(&self) -> IoTime {
         let stats = self.mounted.map(|device| self.list[usize::from(device)].model.stats()).unwrap_or_default();
         IoTime { requests: stats.read.ios + stats.write.ios, waited: stats.read.time + stats.write.time }
+    }
+
+    /// Tells the devices that copy what their limits let through now.
+    #[inline]
+    pub(crate) fn update_room(&self, mm: &mut Mm, now: Nanos) {
+        for &device in &self.copying {
+            let room = self.list[usize::from(device)].model.room(now);
+            let pages = |bytes: u64| bytes / PAGE_SIZE;
+            mm.set_copy_room(
+                device,
+                CopyRoom { read: pages(room.read), write: pages(room.write), exempt: pages(room.exempt) },
+            );
+        }
+    }
+
+    /// Counts a bio that was copied at once.
+    pub(crate) fn pass(&mut self, ctl: &Ctl<World>, bio: Bio) {
+        let device = &mut self.list[usize::from(bio.device)];
+        let now = device.tick(ctl.now());
+        let limited = bio.target != BioTarget::Metadata;
+        let op = if bio.write { Op::Write } else { Op::Read };
+        device.model.pass(now, op, bio.pages * SECTORS_PER_PAGE, limited);
     }
 
     /// Gives a bio to its device.

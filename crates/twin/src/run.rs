@@ -4,15 +4,18 @@ use std::future::Future;
 use std::time::Duration;
 
 use blockdev::{DeviceSpec, SpecError};
+use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsSpec};
-use mm::{BioEnd, Costs, KswapdDeeds, Mm, SyncCosts};
+use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
 use rules::{TaskPicking, Tunables};
-use sim::{BlockedTask, Class, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState};
+use sim::{
+    BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
+};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
@@ -24,7 +27,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, KCOMPACTD_SET, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -305,21 +308,25 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
-    let world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
     Ok(sim)
 }
 
+/// What copying to or from a RAM disk costs.
+fn copy_costs(ram: &blockdev::RamSpec) -> CopyCosts {
+    let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
+    CopyCosts { bio: Nanos(ram.latency_ns), page }
+}
+
 /// When the bios of a device end.
 fn bio_end(device: &DeviceSpec) -> BioEnd {
     match device {
-        DeviceSpec::Ram(ram) if ram.synchronous => {
-            let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
-            BioEnd::Synchronous(SyncCosts { bio: Nanos(ram.latency_ns), page })
-        }
-        DeviceSpec::Ram(_) => BioEnd::Copy,
+        DeviceSpec::Ram(ram) if ram.synchronous => BioEnd::Synchronous(copy_costs(ram)),
+        DeviceSpec::Ram(ram) => BioEnd::Copy(copy_costs(ram)),
         _ => BioEnd::Interrupt,
     }
 }
@@ -356,16 +363,26 @@ fn wire(
         devices.push(device);
     }
     let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));
-    world.devices = Devices::new(devices, mounted.map(|disk| disk as u16));
+    let copying =
+        machine.disks.iter().enumerate().filter(|(_, disk)| matches!(disk.device.get_ref(), DeviceSpec::Ram(_)));
+    let copying = copying.map(|(number, _)| number as u16).collect();
+    world.devices = Devices::new(devices, copying, mounted.map(|disk| disk as u16));
     ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
-    // The run begins between two flushes, which have come at their interval since boot.
-    world.mm.flush_lru_stats();
-    let interval = MEMCG_FLUSH_INTERVAL.0;
-    let since_flush = match &machine.uptime_s {
-        Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(MEMCG_FLUSH_SET).0 % interval,
-        None => streams.rng("memcg-flush").random_range(0..interval),
+    // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
+    let until_next = |interval: Nanos, set: Nanos, stream: &str| {
+        let since_last = match &machine.uptime_s {
+            Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(set).0 % interval.0,
+            None => streams.rng(stream).random_range(0..interval.0),
+        };
+        Nanos(interval.0 - since_last)
     };
-    ctl.schedule_after(Nanos(interval - since_flush), Class::Timer, Event::MemcgStats);
+    world.mm.flush_lru_stats();
+    ctl.schedule_after(
+        until_next(MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, "memcg-flush"),
+        Class::Timer,
+        Event::MemcgStats,
+    );
+    world.mm.set_kcompactd_phase(until_next(PROACTIVE_INTERVAL, KCOMPACTD_SET, "kcompactd"));
     Ok(())
 }
 
@@ -407,9 +424,10 @@ where
     F: FnOnce(SysTwin) -> Fut,
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
-    let (process, cpus) =
-        sim.with_world(|world, ctl| (world.processes.create(&mut world.mm, ctl), CpuSet::all(ctl.topology())));
-    let task = sim.spawn(SpawnOptions::new("workload", cpus), |ctx| {
+    let (process, cpus, group) = sim.with_world(|world, ctl| {
+        (world.processes.create(&mut world.mm, ctl), CpuSet::all(ctl.topology()), world.workload_group)
+    });
+    let task = sim.spawn(SpawnOptions::new("workload", cpus).group(group), |ctx| {
         let sys = SysTwin::new(ctx, process);
         let program = workload(sys.clone());
         sys.run_workload(program)

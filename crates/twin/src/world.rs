@@ -3,9 +3,9 @@
 use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
-use mm::{BioTarget, Effect, Env, Mm, TaskFlags};
+use mm::{Effect, Env, Mm, TaskFlags};
 use observe::Era;
-use sim::{Class, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
+use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
@@ -37,6 +37,10 @@ pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
 pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
 /// When that timer is first set: as the root cgroup is made, early in the boot (0.15 s in the log of a guest).
 pub(crate) const MEMCG_FLUSH_SET: Nanos = Nanos::millis(150);
+
+/// When kcompactd first goes to sleep: with the subsystems' initcalls (those of huge pages come 0.46 s after the boot began
+/// in the log of a guest).
+pub(crate) const KCOMPACTD_SET: Nanos = Nanos::millis(460);
 
 /// Who waits for what.
 pub(crate) struct Queues {
@@ -123,6 +127,8 @@ pub(crate) struct World {
     pub(crate) queues: Queues,
     tasks: Vec<TaskInfo>,
     pub(crate) processes: Processes,
+    /// The scheduler's group of the workload's tasks.
+    pub(crate) workload_group: Option<CpuGroup>,
     pub(crate) log: RunLog,
     /// Which counters `/proc/vmstat` has.
     pub(crate) era: Era,
@@ -137,10 +143,11 @@ impl World {
     pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
         World {
             mm,
-            devices: Devices::new(Vec::new(), None),
+            devices: Devices::new(Vec::new(), Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
             processes,
+            workload_group: None,
             log: RunLog::default(),
             era,
             user_time: Nanos::ZERO,
@@ -173,6 +180,7 @@ impl World {
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
         self.mm.called_by(&env);
+        self.devices.update_room(&mut self.mm, env.now);
         let result = call(&mut self.mm, &env);
         ctl.charge(Nanos(self.mm.take_cpu_ns()));
         let over_high = self.mm.memcg_take_over_high();
@@ -209,6 +217,12 @@ impl World {
                 }
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
+                }
+                Effect::Copied(bio) => {
+                    self.devices.pass(ctl, bio);
+                    if bio.write {
+                        ctl.wake_all(self.queues.written);
+                    }
                 }
                 Effect::WakeThrottled(node, reason) => {
                     ctl.wake_all(self.queues.throttle(node, reason));
@@ -277,13 +291,7 @@ impl World {
 
     fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
         let bio = entry.bio;
-        self.enter(ctl, |mm, env| match (bio.target, bio.write) {
-            (BioTarget::File { file, index }, false) => mm.end_read(env, file, index, bio.pages, ok),
-            (BioTarget::File { .. } | BioTarget::Metadata, true) => mm.end_writeback(env, &bio, ok),
-            (BioTarget::Swap { pfn }, false) => mm.end_swap_read(env, pfn, ok),
-            (BioTarget::Swap { pfn }, true) => mm.end_swap_write(env, pfn, ok),
-            (BioTarget::Metadata, false) => {}
-        });
+        self.enter(ctl, |mm, env| mm.end_bio(env, &bio, ok));
         if bio.write {
             ctl.wake_all(self.queues.written);
         }

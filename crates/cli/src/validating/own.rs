@@ -23,6 +23,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         description: format!("The guest of {} as the workload started.", path.display()),
         snapshot: &run.before,
         uptime_s: run.before.uptime.map(|uptime| uptime.up_s),
+        // The agent starts every workload in one.
+        workload_group: true,
         sysctls: settings(fs::read_to_string(path.join("guest/sysctl")).ok(), manifest),
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;

@@ -144,7 +144,7 @@ impl Mm {
             (AnonStart::Inactive, None) => {}
         }
         self.lru_add(env, pfn);
-        self.submit_swap_read(pfn, entry, wanted);
+        self.submit_swap_read(env, pfn, entry, wanted);
     }
 
     /// Maps a page of the swap cache at `touch.vpn`, or waits for it.

@@ -4,8 +4,8 @@
 //!   priority takes the whole zone, ignores skip hints and fills blocks of any type. kcompactd is light-synchronous.
 //!   `/proc/sys/vm/compact_memory` is fully synchronous and has no order.
 //! - **Source**: `struct compact_control` (mm/internal.h), `compact_zone_order()`, `kcompactd_do_work()`,
-//!   `compact_node()` (mm/compaction.c), 4.20; the same in 6.12 but for what FreeLists adds.
-//! - **Omitted**: `alloc_contig_range()`, memory hotplug, proactive compaction.
+//!   `compact_node()` (mm/compaction.c), 4.20 and 6.12.
+//! - **Omitted**: `alloc_contig_range()`, memory hotplug.
 
 use units::{Gfp, Order};
 
@@ -31,6 +31,8 @@ pub enum Compactor {
     Direct,
     /// kcompactd.
     Daemon,
+    /// kcompactd of a fragmented node that nobody asked for (since 5.9).
+    Proactive,
     /// kswapd (until 4.5).
     Kswapd,
     /// `/proc/sys/vm/compact_memory`.
@@ -111,6 +113,11 @@ impl CompactControl {
             ignore_skip_hint: true,
             ..CompactControl::daemon(Order(0), ZoneKind::Movable)
         }
+    }
+
+    /// For a fragmented node (`compact_node()` since 5.9): light-synchronously, with everything there is.
+    pub fn proactive() -> Self {
+        CompactControl { mode: MigrateMode::SyncLight, who: Compactor::Proactive, ..CompactControl::everything() }
     }
 
     /// Whether an allocation compacts without waiting: it gives up an aligned block at the first page that stays.

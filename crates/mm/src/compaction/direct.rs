@@ -6,11 +6,11 @@
 //!   clears the deferral of its zone.
 //! - **Source**: `try_to_compact_pages()`, `compact_zone_order()` (mm/compaction.c), `__alloc_pages_direct_compact()`,
 //!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
-//! - **Since/until**: [`CompactionWithdrawn`]; until 4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark
-//!   for the request, not the result, tells whether a block should be free now.
-//! - **Omitted**: page capture (since 5.1): a page freed by compaction may be taken by somebody else first.
+//! - **Since/until**: [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
+//!   4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark for the request, not the result, tells whether
+//!   a block should be free now.
 
-use rules::{CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
+use rules::{CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
 use smallvec::SmallVec;
 use units::{Gfp, Order, Pfn, ZoneId};
 
@@ -30,6 +30,7 @@ pub struct DirectCompaction {
     next: usize,
     run: Option<CompactRun>,
     best: CompactResult,
+    captured: Option<Pfn>,
     stopped: bool,
 }
 
@@ -45,14 +46,15 @@ impl DirectCompaction {
             next: 0,
             run: None,
             best: CompactResult::Skipped,
+            captured: None,
             stopped: false,
         }
     }
 
-    /// Another task wants this CPU: asynchronous compaction gives up (`need_resched()`).
-    pub fn cpu_is_wanted(&mut self) {
+    /// Another task wants this CPU: asynchronous compaction tries no other zone (`need_resched()`).
+    pub fn cpu_is_wanted(&mut self, mm: &Mm) {
         self.stopped |= self.priority == CompactPriority::Async;
-        self.run.iter_mut().for_each(CompactRun::cpu_is_wanted);
+        self.run.iter_mut().for_each(|run| run.cpu_is_wanted(mm));
     }
 
     /// The task was killed: it gives up.
@@ -64,10 +66,12 @@ impl DirectCompaction {
     /// One step of the zone at hand. `Done` says the best result of all zones; nothing is held any more then.
     pub fn step(&mut self, mm: &mut Mm, env: &Env) -> CompactStep {
         if let Some(run) = &mut self.run {
+            let zone = run.zone();
+            mm.begin_capture(zone, self.request.order, run.migratetype, self.captured);
             let step = run.step(mm, env);
+            self.captured = mm.end_capture(zone, self.captured);
             if let CompactStep::Done(_) = step {
-                let zone = run.zone();
-                let result = self.run.take().map_or(CompactResult::Contended, |run| run.finish(mm, env));
+                let result = self.end_run(mm, env);
                 self.settle(mm, zone, result);
                 return self.more();
             }
@@ -88,6 +92,16 @@ impl DirectCompaction {
             Err(result) => self.settle(mm, zone, result),
         }
         self.more()
+    }
+
+    /// Ends the run at hand, if any: what it gives back may be captured too.
+    fn end_run(&mut self, mm: &mut Mm, env: &Env) -> CompactResult {
+        let Some(run) = self.run.take() else { return CompactResult::Contended };
+        let zone = run.zone();
+        mm.begin_capture(zone, self.request.order, run.migratetype, self.captured);
+        let result = run.finish(mm, env);
+        self.captured = mm.end_capture(zone, self.captured);
+        if self.captured.is_some() { CompactResult::Success } else { result }
     }
 
     fn more(&self) -> CompactStep {
@@ -115,13 +129,12 @@ impl DirectCompaction {
         }
     }
 
-    /// Gives back what is held, also when abandoned before the end; the best result so far.
-    pub fn finish(mut self, mm: &mut Mm, env: &Env) -> CompactResult {
-        if let Some(run) = self.run.take() {
-            let result = run.finish(mm, env);
-            self.best = self.best.max(result);
+    /// Gives back what is held, also when abandoned before the end; the best result so far, and the block captured.
+    pub fn finish(mut self, mm: &mut Mm, env: &Env) -> (CompactResult, Option<Pfn>) {
+        if self.run.is_some() {
+            self.best = self.best.max(self.end_run(mm, env));
         }
-        self.best
+        (self.best, self.captured)
     }
 }
 
@@ -158,20 +171,21 @@ impl Mm {
         zonelist.filter(allowed).collect()
     }
 
-    /// Tries the allocation after direct compaction. Counts `compact_stall`, and `compact_success` or `compact_fail`,
-    /// unless no zone was compacted at all; then it does nothing.
+    /// Takes the captured block, or tries the allocation, after direct compaction. Counts `compact_stall`, and
+    /// `compact_success` or `compact_fail`, unless no zone was compacted at all; then it does nothing.
     pub fn after_direct_compaction(
         &mut self,
         env: &Env,
         request: AllocRequest,
         flags: AllocFlags,
-        result: CompactResult,
+        (result, captured): (CompactResult, Option<Pfn>),
     ) -> Option<Pfn> {
-        if !result.ran() {
+        let deferred = self.rules.compaction_stall == CompactionStall::Deferred && result == CompactResult::Deferred;
+        if !result.ran() && !deferred {
             return None;
         }
         self.stat.count(VmEvent::CompactStall, 1);
-        let page = self.get_page_from_freelist(env, request, flags);
+        let page = captured.or_else(|| self.get_page_from_freelist(env, request, flags));
         let Some(pfn) = page else {
             self.stat.count(VmEvent::CompactFail, 1);
             return None;
@@ -184,10 +198,12 @@ impl Mm {
     }
 
     /// Whether a costly request with `__GFP_NORETRY` fails at once after its first compaction, without reclaim.
-    pub fn gives_up_after(&self, result: CompactResult) -> bool {
+    pub fn gives_up_after(&self, result: CompactResult, gfp: Gfp) -> bool {
         match self.rules.compaction_withdrawn {
             CompactionWithdrawn::Reclaim => result == CompactResult::Deferred,
-            CompactionWithdrawn::RaisePriority => matches!(result, CompactResult::Deferred | CompactResult::Skipped),
+            CompactionWithdrawn::RaisePriority => {
+                matches!(result, CompactResult::Deferred | CompactResult::Skipped) || gfp.contains(Gfp::THISNODE)
+            }
         }
     }
 }

@@ -6,8 +6,9 @@
 //!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
 //!   hand is finished first, so that the next one of them need not be fragmented.
 //! - **Source**: `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
+//!   Proactive compaction ends once the zone's fragmentation score is low, or kswapd runs.
 //! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`].
-//! - **Omitted**: CMA; proactive compaction by `fragmentation_score_zone()` (since 5.9).
+//! - **Omitted**: CMA.
 
 use rules::{CompactionFinish, CompactionWatermark};
 use units::{Order, PAGEBLOCK_ORDER};
@@ -50,6 +51,9 @@ impl CompactRun {
             }
             let whole = self.scanners.whole_zone;
             return if whole { CompactResult::Complete } else { CompactResult::PartialSkipped };
+        }
+        if self.control.who == Compactor::Proactive {
+            return mm.proactive_verdict(self.zone);
         }
         let Some(order) = self.control.order else { return CompactResult::Continue };
         let aligned = self.scanners.migrate == block_start(self.scanners.migrate);

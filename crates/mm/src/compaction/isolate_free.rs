@@ -7,38 +7,98 @@
 //!   the watermark protects ends the search.
 //! - **Source**: `isolate_freepages()`, `isolate_freepages_block()`, `suitable_migration_target()`, `map_pages()`,
 //!   `compaction_alloc()`, `release_freepages()` (mm/compaction.c, 4.20).
-//! - **Since/until**: [`FreeScanner`], [`CompoundSkip`](rules::CompoundSkip); how a scanner that wraps goes on is in
-//!   scanner.rs.
-//! - **Until**: 5.1 looks at the free lists first (`fast_isolate_freepages()`) and keeps the pages in blocks by order
-//!   (6.9); see [`CompactionSearch`](rules::CompactionSearch).
+//!   Since 5.1 the free lists are searched first (fast_free.rs). Asynchronous compaction then looks at every 32nd frame of
+//!   a block until it finds a free page, any other at ever fewer of the blocks that follow one without any; a block that
+//!   was looked at to its end is marked whatever it gave.
+//! - **Since/until**: [`FreeScanner`], [`CompoundSkip`](rules::CompoundSkip), [`CompactionSearch`], [`TargetBlock`],
+//!   [`CompactionScanned`]; how a scanner that wraps goes on is in scanner.rs.
 //! - **Abstracted**: the zone lock and its contention.
 
-use rules::FreeScanner;
-use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use rules::{CompactionScanned, CompactionSearch, CompactionTargets, FreeScanner, PageblockRescan, TargetBlock};
+use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
-use super::isolate_migrate::stepped_over;
+use super::control::MigrateMode;
+use super::isolate_migrate::{CLUSTER_MAX, stepped_over};
 use super::run::CompactRun;
-use super::scanner::block_start;
+use super::scanner::{block_end, block_start};
 use crate::stat::VmEvent;
 use crate::{Env, Kind, MigrateType, Mm};
 
 impl CompactRun {
     /// A free page to migrate to (`compaction_alloc()`).
     pub(super) fn take_target(&mut self, mm: &mut Mm) -> Option<Pfn> {
-        if self.targets.is_empty() && !self.contended {
+        if self.targets.pages() == 0 && !self.contended {
             self.isolate_freepages(mm);
         }
-        self.targets.pop_front(&mut mm.frames)
+        let target = self.targets.take(&mut mm.frames)?;
+        if mm.rules.compaction_targets == CompactionTargets::ByOrder {
+            self.to_migrate -= 1;
+        }
+        Some(target)
     }
 
     /// A target that was not used (`compaction_free()`).
     pub(super) fn return_target(&mut self, mm: &mut Mm, pfn: Pfn) {
-        self.targets.push_front(&mut mm.frames, pfn);
+        self.targets.put_back(&mut mm.frames, pfn);
+        if mm.rules.compaction_targets == CompactionTargets::ByOrder {
+            self.to_migrate += 1;
+        }
     }
 
     /// Isolates free pages until there are enough (`isolate_freepages()`).
     fn isolate_freepages(&mut self, mm: &mut Mm) {
-        while !self.isolate_down_to_limit(mm) && self.targets.is_empty() && !self.contended {}
+        if mm.rules.compaction_search == CompactionSearch::FreeLists {
+            self.fast_isolate_freepages(mm);
+            if self.targets.pages() == 0 {
+                self.isolate_by_samples(mm);
+            }
+            return;
+        }
+        while !self.isolate_down_to_limit(mm) && self.targets.pages() == 0 && !self.contended {}
+    }
+
+    /// Isolates free pages from one block after the other, at first from samples (`isolate_freepages()` since 5.1).
+    fn isolate_by_samples(&mut self, mm: &mut Mm) {
+        const LARGEST_STRIDE: u32 = CLUSTER_MAX as u32;
+        let low = block_end(self.scanners.migrate);
+        let mut stride = if self.control.mode == MigrateMode::Async { LARGEST_STRIDE } else { 1 };
+        let mut passed = 0;
+        let mut at = self.scanners.free;
+        let mut block = block_start(at);
+        while block >= low {
+            let below = Pfn(block.0 - PAGEBLOCK_PAGES);
+            if self.is_target(mm, block) {
+                let (first, end) = self.scanners.clamp_block(block);
+                let isolated;
+                (at, isolated) = self.isolate_freepages_block(mm, at.max(first), end, stride);
+                if at == end {
+                    self.mark_free_scanned(mm, block);
+                }
+                if self.enough_targets() || at < end {
+                    at = if at == end { below } else { at };
+                    break;
+                }
+                stride = if isolated > 0 { 1 } else { (stride << 1).min(LARGEST_STRIDE) };
+            } else {
+                passed += 1;
+            }
+            (block, at) = (below, below);
+        }
+        mm.charge(passed * mm.costs.compact_scan);
+        self.scanners.free = at;
+    }
+
+    /// A block was looked at to its end: the next run goes on below (`update_pageblock_skip()` since 5.1).
+    fn mark_free_scanned(&self, mm: &mut Mm, block: Pfn) {
+        mm.blocks.set_skip(block, true);
+        // 6.1 still remembers the block itself.
+        let next = match mm.rules.pageblock_rescan {
+            PageblockRescan::Failed => block.0.checked_sub(PAGEBLOCK_PAGES).map(Pfn),
+            _ => Some(block),
+        };
+        if let Some(next) = next {
+            mm.zones[self.zone.index()].move_cached_free_down(next);
+        }
     }
 
     /// Isolates free pages from one block after the other, down to the scanner's limit. `false`: the limit was the zone's
@@ -53,7 +113,12 @@ impl CompactRun {
             let mut found = false;
             if self.is_target(mm, block) {
                 let (first, end) = self.scanners.clamp_block(block);
-                at = self.isolate_freepages_block(mm, at.max(first), end);
+                let from = at.max(first);
+                let isolated;
+                (at, isolated) = self.isolate_freepages_block(mm, from, end, 1);
+                if at == end && isolated == 0 && self.sets_skip_hints(mm) {
+                    mm.mark_free_skip(self.zone, from);
+                }
                 found = self.enough_targets() || at < end;
                 if found && at < end {
                     limited = false;
@@ -78,8 +143,8 @@ impl CompactRun {
         true
     }
 
-    fn enough_targets(&self) -> bool {
-        self.targets.len() as usize >= self.to_migrate
+    pub(super) fn enough_targets(&self) -> bool {
+        self.targets.pages() as usize >= self.to_migrate
     }
 
     /// Whether free pages are taken from a pageblock (`suitable_migration_target()`, `isolation_suitable()`).
@@ -92,24 +157,44 @@ impl CompactRun {
         if zone != self.zone || !(self.control.ignore_block_suitable || block_type == MigrateType::Movable) {
             return false;
         }
-        let first = &mm.frames[block];
-        let whole = first.kind() == Kind::Buddy && first.order() >= PAGEBLOCK_ORDER;
-        !whole && !self.is_hole(mm, block)
+        !self.is_made_already(mm, block) && !self.is_hole(mm, block)
     }
 
-    /// Isolates free pages between `first` and `end` of one pageblock until there are enough; returns the first frame
-    /// not looked at (`isolate_freepages_block()`).
-    fn isolate_freepages_block(&mut self, mm: &mut Mm, first: Pfn, end: Pfn) -> Pfn {
-        let (mut at, mut scanned, mut isolated) = (first, 0u64, 0u64);
+    /// Whether a pageblock may give targets, skip hint or not (`suitable_migration_target()`).
+    pub(super) fn is_suitable_target(&self, mm: &Mm, block: Pfn) -> bool {
+        let movable = mm.blocks.migratetype(block) == MigrateType::Movable;
+        (self.control.ignore_block_suitable || movable) && !self.is_made_already(mm, block)
+    }
+
+    /// Whether a pageblock begins with a free block as large as one that is to be made.
+    #[inline]
+    fn is_made_already(&self, mm: &Mm, block: Pfn) -> bool {
+        let spared = match (mm.rules.target_block, self.control.order) {
+            (TargetBlock::BelowRequest, Some(order)) if order.0 > 0 => order,
+            _ => PAGEBLOCK_ORDER,
+        };
+        let first = &mm.frames[block];
+        first.kind() == Kind::Buddy && first.order() >= spared
+    }
+
+    /// Isolates free pages between `first` and `end` of one pageblock until there are enough, looking at one frame in
+    /// `stride`; returns the first frame not looked at, and the pages isolated (`isolate_freepages_block()`).
+    pub(super) fn isolate_freepages_block(&mut self, mm: &mut Mm, first: Pfn, end: Pfn, stride: u32) -> (Pfn, u64) {
+        let (mut at, mut looked, mut scanned, mut isolated) = (first, 0u64, 0u64, 0u64);
         let until_enough = mm.rules.free_scanner == FreeScanner::UntilEnough;
+        let counts = mm.rules.compaction_scanned;
         while at < end {
+            looked += 1;
             scanned += 1;
             let frame = &mm.frames[at];
             let pages = if frame.kind() == Kind::Buddy {
                 match mm.isolate_free_block(at) {
                     Some(order) => {
-                        self.split_into_targets(mm, at, order);
+                        self.targets.add(mm, at, order);
                         isolated += u64::from(order.pages());
+                        if counts != CompactionScanned::Looked {
+                            scanned += u64::from(order.pages()) - 1;
+                        }
                         if until_enough && self.enough_targets() {
                             at = at.offset(order.pages());
                             break;
@@ -120,34 +205,26 @@ impl CompactRun {
                     None => 1,
                 }
             } else {
-                stepped_over(frame, mm.rules.compound_skip, false).pages()
+                let pages = stepped_over(frame, mm.rules.compound_skip, false).pages();
+                if counts == CompactionScanned::WithPassed {
+                    scanned += u64::from(pages) - 1;
+                }
+                pages
             };
-            at = at.offset(pages);
-        }
-        let at = at.min(end);
-        if at == end && isolated == 0 && self.sets_skip_hints(mm) {
-            mm.mark_free_skip(self.zone, first);
+            at = at.offset(pages - 1 + stride);
         }
         self.free_scanned += scanned;
-        mm.charge(scanned * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
+        mm.charge(looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
-        at
-    }
-
-    /// Makes single pages of an isolated block; the highest is used first (`map_pages()`).
-    fn split_into_targets(&mut self, mm: &mut Mm, first: Pfn, order: Order) {
-        mm.split_held(first);
-        for n in 0..order.pages() {
-            self.targets.push_front(&mut mm.frames, first.offset(n));
-        }
+        (at.min(end), isolated)
     }
 
     /// Gives back the targets that are left, and lets the next run start from the highest (`release_freepages()`).
     pub(super) fn release_targets(&mut self, mm: &mut Mm, env: &Env) {
         let mut highest = None;
-        while let Some(pfn) = self.targets.pop_front(&mut mm.frames) {
+        while let Some((pfn, order)) = self.targets.release(&mut mm.frames) {
             highest = highest.max(Some(pfn));
-            mm.free_pages(env, pfn, Order(0));
+            mm.free_pages(env, pfn, order);
         }
         if let Some(pfn) = highest {
             mm.zones[self.zone.index()].return_cached_free(pfn);

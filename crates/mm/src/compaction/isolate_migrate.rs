@@ -6,22 +6,29 @@
 //!   anonymous pages outside the swap cache are taken; pages that somebody holds are not. Asynchronous direct
 //!   compaction wants whole aligned blocks of its order: the first page that stays makes it put back what it took
 //!   there and go on behind that block.
+//!   Since 5.1 the free lists may show a better block (fast_migrate.rs), and a block is marked when the first page is
+//!   taken from it, so that nobody else comes to it; a block that is to be finished is taken as a whole.
 //! - **Source**: `isolate_migratepages()`, `isolate_migratepages_block()`, `suitable_migration_source()`,
 //!   `too_many_isolated()` (mm/compaction.c), `__isolate_lru_page()` (mm/vmscan.c), 4.20.
-//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`SpoiltBlock`](rules::SpoiltBlock).
-//! - **Abstracted**: the LRU lock and its contention. What migration would wait for (writeback in full synchronous
+//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`LightLock`], [`SpoiltBlock`](rules::SpoiltBlock),
+//!   [`CompactionSearch`], [`PageblockRescan`], [`CompactionScanned`], [`CompactionIsolated`].
+//! - **Abstracted**: the LRU lock and its contention, so that no two instances race for a block either. What migration would wait for (writeback in full synchronous
 //!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
 //!   system's dirty pages can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
 //!   holes whose first and last frames are reserved is taken for a hole.
 //! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
-use rules::{AsyncSource, CompoundSkip, LightIsolation};
+use rules::{
+    AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, LightLock,
+    PageblockRescan,
+};
 use smallvec::SmallVec;
 use units::{Gfp, Nanos, Order, Pfn};
 
 use super::control::{Compactor, MigrateMode};
 use super::run::CompactRun;
 use super::scanner::{block_end, block_start};
+use super::skip::skip_persists;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Frame, Kind, MigrateType, Mm};
 
@@ -55,11 +62,15 @@ struct BlockScan {
     /// One past the last.
     end: Pfn,
     /// Frames looked at.
+    looked: u64,
+    /// Frames that count as scanned.
     scanned: u64,
     /// Where the aligned block of the wanted order ends, if one page that stays spoils it.
     spoils_until: Option<Pfn>,
     /// Must be waited for before the scan can go on.
     wait: Option<Pfn>,
+    /// First page taken, even if it was put back.
+    first_taken: Option<Pfn>,
 }
 
 /// What a frame is to the migrate scanner.
@@ -73,6 +84,46 @@ enum Found {
 impl CompactRun {
     /// Isolates pages from the first suitable pageblock at or above the migrate scanner (`isolate_migratepages()`).
     pub(super) fn isolate_migratepages(&mut self, mm: &mut Mm, env: &Env) -> Isolated {
+        match mm.rules.compaction_search {
+            CompactionSearch::Linear => self.isolate_linearly(mm, env),
+            CompactionSearch::FreeLists => self.isolate_by_free_lists(mm, env),
+        }
+    }
+
+    fn isolate_by_free_lists(&mut self, mm: &mut Mm, env: &Env) -> Isolated {
+        let mut low = self.fast_find_migrateblock(mm);
+        // What the free lists show is not to be skipped.
+        let mut shown = low != self.scanners.migrate && self.fast.fails == 0;
+        let mut end = block_end(low);
+        let mut passed = 0;
+        let mut outcome = Isolated::None;
+        while end <= self.scanners.free {
+            let block = block_start(low);
+            if self.may_begin(mm, low, shown) && self.is_in_zone(mm, block) {
+                if self.is_suitable_source(mm, block) {
+                    let (_, block_end) = self.scanners.clamp_block(block);
+                    outcome = self.isolate_migratepages_block(mm, env, &mut low, block_end);
+                    self.scanners.migrate = low;
+                    break;
+                }
+                mm.zones[self.zone.index()].advance_cached_migrate_behind(end, self.is_sync());
+            }
+            passed += 1;
+            shown = false;
+            low = end;
+            self.scanners.migrate = low;
+            end = block_end(end);
+        }
+        mm.charge(passed * mm.costs.compact_scan);
+        outcome
+    }
+
+    /// Whether a block may be scanned from `low` on: hints count at its beginning only.
+    fn may_begin(&self, mm: &Mm, low: Pfn, shown: bool) -> bool {
+        !self.begins_block(low) || shown || self.control.ignore_skip_hint || !mm.blocks.skip(low)
+    }
+
+    fn isolate_linearly(&mut self, mm: &mut Mm, env: &Env) -> Isolated {
         let mut low = self.scanners.migrate;
         let mut end = block_end(low);
         let limit = self.scanners.migrate_limit();
@@ -102,12 +153,31 @@ impl CompactRun {
         if !self.control.ignore_skip_hint && mm.blocks.skip(block) {
             return false;
         }
-        let (zone, block_type) = mm.blocks.zone_and_type(block);
-        let suitable = match mm.rules.async_source {
-            AsyncSource::Movable => self.control.mode != MigrateMode::Async || block_type == MigrateType::Movable,
+        self.has_source_type(mm, block) && self.is_in_zone(mm, block)
+    }
+
+    /// Whether a pageblock is of a type that this compaction takes pages from.
+    #[inline]
+    fn has_source_type(&self, mm: &Mm, block: Pfn) -> bool {
+        let block_type = mm.blocks.migratetype(block);
+        match mm.rules.async_source {
+            AsyncSource::Movable => self.is_sync() || block_type == MigrateType::Movable,
             AsyncSource::RequestType => !self.control.is_direct_async() || block_type == self.migratetype,
-        };
-        zone == self.zone && suitable && !self.is_hole(mm, block)
+        }
+    }
+
+    /// The same, and it is no huge page (`suitable_migration_source()`).
+    fn is_suitable_source(&self, mm: &Mm, block: Pfn) -> bool {
+        self.has_source_type(mm, block) && !skip_persists(&mm.frames, block.max(self.scanners.start))
+    }
+
+    #[inline]
+    fn is_in_zone(&self, mm: &Mm, block: Pfn) -> bool {
+        mm.blocks.zone_of(block) == self.zone && !self.is_hole(mm, block)
+    }
+
+    pub(super) fn is_sync(&self) -> bool {
+        self.control.mode != MigrateMode::Async
     }
 
     /// Whether no frame of a pageblock exists.
@@ -120,24 +190,27 @@ impl CompactRun {
 
     /// Isolates up to a cluster from `low` to the end of its pageblock (`isolate_migratepages_block()`).
     fn isolate_migratepages_block(&mut self, mm: &mut Mm, env: &Env, low: &mut Pfn, end: Pfn) -> Isolated {
-        if too_many_isolated(mm, self.node) {
-            let throttled = self.control.mode != MigrateMode::Async;
-            return if throttled { Isolated::Throttle(TOO_MANY_WAIT) } else { Isolated::Abort };
+        if self.too_many_isolated(mm) {
+            return if self.is_sync() { Isolated::Throttle(TOO_MANY_WAIT) } else { Isolated::Abort };
         }
         let first = *low;
+        if self.finds_mark(mm, first) {
+            self.migrate_scanned += 1;
+            *low = end;
+            mm.zones[self.zone.index()].advance_cached_migrate_behind(end, self.is_sync());
+            return Isolated::None;
+        }
         let spoils_until = match self.control.order {
             Some(order) if self.leaves_spoilt_blocks(mm) => Some(aligned_end(first, order)),
             _ => None,
         };
-        let mut scan = BlockScan { at: first, end, scanned: 0, spoils_until, wait: None };
+        let mut scan = BlockScan { at: first, end, looked: 0, scanned: 0, spoils_until, wait: None, first_taken: None };
         self.scan_block(mm, env, &mut scan);
         let isolated = self.cluster.len() as u64;
         *low = scan.at.min(end);
-        if *low == end && isolated == 0 && self.sets_skip_hints(mm) {
-            mm.mark_migrate_skip(self.zone, first, self.control.mode != MigrateMode::Async);
-        }
+        self.mark_source(mm, first, &scan);
         self.migrate_scanned += scan.scanned;
-        mm.charge(scan.scanned * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
+        mm.charge(scan.looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
         match scan.wait {
             Some(pfn) if isolated == 0 => {
@@ -149,7 +222,43 @@ impl CompactRun {
         }
     }
 
+    /// Marks a block that was scanned from `first` on, if the rule says so, and lets later runs begin behind it.
+    fn mark_source(&self, mm: &mut Mm, first: Pfn, scan: &BlockScan) {
+        let (to_end, isolated) = (scan.at >= scan.end, !self.cluster.is_empty());
+        if mm.rules.compaction_search == CompactionSearch::Linear {
+            if to_end && !isolated && self.sets_skip_hints(mm) {
+                mm.mark_migrate_skip(self.zone, first, self.is_sync());
+            }
+            return;
+        }
+        let begins = self.begins_block(first);
+        let ends = to_end && (!isolated || self.whole_block);
+        let marks = match (scan.first_taken, mm.rules.pageblock_rescan) {
+            (None, _) => begins && ends,
+            (Some(_), PageblockRescan::Failed) => begins && !self.control.ignore_skip_hint,
+            // Only if it was the block's first page.
+            (Some(taken), _) => taken == block_start(taken) && !self.control.ignore_skip_hint,
+        };
+        if marks {
+            mm.blocks.set_skip(first, true);
+        }
+        if ends {
+            mm.zones[self.zone.index()].advance_cached_migrate_behind(scan.end, self.is_sync());
+        }
+    }
+
+    pub(super) fn begins_block(&self, pfn: Pfn) -> bool {
+        pfn == block_start(pfn) || pfn == self.scanners.start
+    }
+
+    /// Whether a block is marked already, as one that the free lists showed is until 6.2.
+    fn finds_mark(&self, mm: &Mm, first: Pfn) -> bool {
+        let searches = mm.rules.compaction_search == CompactionSearch::FreeLists;
+        searches && self.begins_block(first) && !self.control.ignore_skip_hint && mm.blocks.skip(first)
+    }
+
     fn scan_block(&mut self, mm: &mut Mm, env: &Env, scan: &mut BlockScan) {
+        let counts_passed = mm.rules.compaction_scanned == CompactionScanned::WithPassed;
         while scan.at < scan.end {
             if let Some(until) = scan.spoils_until
                 && scan.at >= until
@@ -160,21 +269,29 @@ impl CompactRun {
                 }
                 scan.spoils_until = Some(aligned_end(scan.at, self.order()));
             }
+            scan.looked += 1;
             scan.scanned += 1;
-            match self.look_at(mm, scan.at) {
+            let found = self.look_at(mm, scan.at);
+            if let (true, Found::Free(order) | Found::Stays(order)) = (counts_passed, &found) {
+                scan.scanned += u64::from(order.pages()) - 1;
+            }
+            match found {
                 Found::Free(order) => scan.at = scan.at.offset(order.pages()),
                 Found::Take => {
                     let taken = mm.lru_isolate(scan.at);
                     debug_assert!(taken, "{:?} was on the LRU", scan.at);
                     self.cluster.push(scan.at);
-                    self.last_migrated.get_or_insert(scan.at);
+                    scan.first_taken.get_or_insert(scan.at);
+                    if mm.rules.compaction_search == CompactionSearch::Linear {
+                        self.last_migrated.get_or_insert(scan.at);
+                    }
                     scan.at = scan.at.offset(1);
-                    if self.cluster.len() == CLUSTER_MAX {
+                    if self.cluster.len() >= CLUSTER_MAX && !self.whole_block {
                         return;
                     }
                 }
                 Found::Busy if self.waited != Some(scan.at) => {
-                    scan.scanned -= 1;
+                    (scan.looked, scan.scanned) = (scan.looked - 1, scan.scanned - 1);
                     scan.wait = Some(scan.at);
                     return;
                 }
@@ -190,7 +307,9 @@ impl CompactRun {
         let Some(until) = scan.spoils_until else { return };
         if !self.cluster.is_empty() {
             self.putback_cluster(mm, env);
-            self.last_migrated = None;
+            if mm.rules.compaction_search == CompactionSearch::Linear {
+                self.last_migrated = None;
+            }
         }
         if scan.at <= until {
             scan.at = until;
@@ -228,8 +347,13 @@ impl CompactRun {
         if !takes_writeback && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
             return STAYS;
         }
-        // Direct compaction takes a locked page and fails to move it.
-        if self.control.who == Compactor::Direct { Found::Take } else { Found::Busy }
+        // Direct compaction takes a locked page and fails to move it; since 6.5 kcompactd does so too if it is being read.
+        let leaves_reads = mm.rules.light_lock == LightLock::LeavesReads && self.control.mode == MigrateMode::SyncLight;
+        if self.control.who == Compactor::Direct || leaves_reads && frame.has(Frame::LOCKED) {
+            Found::Take
+        } else {
+            Found::Busy
+        }
     }
 
     /// Puts the isolated pages back on the LRU (`putback_movable_pages()`).
@@ -241,6 +365,22 @@ impl CompactRun {
 
     fn order(&self) -> Order {
         self.control.order.unwrap_or(Order(0))
+    }
+
+    /// Whether too many of the node's LRU pages are isolated (`too_many_isolated()`).
+    fn too_many_isolated(&self, mm: &Mm) -> bool {
+        let sum = |items: &[NodeStat]| items.iter().map(|item| mm.stat.node(self.node, *item)).sum::<u64>();
+        let isolated = sum(&[NodeStat::IsolatedAnon, NodeStat::IsolatedFile]);
+        if isolated == 0 {
+            return false;
+        }
+        let (inactive, active) = (
+            sum(&[NodeStat::InactiveFile, NodeStat::InactiveAnon]),
+            sum(&[NodeStat::ActiveFile, NodeStat::ActiveAnon]),
+        );
+        let sixteenth = mm.rules.compaction_isolated == CompactionIsolated::Sixteenth;
+        let shift = if sixteenth && self.control.gfp.contains(Gfp::FS) { 3 } else { 0 };
+        isolated > ((inactive >> shift) + (active >> shift)) / 2
     }
 }
 
@@ -260,15 +400,4 @@ pub(super) fn stepped_over(frame: &Frame, rule: CompoundSkip, migrate_scanner: b
 #[inline]
 fn aligned_end(pfn: Pfn, order: Order) -> Pfn {
     pfn.align_down(order).offset(order.pages())
-}
-
-/// Whether more than half of the node's LRU pages are isolated (`too_many_isolated()`).
-fn too_many_isolated(mm: &Mm, node: units::NodeId) -> bool {
-    let sum = |items: &[NodeStat]| items.iter().map(|i| mm.stat.node(node, *i)).sum::<u64>();
-    let isolated = sum(&[NodeStat::IsolatedAnon, NodeStat::IsolatedFile]);
-    if isolated == 0 {
-        return false;
-    }
-    let lru = [NodeStat::InactiveFile, NodeStat::InactiveAnon, NodeStat::ActiveFile, NodeStat::ActiveAnon];
-    isolated > sum(&lru) / 2
 }

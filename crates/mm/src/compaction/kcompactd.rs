@@ -8,7 +8,8 @@
 //!   (mm/compaction.c, 4.20 and 6.12).
 //! - **Since**: 4.6.
 //! - **Abstracted**: all zones' page lists are drained, not only the zone's.
-//! - **Omitted**: proactive compaction (since 5.9).
+//!
+//! What it does of its own accord is in proactive.rs.
 
 use rules::BackgroundCompaction;
 use units::{NodeId, Order, ZoneId};
@@ -65,10 +66,12 @@ impl KcompactdWork {
     /// Takes up what is asked for; `None` if nothing is, and kcompactd sleeps. To be asked again after each round.
     pub fn begin(mm: &mut Mm, node: NodeId) -> Option<KcompactdWork> {
         let state = &mut mm.nodes[node.index()].kcompactd;
-        state.running = state.max_order > Order(0);
+        state.running = state.max_order > Order(0) && !state.proactive_trigger;
         if !state.running {
             return None;
         }
+        // What it has been asked for ends the time of its being of no use.
+        state.proactive_deferred = false;
         let (order, highest) = (state.max_order, state.highest_zone.unwrap_or(ZoneKind::Movable));
         mm.stat.count(VmEvent::CompactDaemonWake, 1);
         Some(KcompactdWork { node, order, highest, next: 0, run: None })

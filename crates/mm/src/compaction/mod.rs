@@ -10,18 +10,18 @@
 //! | `priority.rs`, `control.rs` | how hard, on whose behalf, and what came of it |
 //! | `suitable.rs`, `fragindex.rs`, `defer.rs` | whether to start |
 //! | `scanner.rs`, `skip.rs` | where the scanners are, and what they pass over |
-//! | `isolate_migrate.rs`, `isolate_free.rs`, `migrate.rs` | the work |
+//! | `isolate_migrate.rs`, `isolate_free.rs`, `targets.rs`, `migrate.rs` | the work |
+//! | `fast_migrate.rs`, `fast_free.rs`, `reset_useful.rs` | what the free lists show, and which hints are cleared (since 5.1) |
 //! | `finished.rs`, `run.rs` | one zone |
-//! | `direct.rs`, `kcompactd.rs` | who asks |
+//! | `direct.rs`, `capture.rs`, `kcompactd.rs`, `proactive.rs` | who asks |
 //! | `map.rs` | a zone drawn, for who wants to see what came of it |
-//!
-//! **Omitted**: what kernels since 5.1 do with `CompactionSearch::FreeLists`: `fast_find_migrateblock()`,
-//! `fast_isolate_freepages()`, page capture, rescanning a block (`finish_pageblock`), and clearing of hints only where
-//! pages are. Under that rule the search here is still linear; only the end of a run follows it (`finished.rs`).
 
+mod capture;
 mod control;
 mod defer;
 mod direct;
+mod fast_free;
+mod fast_migrate;
 mod finished;
 mod fragindex;
 mod isolate_free;
@@ -30,10 +30,13 @@ mod kcompactd;
 mod map;
 mod migrate;
 mod priority;
+mod proactive;
+mod reset_useful;
 mod run;
 mod scanner;
 mod skip;
 mod suitable;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -43,5 +46,6 @@ pub use direct::DirectCompaction;
 pub use kcompactd::KcompactdWork;
 pub use map::{BlockUse, ZoneMap};
 pub use priority::{CompactPriority, CompactResult};
+pub use proactive::{PROACTIVE_INTERVAL, ProactiveWork};
 pub use run::{CompactRun, CompactStep};
 pub use suitable::compaction_suitable;

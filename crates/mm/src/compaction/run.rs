@@ -3,26 +3,30 @@
 //! - **Rule**: until finished: isolate up to 32 pages of one pageblock, move them to free pages from the other end of
 //!   the zone, and flush this CPU's page lists once the migrate scanner has left the aligned block of the wanted order,
 //!   so that the freed pages merge. A failure in asynchronous direct compaction makes it leave that block at once. A
-//!   run that restarts after the longest deferral clears the skip hints first.
-//! - **Source**: `compact_zone()` (mm/compaction.c, 4.20).
-//! - **Until**: 5.1 adds the search of the free lists and page capture, see
-//!   [`CompactionSearch`](rules::CompactionSearch).
+//!   run that restarts after the longest deferral clears the skip hints first. Since 5.1 a run that comes to the block
+//!   that it took pages from last takes the rest of it at once, since 6.3 also if a page of it could not be moved: the
+//!   block is marked then, and the scanner does not come back. A run ends as soon as its task has captured a block.
+//!   While the places of asynchronous and synchronous runs are the same and nothing is found, they stay so.
+//! - **Source**: `compact_zone()` (mm/compaction.c, 4.20, 6.1 and 6.12).
+//! - **Since/until**: [`SpoiltBlock`], [`PageblockRescan`], [`PageCapture`], [`CompactionSearch`].
 //! - **Abstracted**: `need_resched()` and fatal signals are told by the caller between steps
 //!   ([`CompactRun::cpu_is_wanted`], [`CompactRun::interrupt`]). The flush drains the CPU's lists of all zones.
 //! - **Omitted**: `lru_add_drain()`: there are no pagevecs.
 
-use rules::{SkipReset, SpoiltBlock};
-use units::{Nanos, NodeId, Pfn, ZoneId};
+use rules::{AsyncAbort, CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
+use units::{Nanos, NodeId, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 use super::CompactResult;
 use super::control::{CompactControl, Compactor, MigrateMode};
+use super::fast_migrate::FastSearch;
 use super::isolate_migrate::{Cluster, Isolated};
 use super::migrate::Migrated;
-use super::scanner::Scanners;
+use super::scanner::{Scanners, block_start};
 use super::suitable::compaction_suitable;
+use super::targets::Targets;
 use crate::stat::VmEvent;
 use crate::trace::TraceEvent;
-use crate::{Env, List, MigrateType, Mm};
+use crate::{Env, MigrateType, Mm};
 
 /// What a step came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,9 +58,18 @@ pub struct CompactRun {
     /// Pages to move in this round: how many targets are worth looking for.
     pub(super) to_migrate: usize,
     /// Free pages held as targets.
-    pub(super) targets: List,
-    /// Lowest page isolated since this CPU's lists were flushed.
+    pub(super) targets: Targets,
+    /// Searches of the free lists.
+    pub(super) fast: FastSearch,
+    /// Lowest page isolated since this CPU's lists were flushed; since 5.1 where the scan that isolated last began, since
+    /// 6.3 its pageblock.
     pub(super) last_migrated: Option<Pfn>,
+    /// The pageblock at hand is taken as a whole (`finish_pageblock`, `rescan` until 6.2).
+    pub(super) whole_block: bool,
+    /// Its rest is to be taken before anything else.
+    rescans_now: bool,
+    /// The places of both kinds of runs are kept the same as long as nothing is found.
+    keeps_places_same: bool,
     /// The page last waited for.
     pub(super) waited: Option<Pfn>,
     pub(super) finishing_block: bool,
@@ -79,11 +92,12 @@ impl CompactRun {
                 mm.restart_compaction(zone);
             }
         }
-        let (start, meet) = (mm.rules.scanner_start, mm.rules.scanners_meet);
         let sync = control.mode != MigrateMode::Async;
         let state = &mut mm.zones[zone.index()];
-        let scanners = Scanners::begin(state, control.whole_zone, sync, start, meet);
+        let scanners = Scanners::begin(state, control.whole_zone, sync, &mm.rules);
         let (node, has_holes) = (state.node, state.present < state.spanned);
+        let searches = mm.rules.compaction_search == CompactionSearch::FreeLists;
+        let keeps_places_same = searches && !sync && state.compact.migrate_pfn[0] == state.compact.migrate_pfn[1];
         let (migrate_pfn, free_pfn) = (scanners.migrate, scanners.free);
         mm.trace.emit(TraceEvent::CompactionBegin { zone, migrate_pfn, free_pfn, sync });
         Ok(CompactRun {
@@ -95,8 +109,12 @@ impl CompactRun {
             has_holes,
             cluster: Cluster::new(),
             to_migrate: 0,
-            targets: List::EMPTY,
+            targets: Targets::default(),
+            fast: FastSearch::new(control.order),
             last_migrated: None,
+            whole_block: false,
+            rescans_now: false,
+            keeps_places_same,
             waited: None,
             finishing_block: false,
             contended: false,
@@ -111,9 +129,10 @@ impl CompactRun {
         self.zone
     }
 
-    /// Another task wants this CPU (`need_resched()`): asynchronous compaction gives up, synchronous should yield.
-    pub fn cpu_is_wanted(&mut self) {
-        self.contended |= self.control.mode == MigrateMode::Async;
+    /// Another task wants this CPU (`need_resched()`): asynchronous compaction gives up until 5.0, any other should yield.
+    pub fn cpu_is_wanted(&mut self, mm: &Mm) {
+        let gives_up = mm.rules.async_abort == AsyncAbort::CpuWanted;
+        self.contended |= gives_up && self.control.mode == MigrateMode::Async;
     }
 
     /// The task was killed: it gives up.
@@ -126,10 +145,14 @@ impl CompactRun {
         if let Some(result) = self.result {
             return CompactStep::Done(result);
         }
-        let verdict = self.compact_finished(mm);
-        if verdict != CompactResult::Continue {
-            return self.end(verdict);
+        if !std::mem::take(&mut self.rescans_now) {
+            let verdict = self.compact_finished(mm);
+            if verdict != CompactResult::Continue {
+                return self.end(verdict);
+            }
+            self.whole_block = self.comes_back(mm);
         }
+        let began = self.scanners.migrate;
         match self.isolate_migratepages(mm, env) {
             Isolated::Wait(pfn) => return CompactStep::Wait(pfn),
             Isolated::Throttle(time) => return CompactStep::Throttle(time),
@@ -137,15 +160,82 @@ impl CompactRun {
                 self.putback_cluster(mm, env);
                 return self.end(CompactResult::Contended);
             }
-            Isolated::None => {}
-            Isolated::Some => match self.migrate_cluster(mm, env) {
-                Migrated::All => {}
-                Migrated::NoTarget if !self.scanners.met() => return self.end(CompactResult::Contended),
-                Migrated::NoTarget | Migrated::SomeFailed => self.leave_spoilt_block(mm),
-            },
+            Isolated::None => self.keep_places_same(mm),
+            Isolated::Some => {
+                self.note_migrated(mm, began);
+                match self.migrate_cluster(mm, env) {
+                    Migrated::All => {}
+                    Migrated::NoTarget if !self.scanners.met() => return self.end(CompactResult::Contended),
+                    Migrated::NoTarget | Migrated::SomeFailed => self.after_failure(mm),
+                }
+                if self.rescans_now {
+                    return CompactStep::More;
+                }
+                if mm.rules.page_capture == PageCapture::BeforeFlush && self.has_captured(mm) {
+                    return self.end(CompactResult::Success);
+                }
+            }
         }
         self.flush_left_block(mm, env);
+        if mm.rules.page_capture == PageCapture::AfterFlush && self.has_captured(mm) {
+            return self.end(CompactResult::Success);
+        }
         CompactStep::More
+    }
+
+    /// Whether the scanner is in the pageblock that it took pages from last.
+    fn comes_back(&self, mm: &Mm) -> bool {
+        // A place that is not known is frame 0 to the kernel.
+        let last = self.last_migrated.unwrap_or(Pfn(0));
+        mm.rules.pageblock_rescan != PageblockRescan::Never && block_start(last) == block_start(self.scanners.migrate)
+    }
+
+    fn keep_places_same(&self, mm: &mut Mm) {
+        if self.keeps_places_same {
+            let places = &mut mm.zones[self.zone.index()].compact.migrate_pfn;
+            places[1] = places[0];
+        }
+    }
+
+    /// Pages were taken in a scan that began at `began`.
+    fn note_migrated(&mut self, mm: &Mm, began: Pfn) {
+        self.keeps_places_same = false;
+        match mm.rules.pageblock_rescan {
+            PageblockRescan::Never => {}
+            PageblockRescan::Revisited => self.last_migrated = Some(began),
+            PageblockRescan::Failed => {
+                let block = block_start(Pfn(self.scanners.migrate.0 - 1));
+                self.last_migrated = Some(block.max(self.scanners.start));
+            }
+        }
+    }
+
+    fn after_failure(&mut self, mm: &Mm) {
+        if mm.rules.pageblock_rescan != PageblockRescan::Failed {
+            return self.leave_spoilt_block(mm);
+        }
+        let within = self.scanners.migrate != block_start(self.scanners.migrate);
+        let light = self.control.mode < MigrateMode::Sync;
+        if within && light && !self.control.ignore_skip_hint && !self.whole_block {
+            (self.whole_block, self.rescans_now) = (true, true);
+            // Even flushed, the pageblock will not be free.
+            if self.control.order == Some(PAGEBLOCK_ORDER) {
+                self.last_migrated = None;
+            }
+        }
+    }
+
+    /// Whether what is scanned counts as kcompactd's.
+    fn counts_for_daemon(&self, mm: &Mm) -> bool {
+        match self.control.who {
+            Compactor::Daemon => true,
+            Compactor::Proactive => mm.rules.proactive_compaction == ProactiveCompaction::ScoreCounted,
+            Compactor::Direct | Compactor::Kswapd | Compactor::Admin => false,
+        }
+    }
+
+    fn has_captured(&self, mm: &Mm) -> bool {
+        mm.zones[self.zone.index()].capture.is_some_and(|capture| capture.page.is_some())
     }
 
     /// Whether an aligned block is left at the first page that stays.
@@ -188,7 +278,7 @@ impl CompactRun {
         self.release_targets(mm, env);
         mm.stat.count(VmEvent::CompactMigrateScanned, self.migrate_scanned);
         mm.stat.count(VmEvent::CompactFreeScanned, self.free_scanned);
-        if self.control.who == Compactor::Daemon {
+        if self.counts_for_daemon(mm) {
             mm.stat.count(VmEvent::CompactDaemonMigrateScanned, self.migrate_scanned);
             mm.stat.count(VmEvent::CompactDaemonFreeScanned, self.free_scanned);
         }

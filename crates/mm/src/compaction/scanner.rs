@@ -18,12 +18,14 @@
 //!   block. A compaction that restarts after the longest deferral moves the pivot to where they met last.
 //! - **Source**: `compact_zone()`, `compact_finished()`, `update_pageblock_skip()` (mm/compaction.c, 3.19 and 4.20);
 //!   `update_cached_migrate()` (6.12); for the pivot, RFC 1421661920-4114-1 to -6@suse.cz, patches 1 to 5.
-//! - **Since/until**: [`ScannersMeet`], [`ScannerStart`]; [`CompactionSearch::FreeLists`](rules::CompactionSearch) (5.1)
-//!   remembers the end of a block for the migrate scanner, the block below for the free scanner.
+//!   Since 5.1 the migrate scanner's place is moved behind the block after one that was finished, the free scanner's to
+//!   one that was looked at to its end (6.12: below it). A place behind the zone's end or before its start is forgotten,
+//!   and the next run begins at the end of the zone.
+//! - **Since/until**: [`ScannersMeet`], [`ScannerStart`], [`CompactionSearch`].
 //!
 //! Everything that moves a remembered place is in this file.
 
-use rules::{ScannerStart, ScannersMeet};
+use rules::{CompactionSearch, Rules, ScannerStart, ScannersMeet};
 use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 use crate::zone::Zone;
@@ -63,7 +65,8 @@ pub(super) struct Scanners {
 
 impl Scanners {
     /// Where a run in this zone starts; remembered places that were never set are set.
-    pub(super) fn begin(zone: &mut Zone, whole_zone: bool, sync: bool, from: ScannerStart, meet: ScannersMeet) -> Self {
+    pub(super) fn begin(zone: &mut Zone, whole_zone: bool, sync: bool, rules: &Rules) -> Self {
+        let (from, meet) = (rules.scanner_start, rules.scanners_meet);
         let (start, end) = (zone.start, zone.end());
         let inside = |pfn: &Pfn| (start..end).contains(pfn);
         let known = zone.compact.pivot.filter(inside);
@@ -85,7 +88,11 @@ impl Scanners {
         // The free scanner never stands on the pivot itself.
         let free = zone.compact.free_pfn.filter(|pfn| inside(pfn) && Some(*pfn) != pivot).unwrap_or(below);
         zone.compact.free_pfn = Some(free);
-        Scanners { start, end, pivot, migrate, free, whole_zone: migrate == first, meet }
+        let whole_zone = match rules.compaction_search {
+            CompactionSearch::Linear => migrate == first,
+            CompactionSearch::FreeLists => zone.compact.init_migrate_pfn.is_some_and(|lowest| migrate <= lowest),
+        };
+        Scanners { start, end, pivot, migrate, free, whole_zone, meet }
     }
 
     /// Whether the migrate scanner goes towards the free scanner, as one of them has wrapped or none ever does; else its
@@ -169,9 +176,9 @@ impl Zone {
         self.compact.free_pfn = ends.then_some(block_start(Pfn(self.end().0 - 1)));
     }
 
-    /// The scanners have met, the migrate scanner at `pfn`: the next run starts over.
+    /// The scanners have met, the migrate scanner at `pfn`, be that the zone's end: the next run starts over.
     pub(super) fn scanners_met(&mut self, pfn: Pfn) {
-        self.compact.last_met = Some(block_start(pfn));
+        self.compact.last_met = Some(block_start(pfn.min(Pfn(self.end().0 - 1))));
         self.reset_cached_positions();
     }
 
@@ -206,6 +213,33 @@ impl Zone {
         }
     }
 
+    /// A block up to `end` was finished: the next run need not start in it or in the one behind it
+    /// (`update_cached_migrate()` since 5.1).
+    pub(super) fn advance_cached_migrate_behind(&mut self, end: Pfn, sync: bool) {
+        let (behind, zone_end) = (block_end(end), self.end());
+        for cached in &mut self.compact.migrate_pfn[..=usize::from(sync)] {
+            if cached.is_some_and(|old| behind > old) {
+                *cached = Some(behind).filter(|pfn| *pfn < zone_end);
+            }
+        }
+    }
+
+    /// The free scanner need not start above `pfn` (`update_pageblock_skip()` since 5.1).
+    pub(super) fn move_cached_free_down(&mut self, pfn: Pfn) {
+        if self.compact.free_pfn.is_some_and(|old| pfn < old) {
+            self.compact.free_pfn = Some(pfn).filter(|pfn| *pfn >= block_start(self.start));
+        }
+    }
+
+    /// The highest free block that a search has seen is in the pageblock of `highest`: the free scanner starts below it
+    /// if it would have started there or below.
+    pub(super) fn lower_cached_free(&mut self, highest: Pfn) {
+        if self.compact.free_pfn.is_none_or(|old| highest >= old) {
+            let below = highest.0.checked_sub(PAGEBLOCK_PAGES).map(Pfn);
+            self.compact.free_pfn = below.filter(|pfn| *pfn >= block_start(self.start));
+        }
+    }
+
     /// Free pages up to `pfn` were given back: the next run starts from their block again, unless it starts before that
     /// anyway.
     pub(super) fn return_cached_free(&mut self, pfn: Pfn) {
@@ -214,7 +248,8 @@ impl Zone {
             (true, true) | (false, false) => block > old,
             (_, below) => below,
         };
-        if self.compact.free_pfn.is_some_and(back) {
+        // Below a zone without a pivot there is nothing; with one, whoever sees no place starts over.
+        if self.compact.free_pfn.map_or(self.compact.pivot.is_none(), back) {
             self.compact.free_pfn = Some(block);
         }
     }

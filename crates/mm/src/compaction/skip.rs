@@ -6,8 +6,8 @@
 //!   Blocks under a huge page keep their hint.
 //! - **Source**: `update_pageblock_skip()`, `__reset_isolation_suitable()`, `reset_isolation_suitable()`,
 //!   `pageblock_skip_persistent()` (mm/compaction.c, 4.20).
-//! - **Until**: 5.1 clears the hint only of blocks that hold movable or free pages and starts the scanners at the first
-//!   and last of those (`__reset_isolation_pfn()`); not written, see [`CompactionSearch`](rules::CompactionSearch).
+//! - **Since/until**: since 5.1 (reset_useful.rs) the hint is cleared only of blocks that hold movable or free pages, and
+//!   the scanners start at the outermost of those; [`SkipReset`], [`SkipResetTime`].
 //! - **Abstracted**: a block marked twice by racing scanners.
 
 use rules::{ScannerStart, SkipReset, SkipResetTime};
@@ -33,8 +33,16 @@ impl Mm {
         self.rules.skip_reset != SkipReset::All && skip_persists(&self.frames, first)
     }
 
-    /// Clears the skip hints of a zone and sends its scanners to the ends (`__reset_isolation_suitable()`).
-    pub(super) fn reset_zone_isolation_suitable(&mut self, zone: ZoneId) {
+    /// Clears the skip hints of a zone and sends its scanners back (`__reset_isolation_suitable()`).
+    fn reset_zone_isolation_suitable(&mut self, zone: ZoneId) {
+        match self.rules.skip_reset {
+            SkipReset::All | SkipReset::NotHuge => self.reset_all_hints(zone),
+            SkipReset::Useful | SkipReset::UsefulIfMet => self.reset_useful_hints(zone),
+        }
+    }
+
+    /// Clears all hints, and sends the scanners to the ends.
+    fn reset_all_hints(&mut self, zone: ZoneId) {
         let (start, spanned) = (self.zones[zone.index()].start, self.zones[zone.index()].spanned as u32);
         let mut block = start.align_down(PAGEBLOCK_ORDER);
         while block.0 < start.0 + spanned {
@@ -56,7 +64,10 @@ impl Mm {
         if self.rules.scanner_start == ScannerStart::MovingPivot {
             self.zones[zone.index()].move_pivot();
         }
-        self.reset_zone_isolation_suitable(zone);
+        let met = self.zones[zone.index()].compact.blockskip_flush;
+        if self.rules.skip_reset != SkipReset::UsefulIfMet || met {
+            self.reset_zone_isolation_suitable(zone);
+        }
     }
 
     /// kswapd goes to sleep: forgets the skip hints if this is the time for it.
@@ -78,7 +89,7 @@ impl Mm {
 }
 
 /// Whether a block belongs to a compound page of at least its size (`pageblock_skip_persistent()`).
-fn skip_persists(frames: &Frames, first: Pfn) -> bool {
+pub(super) fn skip_persists(frames: &Frames, first: Pfn) -> bool {
     let compound = |frame: &Frame, order: Order| {
         matches!(frame.kind(), Kind::Anon | Kind::File | Kind::Hugetlb | Kind::Slab | Kind::Kernel)
             && frame.order() >= order

@@ -14,8 +14,8 @@ use crate::stat::VmEvent;
 use crate::vfs::Extent;
 use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
 
-/// Most pages of a bio (`BIO_MAX_PAGES`).
-pub(crate) const BIO_PAGES: u32 = 256;
+/// Most vectors of a bio (`BIO_MAX_PAGES`, `BIO_MAX_VECS`).
+pub(crate) const BIO_VECTORS: u32 = 256;
 
 impl Mm {
     /// Counts and charges a bio that is handed to the block layer.
@@ -23,12 +23,6 @@ impl Mm {
         let event = if bio.write { VmEvent::Pgpgout } else { VmEvent::Pgpgin };
         self.stat.count(event, u64::from(bio.pages) << (PAGE_SHIFT - 10));
         self.charge(self.costs.submit_bio);
-    }
-
-    /// Hands a bio to the block layer.
-    pub(crate) fn submit(&mut self, bio: Bio) {
-        self.account_bio(bio);
-        self.effects.push(Effect::Submit(bio));
     }
 
     /// Wakes who waits for a page's lock or writeback.
@@ -50,7 +44,7 @@ impl Mm {
                 continue;
             };
             debug_assert!(pages > 0);
-            let pages = pages.min(to - at).min(BIO_PAGES);
+            let pages = pages.min(to - at).min(BIO_VECTORS);
             if self.is_synchronous(device) {
                 self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));
                 self.charge_sync_bio(device, pages);
@@ -59,7 +53,8 @@ impl Mm {
                 continue;
             }
             let target = BioTarget::File { file, index: at };
-            self.submit(Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE });
+            let bio = Bio { device, sector, pages, write: false, sync: true, target, memory: BioMemory::NONE };
+            self.submit(env, bio);
             at += pages;
         }
     }

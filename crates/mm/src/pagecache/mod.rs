@@ -43,7 +43,7 @@ use units::{FileId, Pfn};
 use crate::Mm;
 use crate::slab::Obj;
 
-pub(crate) use io::BIO_PAGES;
+pub(crate) use io::BIO_VECTORS;
 pub(crate) use mapped::FaultStop;
 pub(crate) use root::NO_RECORD;
 pub(crate) use tree::Trees;

@@ -155,7 +155,7 @@ impl Rig {
 
     /// Submits everything that is dirty of a file.
     pub(crate) fn write_back(&mut self, file: FileId) {
-        self.mm.write_dirty_pages(&self.env, file, 0, u32::MAX, false);
+        self.mm.write_dirty_pages(&self.env, file, 0, u32::MAX);
         self.collect();
     }
 

@@ -7,10 +7,12 @@
 //! priority does not rise past 10, slabs are spared where [`BoostedSlab::Skip`] rules, and a pass without progress ends
 //! the run. If the node is not balanced, the boost is forgotten and an ordinary run begins. At the end each zone's boost is
 //! lowered by what it was at the start, so that later events survive, and kcompactd is woken for a pageblock.
+//! While it runs the per-CPU lists of the zones are kept short, so that what it frees counts as free at once
+//! (`ZONE_RECLAIM_ACTIVE`, see [`PcpLists`](rules::PcpLists)).
 //! Source: `balance_pgdat()`, `kswapd_shrink_node()` (mm/vmscan.c, 4.20; 5.0; 6.12), facts of commit 1c30844d2dfe.
 //! Since/until: without a boost this is 4.20's loop.
 //! Abstracted: `PGDAT_*` flags are in the node.
-//! Omitted: freezing, soft limits of cgroups, `ZONE_RECLAIM_ACTIVE`, slab pages counting as scanned (6.12).
+//! Omitted: freezing, soft limits of cgroups, slab pages counting as scanned (6.12).
 
 use rules::{BoostedSlab, LruPolicy, ScanBalance};
 use smallvec::SmallVec;
@@ -82,6 +84,7 @@ impl BalancePgdat {
     /// Begins a run for an order and the zones up to `highest`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, highest: ZoneKind) -> BalancePgdat {
         mm.note_kswapd_run(node);
+        mm.set_reclaim_active(node, highest, true);
         let boosts = BoostSnapshot::take(mm, node, highest);
         let boost_left = boosts.total();
         BalancePgdat {
@@ -227,6 +230,7 @@ impl BalancePgdat {
     }
 
     fn settle(&mut self, mm: &mut Mm) {
+        mm.set_reclaim_active(self.node, self.highest, false);
         if self.boosts.total() > 0 {
             self.boosts.settle(mm);
             mm.wakeup_kcompactd(self.node, PAGEBLOCK_ORDER, self.highest);
@@ -244,6 +248,16 @@ impl Mm {
         let deeds = &mut self.nodes[node.index()].kswapd.deeds;
         deeds.runs += 1;
         deeds.cache_pages += cache;
+    }
+
+    /// kswapd is at work in the zones up to a kind, or not any more.
+    fn set_reclaim_active(&mut self, node: NodeId, highest: ZoneKind, active: bool) {
+        for at in 0..self.nodes[node.index()].zones.len() {
+            let zone = &mut self.zones[self.nodes[node.index()].zones[at].index()];
+            if zone.kind <= highest && zone.managed > 0 {
+                zone.reclaim_active = active;
+            }
+        }
     }
 
     /// Managed zones whose pages are on these lists.

@@ -15,7 +15,7 @@ use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Kind, Mm};
 
 impl Mm {
     /// Starts writing a dirty page of the swap cache; false if it cannot.
-    pub fn pageout_anon(&mut self, _env: &Env, pfn: Pfn) -> bool {
+    pub fn pageout_anon(&mut self, env: &Env, pfn: Pfn) -> bool {
         let frame = &mut self.frames[pfn];
         assert!(frame.kind() == Kind::Anon && frame.has(Frame::SWAPCACHE | Frame::DIRTY));
         if frame.has_any(Frame::WRITEBACK | Frame::LOCKED | Frame::MAPPED) {
@@ -33,17 +33,17 @@ impl Mm {
             self.count_writeback(pfn, -1);
             self.stat.node_add(self.node_of(pfn), NodeStat::Written, 1);
         } else {
-            self.submit_swap(pfn, self.swap_entry(pfn), true, false);
+            self.submit_swap(env, pfn, self.swap_entry(pfn), true, false);
         }
         true
     }
 
-    pub(crate) fn submit_swap_read(&mut self, pfn: Pfn, entry: SwapEntry, wanted: bool) {
+    pub(crate) fn submit_swap_read(&mut self, env: &Env, pfn: Pfn, entry: SwapEntry, wanted: bool) {
         self.stat.count(VmEvent::Pswpin, 1);
-        self.submit_swap(pfn, entry, false, wanted);
+        self.submit_swap(env, pfn, entry, false, wanted);
     }
 
-    fn submit_swap(&mut self, pfn: Pfn, entry: SwapEntry, write: bool, sync: bool) {
+    fn submit_swap(&mut self, env: &Env, pfn: Pfn, entry: SwapEntry, write: bool, sync: bool) {
         let (device, offset) = self.swap.locate(entry);
         let device = &self.swap.devices[device];
         let target = BioTarget::Swap { pfn };
@@ -56,7 +56,7 @@ impl Mm {
             target,
             memory: BioMemory::NONE,
         };
-        self.submit(bio);
+        self.submit(env, bio);
     }
 
     fn count_writeback(&mut self, pfn: Pfn, pages: i64) {

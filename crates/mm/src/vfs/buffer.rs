@@ -259,7 +259,7 @@ impl Mm {
             target: BioTarget::Metadata,
             memory: BioMemory::NONE,
         };
-        self.charge(self.costs.submit_bio);
+        self.account_bio(bio);
         self.effects.push(Effect::Submit(bio));
         true
     }

@@ -21,7 +21,7 @@ impl Mm {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
-        self.free_bio(env, bio, file);
+        self.free_bio(env, &bio.memory);
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
             self.set_write_error(file);

@@ -17,7 +17,7 @@ use rules::{BackgroundInodes, BackgroundLimit};
 use units::{FileId, Nanos, Pfn};
 
 use super::inodes::On;
-use super::submit::Written;
+use super::submit::{OpenBio, Written};
 use super::{HZ, Request, jiffies};
 use crate::pagecache::NO_RECORD;
 use crate::stat::NodeStat;
@@ -67,6 +67,7 @@ struct Slice {
     left: u64,
     next: u32,
     wrote: u64,
+    open: OpenBio,
 }
 
 /// What the flusher of a device is at; the task keeps it.
@@ -312,7 +313,7 @@ impl Mm {
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
         self.writeback.records[record].syncing = true;
-        work.inode = Some(Slice { file, record, left, next, wrote: 0 });
+        work.inode = Some(Slice { file, record, left, next, wrote: 0, open: OpenBio::default() });
         None
     }
 
@@ -363,12 +364,13 @@ impl Mm {
         let Some(mut slice) = work.inode else { return FlushStep::More };
         if self.pagecache.trees.files[slice.file.index()].record != slice.record {
             // It was truncated meanwhile.
+            self.submit_open(env, &mut slice.open);
             work.inode = None;
             return FlushStep::More;
         }
         let sync = matches!(work.reason, Reason::Request(_));
         let max = slice.left.min(u64::from(budget.max(1))) as u32;
-        let run = self.write_dirty_pages(env, slice.file, slice.next, max, sync);
+        let run = self.write_into(env, slice.file, slice.next, max, sync, &mut slice.open);
         slice.next = run.next;
         slice.left -= u64::from(run.pages);
         slice.wrote += u64::from(run.pages);
@@ -377,7 +379,7 @@ impl Mm {
         match run.stop {
             Written::Wait(pfn) => return FlushStep::Wait(pfn),
             Written::Enough if slice.left > 0 => return FlushStep::More,
-            Written::Enough | Written::End => {}
+            Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }
         let end = run.stop == Written::End;
         self.pagecache.trees.files[slice.file.index()].writeback_index = if end { 0 } else { run.next };

@@ -70,7 +70,7 @@ impl Mm {
     }
 
     /// Adds the bytes of a transaction to the log of a device; full log buffers are written.
-    pub fn journal_add(&mut self, _env: &Env, device: u16, bytes: u64) {
+    pub fn journal_add(&mut self, env: &Env, device: u16, bytes: u64) {
         let mut left = bytes;
         while left > 0 {
             let journal = &mut self.writeback.device_mut(device).journal;
@@ -79,22 +79,16 @@ impl Mm {
             left -= fits;
             if journal.bytes == BUFFER {
                 let bio = journal.flush(device, false);
-                self.submit(bio);
+                self.submit(env, bio);
             }
         }
     }
 
-    /// The bio that writes the log as far as it is only in memory (`xfs_log_force()`); the caller submits it with
-    /// [`Mm::submit_metadata`] and waits for it.
+    /// The bio that writes the log as far as it is only in memory (`xfs_log_force()`); the caller waits for it
+    /// ([`Mm::begin_metadata`]).
     pub fn journal_force(&mut self, device: u16) -> Option<Bio> {
         let journal = &mut self.writeback.device_mut(device).journal;
         (journal.bytes > 0).then(|| journal.flush(device, true))
-    }
-
-    /// Hands a bio of metadata to the block layer, with its counters and its cost.
-    pub fn submit_metadata(&mut self, bio: Bio) {
-        debug_assert!(bio.target == BioTarget::Metadata);
-        self.submit(bio);
     }
 }
 

@@ -33,6 +33,6 @@ impl Mm {
             (FsKind::Ext4, _) if delayed => return false,
             (FsKind::Ext4, _) => 1,
         };
-        self.write_dirty_pages(env, file, index, pages, false).pages > 0
+        self.write_dirty_pages(env, file, index, pages).pages > 0
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! Rule: dirty pages are taken in the order of their index; those that are still under an earlier writeback are
 //! skipped, or waited for where the data must be on the device. Delayed allocation happens here, for the whole run of
-//! dirty pages at once. Pages that follow each other in the file and on the device share a bio of up to 256 pages.
+//! dirty pages at once. Pages that follow each other in the file and on the device share a bio of up to 256 vectors; each holds
+//! a page, or as many as lie side by side in memory ([`BioVectors`]), up to what the file system writes in one go.
 //! Source: `write_cache_pages()`, mm/page-writeback.c, `xfs_writepage_map()`, `xfs_add_to_ioend()`,
-//! fs/xfs/xfs_aops.c (4.20); `iomap_writepages()`, fs/iomap/buffered-io.c (6.12 the same on order-0 folios).
+//! fs/xfs/xfs_aops.c (4.20); `iomap_writepages()`, `iomap_add_to_ioend()`, fs/iomap/buffered-io.c, `ext4_do_writepages()`,
+//! `mpage_prepare_extent_to_map()`, fs/ext4/inode.c, `bio_add_folio()`, `bio_full()`, block/bio.c (6.12 on order-0 folios).
 //! Abstracted: XFS allocates the whole delayed extent, here at most `DELALLOC_MAX` pages of it.
 //! Omitted: pages beyond the end of the file, unwritten extents.
 
+use rules::BioVectors;
 use units::{FileId, Gfp, Pfn};
 
-use crate::pagecache::{BIO_PAGES, Slot};
+use crate::pagecache::{BIO_VECTORS, Slot};
 use crate::slab::CacheId;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Extent, FsKind};
@@ -18,6 +21,11 @@ use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
 
 /// Most pages that are allocated at once: 1 GiB. A guess; XFS stops at an extent of 8 GiB.
 const DELALLOC_MAX: u32 = 1 << 18;
+
+/// Most pages of an extent that ext4 maps and submits at a time (`MAX_WRITEPAGES_EXTENT_LEN`): 8 MiB.
+const EXT4_RUN: u32 = 2048;
+/// Most pages that iomap, and XFS with it, puts into one write (`IOEND_BATCH_SIZE`): 16 MiB.
+const XFS_RUN: u32 = 4096;
 
 /// Why the writing of a file's pages stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,18 +49,42 @@ pub(crate) struct WriteRun {
 }
 
 /// A bio that may grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
     bio: Bio,
     /// Page up to which the extent goes.
     extent_end: u32,
+    /// Vectors that it has taken.
+    vectors: u32,
+    /// The page added last.
+    last: Pfn,
 }
 
+/// The bio to which the next pages of a file are added; whoever writes the file keeps it until he is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct OpenBio(Option<Open>);
+
 impl Mm {
-    /// Starts the writeback of up to `max` dirty pages of a file from page `from` on. With `sync` somebody waits for
-    /// the data, and pages under an earlier writeback are waited for.
-    pub(crate) fn write_dirty_pages(&mut self, env: &Env, file: FileId, from: u32, max: u32, sync: bool) -> WriteRun {
+    /// Starts the writeback of up to `max` dirty pages of a file from page `from` on, and submits them.
+    pub(crate) fn write_dirty_pages(&mut self, env: &Env, file: FileId, from: u32, max: u32) -> WriteRun {
+        let mut open = OpenBio::default();
+        let run = self.write_into(env, file, from, max, false, &mut open);
+        self.submit_open(env, &mut open);
+        run
+    }
+
+    /// Starts the writeback of up to `max` dirty pages of a file from page `from` on; the last of them may be left in the
+    /// open bio. With `sync` somebody waits for the data, and pages under an earlier writeback are waited for.
+    pub(crate) fn write_into(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        from: u32,
+        max: u32,
+        sync: bool,
+        open: &mut OpenBio,
+    ) -> WriteRun {
         let mut run = WriteRun { pages: 0, next: from, stop: Written::Enough };
-        let mut open: Option<Open> = None;
         while run.pages < max {
             let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next) else {
                 run.stop = Written::End;
@@ -70,25 +102,46 @@ impl Mm {
                 run.next = index + 1;
                 continue;
             }
-            self.add_to_bio(env, &mut open, file, index, sync);
+            self.add_to_bio(env, open, pfn, (file, index), sync);
             self.start_writeback(pfn);
             run.pages += 1;
             run.next = index + 1;
         }
-        if let Some(last) = open {
-            self.submit_write(env, last.bio);
+        if run.stop != Written::Enough {
+            self.submit_open(env, open);
         }
         run
     }
 
+    /// Submits the open bio, if there is one.
+    pub(crate) fn submit_open(&mut self, env: &Env, open: &mut OpenBio) {
+        if let Some(last) = open.0.take() {
+            self.submit(env, last.bio);
+        }
+    }
+
+    /// How many vectors a bio has with this page, of a file, added; `None` if it is full.
+    fn vectors_with(&self, open: &Open, file: FileId, pfn: Pfn) -> Option<u32> {
+        let run_max = match (self.rules.bio_vectors, self.fs_kind(file)) {
+            (BioVectors::Pages, _) => BIO_VECTORS,
+            (BioVectors::Segments, FsKind::Ext4) => EXT4_RUN,
+            (BioVectors::Segments, FsKind::Xfs) => XFS_RUN,
+        };
+        let beside = self.rules.bio_vectors == BioVectors::Segments && pfn.0 == open.last.0 + 1;
+        let vectors = open.vectors + u32::from(!beside);
+        (open.bio.pages < run_max && vectors <= BIO_VECTORS).then_some(vectors)
+    }
+
     /// Adds a page to the bio, or submits that and begins another.
-    fn add_to_bio(&mut self, env: &Env, open: &mut Option<Open>, file: FileId, index: u32, sync: bool) {
-        if let Some(Open { bio, extent_end }) = open {
-            let BioTarget::File { index: first, .. } = bio.target else { unreachable!("a bio of a file") };
-            if index == first + bio.pages && index < *extent_end && bio.pages < BIO_PAGES {
-                bio.pages += 1;
-                return;
-            }
+    fn add_to_bio(&mut self, env: &Env, open: &mut OpenBio, pfn: Pfn, (file, index): (FileId, u32), sync: bool) {
+        let grown = open.0.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
+        let grown = grown.filter(|(open, _)| index == open.bio.first_index() + open.bio.pages);
+        if let Some((full, vectors)) = grown
+            && index < full.extent_end
+        {
+            let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
+            open.0 = Some(Open { bio, vectors, last: pfn, ..full });
+            return;
         }
         let Extent { device, sector, pages } = match self.map_block(file, index) {
             Some(extent) => extent,
@@ -101,43 +154,42 @@ impl Mm {
             }
         };
         debug_assert!(pages > 0);
-        let next = Bio {
+        let extent_end = index.saturating_add(pages);
+        if let Some((full, vectors)) = grown
+            && full.bio.device == device
+            && sector == full.bio.sector + u64::from(full.bio.pages) * 8
+        {
+            // Another extent that happens to lie right behind: the same bio.
+            let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
+            open.0 = Some(Open { bio, extent_end, vectors, last: pfn });
+            return;
+        }
+        self.submit_open(env, open);
+        let bio = Bio {
             device,
             sector,
             pages: 1,
             write: true,
             sync,
             target: BioTarget::File { file, index },
-            memory: BioMemory::NONE,
+            memory: self.bio_memory(env, device, file),
         };
-        let next = Open { bio: next, extent_end: index.saturating_add(pages) };
-        if let Some(full) = open.replace(next) {
-            let follows = full.bio.pages < BIO_PAGES && full.bio.device == device;
-            let BioTarget::File { index: first, .. } = full.bio.target else { unreachable!("a bio of a file") };
-            if follows && index == first + full.bio.pages && sector == full.bio.sector + u64::from(full.bio.pages) * 8 {
-                // Another extent that happens to lie right behind: the same bio.
-                let end = index.saturating_add(pages);
-                *open = Some(Open { bio: Bio { pages: full.bio.pages + 1, ..full.bio }, extent_end: end });
-            } else {
-                self.submit_write(env, full.bio);
-            }
-        }
+        open.0 = Some(Open { bio, extent_end, vectors: 1, last: pfn });
     }
 
-    /// Hands a bio of a file's data to the block layer. It is allocated for as many vectors as there may be
-    /// (`BIO_MAX_PAGES`), whatever it carries in the end; what cannot be had without sleeping comes from a reserve. One
-    /// that ends as it is submitted takes no more than a place for a moment.
-    pub(crate) fn submit_write(&mut self, env: &Env, bio: Bio) {
-        let BioTarget::File { file, .. } = bio.target else { unreachable!("a bio of a file") };
-        if !self.bio_holds_memory(bio.device) {
-            return self.submit(bio);
+    /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it
+    /// carries in the end; what cannot be had without sleeping comes from a reserve. One that ends as it is submitted
+    /// takes no more than a place for a moment.
+    fn bio_memory(&mut self, env: &Env, device: u16, file: FileId) -> BioMemory {
+        if !self.bio_holds_memory(device) {
+            return BioMemory::NONE;
         }
         let cache = Mm::bio_cache(self.fs_kind(file));
-        let memory = BioMemory {
+        BioMemory {
+            cache,
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
             vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
-        };
-        self.submit(Bio { memory, ..bio });
+        }
     }
 
     /// Where bios of data that is written come from (`xfs_ioend_bioset`, `fs_bio_set`).
@@ -148,10 +200,9 @@ impl Mm {
         }
     }
 
-    /// A bio of a file's data is done with.
-    pub(super) fn free_bio(&mut self, env: &Env, bio: &Bio, file: FileId) {
-        let cache = Mm::bio_cache(self.fs_kind(file));
-        for (cache, obj) in [(cache, bio.memory.bio), (CacheId::BIOVEC_MAX, bio.memory.vecs)] {
+    /// A bio of a file's data is done with; the file may be gone by now.
+    pub(super) fn free_bio(&mut self, env: &Env, memory: &BioMemory) {
+        for (cache, obj) in [(memory.cache, memory.bio), (CacheId::BIOVEC_MAX, memory.vecs)] {
             if obj.is_some() {
                 self.slab_free(env, cache, obj);
             }

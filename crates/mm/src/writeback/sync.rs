@@ -8,7 +8,7 @@
 
 use units::{FileId, Pfn};
 
-use super::submit::Written;
+use super::submit::{OpenBio, Written};
 use crate::pagecache::{NO_RECORD, Slot};
 use crate::{Bio, Env, Frame, Mm};
 
@@ -20,6 +20,7 @@ const STEP: u32 = 1024;
 pub struct Fsync {
     phase: Phase,
     next: u32,
+    open: OpenBio,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,7 +38,7 @@ pub enum FsyncStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
-    /// Submit the log's bio with `submit_metadata`, wait for its end, then call again.
+    /// Count the log's bio with [`Mm::begin_metadata`], submit it and wait for its end unless it has ended, then call again.
     Log(Bio),
     /// Everything is on the device.
     Done,
@@ -48,12 +49,12 @@ impl Mm {
     pub fn fsync_step(&mut self, env: &Env, file: FileId, fsync: &mut Fsync) -> FsyncStep {
         match fsync.phase {
             Phase::Write => {
-                let run = self.write_dirty_pages(env, file, fsync.next, STEP, true);
+                let run = self.write_into(env, file, fsync.next, STEP, true, &mut fsync.open);
                 fsync.next = run.next;
                 match run.stop {
                     Written::Enough => {}
                     Written::Wait(pfn) => return FsyncStep::Wait(pfn),
-                    Written::End => *fsync = Fsync { phase: Phase::Wait, next: 0 },
+                    Written::End => *fsync = Fsync { phase: Phase::Wait, ..Fsync::default() },
                 }
                 FsyncStep::More
             }

@@ -1,6 +1,6 @@
 //! Throttling and the flusher on small machines.
 
-use rules::{Rules, XfsWritepage};
+use rules::{BioVectors, Rules, XfsWritepage};
 use units::{Bytes, FileId, Nanos, Pfn};
 
 use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty};
@@ -125,6 +125,7 @@ fn background_work_stops_below_the_limit() {
 #[test]
 fn a_large_file_is_written_in_slices_and_a_small_one_in_between() {
     let mut rig = Rig::new(1, 1 << 15);
+    rig.mm.rules.bio_vectors = BioVectors::Pages;
     let (large, small) = (rig.create(), rig.create());
     for index in 0..3000 {
         rig.write(large, index);
@@ -144,6 +145,7 @@ fn a_large_file_is_written_in_slices_and_a_small_one_in_between() {
 #[test]
 fn a_written_bio_is_one_run_of_pages() {
     let mut rig = Rig::new(1, 1 << 14);
+    rig.mm.rules.bio_vectors = BioVectors::Pages;
     let file = rig.create();
     for index in (0..300).chain(400..410) {
         rig.write(file, index);
@@ -162,6 +164,38 @@ fn a_written_bio_is_one_run_of_pages() {
     assert!(rig.bios.is_empty());
     assert_eq!(rig.mm.stat.zone_sum(ZoneStat::WritePending), 311);
     rig.check();
+}
+
+#[test]
+fn pages_side_by_side_in_memory_share_a_vector_of_256() {
+    let mut rig = Rig::new(1, 1 << 14);
+    assert_eq!(rig.mm.rules.bio_vectors, BioVectors::Segments);
+    let file = rig.create();
+    for index in 0..5000 {
+        rig.write(file, index);
+    }
+    // Somewhere pages from elsewhere lie in between.
+    let other = rig.create();
+    for index in 0..400 {
+        rig.write(other, index);
+        rig.write(file, 5000 + index);
+    }
+    rig.write_back(file);
+    let vectors = |rig: &Rig, pages: std::ops::Range<u32>| {
+        let pfns: Vec<u32> = pages.map(|index| rig.page(file, index).0).collect();
+        1 + pfns.windows(2).filter(|pair| pair[1] != pair[0] + 1).count()
+    };
+    let bios: Vec<(u32, u32)> = rig.bios.iter().map(|bio| (bio.first_index(), bio.pages)).collect();
+    assert_eq!(bios.iter().map(|(_, pages)| pages).sum::<u32>(), 5400);
+    for (nth, &(first, pages)) in bios.iter().enumerate() {
+        assert!(vectors(&rig, first..first + pages) <= 256 && pages <= 4096, "{bios:?}");
+        let more = nth + 1 < bios.len();
+        assert!(
+            !more || pages == 4096 || vectors(&rig, first..first + pages + 1) > 256,
+            "it could hold more: {bios:?}"
+        );
+    }
+    assert!(bios.len() > 1 && bios[0].1 > 256, "{bios:?}");
 }
 
 #[test]
@@ -237,6 +271,7 @@ fn ext4_refuses_reclaim_until_blocks_are_allocated() {
 #[test]
 fn fsync_writes_waits_and_forces_the_log() {
     let mut rig = Rig::new(1, 1 << 14);
+    rig.mm.rules.bio_vectors = BioVectors::Pages;
     let file = rig.create();
     for index in 0..600 {
         rig.write(file, index);
@@ -262,7 +297,7 @@ fn fsync_writes_waits_and_forces_the_log() {
             FsyncStep::Log(bio) => {
                 logs += 1;
                 assert_eq!((bio.device, bio.sync, bio.target), (DEVICE, true, BioTarget::Metadata));
-                rig.mm.submit_metadata(bio);
+                assert!(!rig.mm.begin_metadata(bio), "the device does not copy");
                 rig.collect();
             }
             FsyncStep::Done => break,

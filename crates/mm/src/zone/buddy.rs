@@ -6,11 +6,13 @@
 //! and lists the upper halves. A freed block whose next larger buddy is free goes to the tail of its list, as it
 //! will probably merge soon.
 //! Source: `__free_one_page()`, `__rmqueue_smallest()`, `expand()`, `buddy_merge_likely()` (mm/page_alloc.c, 4.20
-//! and 6.12).
+//! and 6.12), `compaction_capture()` (6.12).
 //! Since/until: with `FreeListTypes::Loose` (until 6.9) blocks of two pageblocks with different types merge and stay
 //! on the list of the one freed last; with `Strict` (6.10) the absorbed pageblock changes its type, and HighAtomic
 //! blocks merge with their own kind only.
-//! Omitted: compaction capture, page reporting, guard pages, shuffling.
+//! A block of the order that the task under way compacts for is its own (`compaction_capture()`), unless it would put
+//! another type's small block into a Movable pageblock.
+//! Omitted: page reporting, guard pages, shuffling.
 
 use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
@@ -78,6 +80,9 @@ impl Zone {
         debug_assert!(blocks.zone_of(pfn) == self.id);
         self.free_pages += u64::from(order.pages());
         while order < Order::MAX {
+            if self.capture.is_some() && self.captures(frames, pfn, order, migratetype) {
+                return;
+            }
             let buddy = Pfn(pfn.0 ^ order.pages());
             if !self.is_free_buddy(frames, blocks, buddy, order) {
                 break;
@@ -93,6 +98,19 @@ impl Zone {
         }
         let tail = place == Place::Tail || self.merge_likely(frames, blocks, pfn, order);
         self.link(frames, pfn, order, migratetype, tail);
+    }
+
+    /// Whether the task under way takes a block that comes free; it is Held then, and discounted
+    /// (`compaction_capture()`).
+    #[cold]
+    fn captures(&mut self, frames: &mut Frames, pfn: Pfn, order: Order, migratetype: MigrateType) -> bool {
+        let Some(capture) = self.capture.as_mut().filter(|capture| capture.wants(order, migratetype)) else {
+            return false;
+        };
+        capture.page = Some(pfn);
+        frames[pfn].set_kind(Kind::Held, order);
+        self.free_pages -= u64::from(order.pages());
+        true
     }
 
     /// Whether a whole pageblock of `migratetype` may merge with a free buddy; under strict lists the buddy's block

@@ -12,6 +12,7 @@ mod highatomic;
 mod isolate;
 mod pageblock;
 mod pcp;
+mod pcp_batch;
 mod reserve;
 mod slowpath;
 mod start;
@@ -32,7 +33,7 @@ pub use pcp::Pcps;
 pub use slowpath::{CompactOutcome, CompactRetries, ReclaimRetry, compact_gap};
 pub use start::{StartError, ZoneStart};
 
-use units::{NodeId, Order, Pfn, ZoneId};
+use units::{NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 use crate::{List, LruvecId, MigrateType, ZoneKind};
 
@@ -43,6 +44,13 @@ pub struct FreeArea {
     pub lists: [List; MigrateType::COUNT],
 }
 
+impl FreeArea {
+    /// Whether there is no free block of any type (`nr_free` is 0).
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(List::is_empty)
+    }
+}
+
 /// Compaction's memory of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompactState {
@@ -50,6 +58,10 @@ pub struct CompactState {
     pub migrate_pfn: [Option<Pfn>; 2],
     /// Where the free scanner goes on.
     pub free_pfn: Option<Pfn>,
+    /// Lowest block that held something when skip hints were last cleared (`compact_init_migrate_pfn`).
+    pub init_migrate_pfn: Option<Pfn>,
+    /// Highest place with free pages then (`compact_init_free_pfn`).
+    pub init_free_pfn: Option<Pfn>,
     /// Where the scanners begin, if not at the ends of the zone (`compact_cached_pivot_pfn`).
     pub pivot: Option<Pfn>,
     /// Pageblock in which the scanners met last (`compact_cached_last_met_pfn`).
@@ -62,6 +74,26 @@ pub struct CompactState {
     pub order_failed: Order,
     /// Skip hints are to be cleared (`compact_blockskip_flush`).
     pub blockskip_flush: bool,
+}
+
+/// A block that the task under way wants, taken from the zone as it merges (`struct capture_control`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Capture {
+    /// Order of the block.
+    pub order: Order,
+    /// Type of the allocation.
+    pub migratetype: MigrateType,
+    /// The block, Held, once there is one.
+    pub page: Option<Pfn>,
+}
+
+impl Capture {
+    /// Whether a block of this order, freed to lists of this type, is what is wanted.
+    fn wants(&self, order: Order, migratetype: MigrateType) -> bool {
+        let pollutes =
+            order < PAGEBLOCK_ORDER && migratetype == MigrateType::Movable && self.migratetype != MigrateType::Movable;
+        self.page.is_none() && self.order == order && migratetype != MigrateType::Isolate && !pollutes
+    }
 }
 
 /// Watermarks of a zone in pages, without its boost.
@@ -110,6 +142,8 @@ pub struct Zone {
     pub highatomic_reserved: u64,
     /// Compaction's memory.
     pub compact: CompactState,
+    /// What a task that compacts for its allocation waits for here, while it runs.
+    pub capture: Option<Capture>,
     /// Free memory was seen below the high watermark, so per-CPU lists shrink (`ZONE_BELOW_HIGH`).
     pub below_high: bool,
     /// kswapd reclaims here, so per-CPU lists stay small (`ZONE_RECLAIM_ACTIVE`); set and cleared by reclaim.

@@ -2,12 +2,10 @@
 //!
 //! Rule: each CPU keeps lists of free pages for each zone and migratetype. An empty list is refilled by a batch from
 //! the buddy lists; when the CPU holds `high` pages, a batch goes back, oldest first, round robin over the lists.
-//! Source: `rmqueue_pcplist()`, `free_unref_page_commit()`, `free_pcppages_bulk()`, `zone_batchsize()` (mm/page_alloc.c,
-//! 4.20); `nr_pcp_alloc()`, `nr_pcp_free()`, `nr_pcp_high()`, `zone_highsize()`, `decay_pcp_high()` (6.12).
-//! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only, high = 6 x batch. `HighOrder` (5.13) adds orders 1
-//! to 3 and 9 and takes high from the low watermark. `AutoTuned` (6.7) lets high and batch follow the allocations.
-//! Abstracted: the lists are rings of frame numbers, not links in the frames. Batches under `HighOrder` grow by doubling
-//! (`free_factor` of 5.13 to 6.6) as the free count of 6.12 would. An allocation that fails does not halve the free count.
+//! How large high and batch are is told in `pcp_batch`.
+//! Source: `rmqueue_pcplist()`, `free_unref_page_commit()`, `free_pcppages_bulk()` (mm/page_alloc.c, 4.20, 6.1, 6.12).
+//! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only; later there are orders 1 to 3 and 9, too.
+//! Abstracted: the lists are rings of frame numbers, not links in the frames. An allocation that fails does not halve the free count.
 //! Omitted: a failed trylock.
 
 use rules::PcpLists;
@@ -22,11 +20,6 @@ use super::{AllocFlags, PcpLimits};
 const LOW_ORDER_LISTS: usize = MigrateType::PCP_COUNT * (Order::COSTLY.0 as usize + 1);
 /// Those and two for huge pages, movable and other (`NR_PCP_LISTS`).
 pub(crate) const PCP_LISTS: usize = LOW_ORDER_LISTS + 2;
-/// log2 of how often a batch may double (`CONFIG_PCP_BATCH_SCALE_MAX`).
-const BATCH_SCALE_MAX: u8 = 5;
-/// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
-const HIGH_FRACTION: u64 = 8;
-
 /// A double-ended ring of frame numbers; a list in the kernel. Head and tail run freely and are masked on use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PcpList {
@@ -137,15 +130,17 @@ pub(crate) struct Pcp {
     /// Pages on all lists.
     pub(crate) count: u32,
     /// Pages at which some go back; tuned between the limits.
-    high: u32,
+    pub(super) high: u32,
     /// The zone's limits.
-    limits: PcpLimits,
+    pub(super) limits: PcpLimits,
     /// log2 of the factor on the next refill.
-    alloc_factor: u8,
+    pub(super) alloc_factor: u8,
+    /// log2 of the factor on the next batch that goes back.
+    pub(super) free_factor: u8,
     /// Pages freed in a row, halved by an allocation.
-    free_count: u32,
+    pub(super) free_count: u32,
     /// The last page freed had an order from 1 to 3.
-    previous_free_high_order: bool,
+    pub(super) previous_free_high_order: bool,
     /// A page came or went since the vmstat worker last looked.
     pub(crate) used: bool,
     /// Looks of the vmstat worker until some of a remote node's pages go back.
@@ -202,6 +197,23 @@ impl Pcps {
         }
     }
 
+    /// CPUs of each node, in its order.
+    pub(super) fn cpus_of_nodes(&self, nodes: usize) -> Vec<u64> {
+        let mut cpus = vec![0; nodes];
+        for node in &self.cpu_nodes {
+            cpus[node.index()] += 1;
+        }
+        cpus
+    }
+
+    /// Sets the limits of all CPUs in one zone.
+    pub(super) fn set_limits(&mut self, zone: ZoneId, limits: PcpLimits) {
+        let (first, cpus) = (self.index(CpuId(0), zone), self.cpu_nodes.len());
+        for pcp in &mut self.sets[first..first + cpus] {
+            pcp.limits = limits;
+        }
+    }
+
     /// The lists of all CPUs in one zone.
     pub(crate) fn of_zone(&self, zone: ZoneId) -> &[Pcp] {
         let first = self.index(CpuId(0), zone);
@@ -233,50 +245,7 @@ fn order_of_list(index: usize) -> Order {
     if index >= LOW_ORDER_LISTS { PAGEBLOCK_ORDER } else { Order((index / MigrateType::PCP_COUNT) as u8) }
 }
 
-/// Pages moved at once, from the size of the zone (`zone_batchsize()`): a thousandth of it but no more than 1 MiB,
-/// of that a quarter, of one and a half times that the power of two below, less one.
-fn batch_size(managed: u64) -> u32 {
-    let quarter = ((managed / 1024).min(256) / 4).max(1) as u32;
-    let scaled = quarter + quarter / 2;
-    (1 << scaled.ilog2()) - 1
-}
-
 impl Mm {
-    /// Sets batch and high of every zone's lists, from its size, and since 5.13 its watermarks.
-    pub(crate) fn setup_pcp_limits(&mut self) {
-        let mut cpus_of_node = vec![0u64; self.nodes.len()];
-        for node in &self.pcps.cpu_nodes {
-            cpus_of_node[node.index()] += 1;
-        }
-        let all_cpus = self.pcps.nr_cpus() as u64;
-        for zone in &mut self.zones {
-            let batch = batch_size(zone.managed);
-            // A node without CPUs shares with all.
-            let sharers = match cpus_of_node[zone.node.index()] {
-                0 => all_cpus.max(1),
-                cpus => cpus,
-            };
-            let least = batch.max(1);
-            let share = |pages: u64| ((pages / sharers) as u32).max(least * 4);
-            zone.pcp_limits = match self.rules.pcp_lists {
-                PcpLists::OrderZero => PcpLimits { batch: least, high_min: 6 * batch, high_max: 6 * batch },
-                PcpLists::HighOrder => {
-                    let high = share(zone.watermarks.low);
-                    PcpLimits { batch: least, high_min: high, high_max: high }
-                }
-                PcpLists::AutoTuned => PcpLimits {
-                    batch: least,
-                    high_min: share(zone.watermarks.low),
-                    high_max: share(zone.managed / HIGH_FRACTION),
-                },
-            };
-            let first = zone.id.index() * self.pcps.cpu_nodes.len();
-            for pcp in &mut self.pcps.sets[first..first + self.pcps.cpu_nodes.len()] {
-                pcp.limits = zone.pcp_limits;
-            }
-        }
-    }
-
     /// Takes a page off the CPU's list if there is one. The page is Held.
     #[inline(always)]
     pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
@@ -285,6 +254,7 @@ impl Mm {
         pcp.count -= order.pages();
         pcp.used = true;
         pcp.free_count >>= 1;
+        pcp.free_factor >>= 1;
         self.frames[pfn].set_kind(Kind::Held, order);
         self.charge(self.costs.alloc_pcp);
         Some(pfn)
@@ -335,33 +305,6 @@ impl Mm {
         self.charge(u64::from(moved) * self.costs.alloc_buddy);
     }
 
-    /// Blocks to refill with (`nr_pcp_alloc()`).
-    fn refill_size(&mut self, cpu: CpuId, zone: ZoneId, order: Order) -> u32 {
-        let rule = self.rules.pcp_lists;
-        let below_high = self.zones[zone.index()].below_high;
-        let pcp = self.pcps.of(cpu, zone);
-        let limits = pcp.limits;
-        if rule == PcpLists::OrderZero {
-            return limits.batch;
-        }
-        pcp.high = limits.clamp(pcp.high);
-        if pcp.high < limits.batch {
-            return 1;
-        }
-        let mut batch = if order.0 > 0 { limits.batch } else { limits.batch << pcp.alloc_factor };
-        if limits.high_min != limits.high_max && !below_high {
-            pcp.high = (pcp.high + batch).min(limits.high_max);
-        }
-        if order.0 == 0 {
-            let most = pcp.high.saturating_sub(pcp.count + limits.batch).max(limits.batch);
-            if batch <= most && pcp.alloc_factor < BATCH_SCALE_MAX {
-                pcp.alloc_factor += 1;
-            }
-            batch = batch.min(most);
-        }
-        if batch > 1 { (batch >> order.0).max(2) } else { batch }
-    }
-
     /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
     /// (`free_unref_page_commit()`). `block` is the type that the page keeps, `listed` the list that it goes to.
     #[inline(always)]
@@ -376,24 +319,22 @@ impl Mm {
     ) {
         self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
+        let rule = self.rules.pcp_lists;
         let pcp = self.pcps.of(cpu, zone);
         pcp.lists[index].push_front(pfn);
         pcp.count += order.pages();
         pcp.used = true;
-        if self.rules.pcp_lists == PcpLists::OrderZero {
+        if rule == PcpLists::OrderZero {
             if pcp.count >= pcp.limits.high_min {
                 let batch = pcp.limits.batch;
                 self.free_pcppages_bulk(cpu, zone, batch);
             }
             return;
         }
-        pcp.alloc_factor >>= 1;
-        let costly_free = order.0 > 0 && order <= Order::COSTLY;
-        let previous = std::mem::replace(&mut pcp.previous_free_high_order, costly_free);
-        let free_high = costly_free && previous && pcp.free_count >= pcp.limits.batch;
-        if pcp.free_count < pcp.limits.batch << BATCH_SCALE_MAX {
-            pcp.free_count += order.pages();
-        }
+        let free_high = match rule {
+            PcpLists::AutoTuned => pcp.note_free(order),
+            _ => pcp.free_factor > 0 && order.0 > 0 && order <= Order::COSTLY,
+        };
         let state = &self.zones[zone.index()];
         if pcp.count >= pcp.high || free_high || state.reclaim_active || state.below_high {
             self.trim_pcp(cpu, zone, free_high, index);
@@ -405,12 +346,15 @@ impl Mm {
     fn trim_pcp(&mut self, cpu: CpuId, zone: ZoneId, free_high: bool, index: usize) {
         let state = &self.zones[zone.index()];
         let (below_high, reclaim_active) = (state.below_high, state.reclaim_active);
+        let rule = self.rules.pcp_lists;
         let pcp = self.pcps.of(cpu, zone);
-        let high = pcp.tuned_high(free_high, reclaim_active, below_high);
-        if pcp.count < high {
+        let count = match rule {
+            PcpLists::AutoTuned => pcp.tuned_surplus(free_high, reclaim_active, below_high),
+            _ => pcp.doubling_surplus(free_high, reclaim_active),
+        };
+        if count == 0 {
             return;
         }
-        let count = pcp.pages_to_free(high, free_high);
         self.free_pcp_from(cpu, zone, count, index);
         if below_high && self.high_watermark_met(zone) {
             self.zones[zone.index()].below_high = false;
@@ -424,6 +368,8 @@ impl Mm {
     fn free_pcppages_bulk(&mut self, cpu: CpuId, zone: ZoneId, count: u32) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
+        // What a task waits for must not merge unseen.
+        let whole = zone_state.capture.map_or(u32::MAX, |capture| capture.order.pages());
         let pcp = self.pcps.of(cpu, zone);
         let mut left = count.min(pcp.count);
         let freed = left;
@@ -440,7 +386,7 @@ impl Mm {
             if in_turn == MigrateType::PCP_COUNT as u32 {
                 in_turn = left;
             }
-            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn)) {
+            while let Some((pfn, order)) = pcp.lists[index].pop_run(&mut self.frames, left.min(in_turn).min(whole)) {
                 let kept = self.frames[pfn].migratetype();
                 let migratetype = if strict { self.blocks.migratetype(pfn) } else { kept };
                 zone_state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
@@ -459,6 +405,8 @@ impl Mm {
     fn free_pcp_from(&mut self, cpu: CpuId, zone: ZoneId, count: u32, first: usize) {
         let zone_state = &mut self.zones[zone.index()];
         let strict = zone_state.strict_types;
+        // What a task waits for must not merge unseen.
+        let whole = zone_state.capture.map_or(u32::MAX, |capture| capture.order.pages());
         let pcp = self.pcps.of(cpu, zone);
         let count = count.min(pcp.count);
         let (mut freed, mut blocks, mut index) = (0, 0, first);
@@ -466,7 +414,7 @@ impl Mm {
             let (listed, list) = (order_of_list(index), &mut pcp.lists[index]);
             while freed < count {
                 let next = match listed {
-                    Order(0) => list.pop_run(&mut self.frames, count - freed),
+                    Order(0) => list.pop_run(&mut self.frames, (count - freed).min(whole)),
                     _ => list.pop_back().map(|pfn| (pfn, listed)),
                 };
                 let Some((pfn, order)) = next else { break };
@@ -517,13 +465,6 @@ impl Mm {
     }
 }
 
-impl PcpLimits {
-    /// The kernel's `clamp()`: of a small zone with high watermarks the least may be above the most, which then wins.
-    fn clamp(self, high: u32) -> u32 {
-        if high >= self.high_max { self.high_max } else { high.max(self.high_min) }
-    }
-}
-
 impl Pcp {
     /// Holds a free page from the start.
     pub(super) fn start_with(&mut self, pfn: Pfn, migratetype: MigrateType) {
@@ -537,60 +478,5 @@ impl Pcp {
     /// May hold so many pages from the start.
     pub(super) fn start_high(&mut self, high: u32) {
         self.high = high;
-    }
-
-    /// Lets high go down by an eighth, but not so far that many pages would go back at once; says how many must
-    /// (`decay_pcp_high()`).
-    pub(crate) fn decay_high(&mut self) -> u32 {
-        let PcpLimits { batch, high_min, .. } = self.limits;
-        if self.high > high_min {
-            let by_count = self.count.saturating_sub(batch << BATCH_SCALE_MAX);
-            self.high = by_count.max(self.high - (self.high >> 3)).max(high_min);
-        }
-        self.count.saturating_sub(self.high)
-    }
-
-    /// Pages at which some go back now (`nr_pcp_high()`).
-    fn tuned_high(&mut self, free_high: bool, reclaim_active: bool, below_high: bool) -> u32 {
-        let limits = self.limits;
-        let (least, most) = (limits.high_min, limits.high_max);
-        self.high = limits.clamp(self.high);
-        let high = self.high;
-        if free_high {
-            self.high = high.saturating_sub(limits.batch << BATCH_SCALE_MAX).max(least);
-            return 0;
-        }
-        let run = self.free_count.max(limits.batch);
-        if reclaim_active {
-            self.high = high.saturating_sub(run).max(least);
-            return (limits.batch << 2).min(self.high);
-        }
-        if least == most {
-            return high;
-        }
-        if below_high {
-            self.high = high.saturating_sub(run).max(least);
-            return self.count.max(least);
-        }
-        if self.count >= high {
-            let needed = self.free_count + limits.batch;
-            if self.high < needed {
-                self.high = limits.clamp(needed);
-            }
-        }
-        high
-    }
-
-    /// Pages to give back once there are too many (`nr_pcp_free()`).
-    fn pages_to_free(&self, high: u32, free_high: bool) -> u32 {
-        let limits = self.limits;
-        if free_high {
-            return self.count.min(limits.batch << BATCH_SCALE_MAX);
-        }
-        if high < limits.batch {
-            return 1;
-        }
-        // clamp_t() with a lower bound above the upper one yields the upper one.
-        self.free_count.max(limits.batch).min(high - limits.batch).max(1)
     }
 }

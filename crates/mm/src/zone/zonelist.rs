@@ -43,6 +43,7 @@ impl Zone {
                     free_pages: 0,
                     highatomic_reserved: 0,
                     compact: CompactState::default(),
+                    capture: None,
                     strict_types: false,
                     below_high: false,
                     reclaim_active: false,

@@ -68,6 +68,10 @@ pub struct CpuDef {
     pub speed: Spanned<f64>,
     /// Where the speed comes from.
     pub source: String,
+    /// The workload's tasks form one group for the scheduler, beside each of the kernel's threads: a cgroup with the cpu
+    /// controller, or a session's autogroup.
+    #[serde(default)]
+    pub workload_group: bool,
 }
 
 /// A NUMA node.

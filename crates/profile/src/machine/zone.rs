@@ -161,6 +161,9 @@ impl Machine {
         }
         if let Some(cpus) = table.get_mut("cpus").and_then(toml::Value::as_table_mut) {
             cpus.insert("count".into(), i64::from(state.cpus).into());
+            if state.workload_group {
+                cpus.insert("workload-group".into(), true.into());
+            }
         }
         table.insert("node".into(), toml::Value::Array((0..nodes).map(memory).collect()));
         table.insert("zone".into(), toml::Value::try_from(&state.zones).expect("numbers and names"));
@@ -180,6 +183,8 @@ pub struct MachineState {
     pub description: String,
     /// CPUs.
     pub cpus: u32,
+    /// Whether the workload ran in a group of its own for the scheduler.
+    pub workload_group: bool,
     /// Seconds since boot.
     pub uptime_s: Option<f64>,
     /// Zones, in the order of their frames.

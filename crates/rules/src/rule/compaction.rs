@@ -47,7 +47,7 @@ rule!(
         /// up if compaction was deferred: 4.8 to 5.3.
         Reclaim,
         /// Raises the priority (494330855641); costly `__GFP_NORETRY` requests also give up if compaction was skipped
-        /// (b39d0ee2632d): since 5.4.
+        /// (b39d0ee2632d), or if only one node may serve them (cc638f329ef6): since 5.4 and 5.5.
         RaisePriority,
     }
 );
@@ -77,9 +77,93 @@ rule!(
     CompactionSearch {
         /// Both scanners move linearly: until 5.0.
         Linear,
-        /// The free lists are searched first: `fast_find_migrateblock`, `fast_isolate_freepages`; since 5.1. Not
-        /// written yet: the search is linear under this rule too, only a run's end follows 5.1.
+        /// The free lists are searched first, and pages are sampled where they show nothing
+        /// (`fast_find_migrateblock()`, `fast_isolate_freepages()`); a block that pages are taken from is marked for
+        /// others: since 70b44595eafe, 5a811889de10, 4fca9730c51d, e380bebe4771 (5.1).
         FreeLists,
+    }
+);
+rule!(
+    /// When the migrate scanner takes all of a pageblock at once, and marks it.
+    PageblockRescan {
+        /// Never: until 5.0.
+        Never,
+        /// When it comes to the block that it took pages from last; a block that the free lists showed is marked before
+        /// it is looked at: since 804d3121ba5f, 70b44595eafe (5.1).
+        Revisited,
+        /// Also when a page of the block could not be moved; a block that the free lists showed is not marked: since
+        /// cfccd2e63e7e (6.3).
+        Failed,
+    }
+);
+rule!(
+    /// Whether a task that compacts for its allocation takes the block as it merges.
+    PageCapture {
+        /// It does not, and others may take it first: until 5.0.
+        None,
+        /// It does, which is noticed once freed pages were flushed: since 5e1f0f098b46 (5.1).
+        AfterFlush,
+        /// The same, but noticed before they are flushed: since 16b3be4034dd (6.3).
+        BeforeFlush,
+    }
+);
+rule!(
+    /// How compaction holds the free pages that it took.
+    CompactionTargets {
+        /// As single pages, the last taken and highest first: until 6.8.
+        SinglePages,
+        /// As blocks, the smallest first, which are split as pages are moved: since 733aea0b3a7b (6.9).
+        ByOrder,
+    }
+);
+rule!(
+    /// Free blocks that the free scanner leaves alone.
+    TargetBlock {
+        /// Those of a pageblock's size: until 6.1.
+        BelowPageblock,
+        /// Those of the order that is to be made: mm/compaction.c (6.12), `suitable_migration_target()`.
+        BelowRequest,
+    }
+);
+rule!(
+    /// Which frames count as scanned by compaction.
+    CompactionScanned {
+        /// Those that were looked at: until 5.0.
+        Looked,
+        /// Also all of a free block that was taken: since 5a811889de10 (5.1).
+        WithTaken,
+        /// Also what is passed over with a free or compound page: since 56d48d8dbefb (6.4).
+        WithPassed,
+    }
+);
+rule!(
+    /// How many isolated pages keep compaction waiting.
+    CompactionIsolated {
+        /// More than half of the LRU lists: until 6.5.
+        Half,
+        /// More than a sixteenth, but half if the file system may not be entered: mm/compaction.c (6.12),
+        /// `too_many_isolated()`.
+        Sixteenth,
+    }
+);
+rule!(
+    /// Which attempts at direct compaction count as stalls, and are followed by a look at the free lists.
+    CompactionStall {
+        /// Those that compacted a zone: until 5.12.
+        Ran,
+        /// Also those that were deferred in some zone: since 06dac2f467fe (5.13).
+        Deferred,
+    }
+);
+rule!(
+    /// Whether kcompactd compacts a fragmented node unasked.
+    ProactiveCompaction {
+        /// Never: until 5.8.
+        Never,
+        /// By its fragmentation score: since facdaa917c4d (5.9), with the back-off of e1e92bfa3825 (5.15).
+        Score,
+        /// The same, and what it scans counts as kcompactd's: mm/compaction.c (6.12), `compact_node()`.
+        ScoreCounted,
     }
 );
 rule!(
@@ -112,6 +196,9 @@ rule!(
         /// Those of blocks that hold pages to move or free pages, and the scanners go to the outermost of these: since
         /// e332f741a8dd (5.1).
         Useful,
+        /// The same, but only if direct compaction saw the scanners meet, also when compaction restarts:
+        /// mm/compaction.c (6.12), `__reset_isolation_suitable()`.
+        UsefulIfMet,
     }
 );
 rule!(
@@ -151,12 +238,30 @@ rule!(
     }
 );
 rule!(
+    /// Whether asynchronous compaction gives up because its CPU is wanted.
+    AsyncAbort {
+        /// At once: until 5.0.
+        CpuWanted,
+        /// Only between zones: since cf66f0700c8f (5.1).
+        BetweenZones,
+    }
+);
+rule!(
     /// Whether light-synchronous compaction isolates pages under writeback.
     LightIsolation {
         /// It does, and fails to move them: until 4.6.
         UnderWriteback,
         /// It does not: since 4.7 ("don't isolate PageWriteback pages in MIGRATE_SYNC_LIGHT mode").
         NotUnderWriteback,
+    }
+);
+rule!(
+    /// Whether light-synchronous compaction waits for pages that are being read.
+    LightLock {
+        /// It does, unless it is an allocation's: until 6.4.
+        Waits,
+        /// It leaves them, having taken them off the LRU in vain: since 4bb6dc79d987 (6.5).
+        LeavesReads,
     }
 );
 rule!(

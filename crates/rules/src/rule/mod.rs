@@ -79,6 +79,22 @@ pub struct Rules {
     pub compaction_finish: CompactionFinish,
     /// Compaction's search.
     pub compaction_search: CompactionSearch,
+    /// Pageblocks scanned again.
+    pub pageblock_rescan: PageblockRescan,
+    /// The block that compaction makes.
+    pub page_capture: PageCapture,
+    /// Free pages that compaction holds.
+    pub compaction_targets: CompactionTargets,
+    /// Free blocks that compaction leaves alone.
+    pub target_block: TargetBlock,
+    /// What compaction counts as scanned.
+    pub compaction_scanned: CompactionScanned,
+    /// Compaction and isolated pages.
+    pub compaction_isolated: CompactionIsolated,
+    /// Stalls for compaction.
+    pub compaction_stall: CompactionStall,
+    /// Compaction of fragmented nodes.
+    pub proactive_compaction: ProactiveCompaction,
     /// Meeting of the scanners.
     pub scanners_meet: ScannersMeet,
     /// Start of the scanners.
@@ -91,10 +107,14 @@ pub struct Rules {
     pub compound_skip: CompoundSkip,
     /// Pageblocks for asynchronous compaction.
     pub async_source: AsyncSource,
+    /// Asynchronous compaction on a busy CPU.
+    pub async_abort: AsyncAbort,
     /// Pages that stay.
     pub spoilt_block: SpoiltBlock,
     /// Pages under writeback.
     pub light_isolation: LightIsolation,
+    /// Pages that are being read.
+    pub light_lock: LightLock,
     /// Compaction's targets.
     pub free_scanner: FreeScanner,
     /// Accessed bits of migrated pages.
@@ -191,6 +211,10 @@ pub struct Rules {
     pub write_errors: WriteErrors,
     /// State of XFS's pages.
     pub xfs_buffers: XfsBuffers,
+    /// Pages that a bio holds.
+    pub bio_vectors: BioVectors,
+    /// Exceptions from `io.max`.
+    pub io_max_exempt: IoMaxExempt,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
@@ -227,14 +251,24 @@ impl Rules {
             compaction_watermark: CompactionWatermark::Request,
             compaction_finish: CompactionFinish::WholePageblock,
             compaction_search: CompactionSearch::FreeLists,
+            pageblock_rescan: PageblockRescan::Failed,
+            page_capture: PageCapture::BeforeFlush,
+            compaction_targets: CompactionTargets::ByOrder,
+            target_block: TargetBlock::BelowRequest,
+            compaction_scanned: CompactionScanned::WithPassed,
+            compaction_isolated: CompactionIsolated::Sixteenth,
+            compaction_stall: CompactionStall::Deferred,
+            proactive_compaction: ProactiveCompaction::ScoreCounted,
             scanners_meet: ScannersMeet::SamePageblock,
             scanner_start: ScannerStart::ZoneEnds,
-            skip_reset: SkipReset::Useful,
+            skip_reset: SkipReset::UsefulIfMet,
             skip_reset_time: SkipResetTime::Nap,
             compound_skip: CompoundSkip::Compound,
             async_source: AsyncSource::RequestType,
+            async_abort: AsyncAbort::BetweenZones,
             spoilt_block: SpoiltBlock::Leave,
             light_isolation: LightIsolation::NotUnderWriteback,
+            light_lock: LightLock::LeavesReads,
             free_scanner: FreeScanner::UntilEnough,
             migrate_young: MigrateYoung::Kept,
             lru_policy: LruPolicy::MultiGen,
@@ -283,6 +317,8 @@ impl Rules {
             background_inodes: BackgroundInodes::DirtyNow,
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
+            bio_vectors: BioVectors::Segments,
+            io_max_exempt: IoMaxExempt::SwapOut,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
             kernel_stack: KernelStack::Mapped,

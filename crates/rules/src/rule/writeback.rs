@@ -67,6 +67,24 @@ rule!(
     }
 );
 rule!(
+    /// What a vector of a bio holds.
+    BioVectors {
+        /// A page: until 5.0.
+        Pages,
+        /// Pages that lie side by side in memory: since 07173c3ec276 (5.1).
+        Segments,
+    }
+);
+rule!(
+    /// What a cgroup's limit on bytes does not hold back, but counts.
+    IoMaxExempt {
+        /// Nothing: until 6.11.
+        Nothing,
+        /// Pages that go to swap (`REQ_SWAP`), and metadata: since 29390bb5661d (6.12).
+        SwapOut,
+    }
+);
+rule!(
     /// How readahead tells a miss from a mark.
     ReadaheadWindow {
         /// One decision for both (`ondemand_readahead()`): 4.20.

@@ -38,7 +38,7 @@ impl<W: World> Ctl<W> {
         self.names.push(options.name);
         self.queues.add_task();
         self.psi.add_task();
-        self.sched.add(options.nice, options.cpus);
+        self.sched.add(options.nice, options.group, options.cpus);
         if self.charged > Nanos::ZERO {
             record.phase = Phase::Waking;
             self.tasks.push(record);

@@ -15,14 +15,14 @@
 //!
 //! **Omitted.** Slices of a task's own (`sched_setattr()`), and with them PREEMPT_SHORT between tasks of different slices.
 
-use super::{Entity, Scheduler, Slice, fair};
+use super::{Scheduler, Slice, fair};
 use crate::TaskId;
 use units::{CpuId, Nanos};
 
 impl Scheduler {
     /// Virtual time of a slice of this task.
-    fn slice(&self, entity: &Entity) -> i64 {
-        fair::virtual_time(self.params.min_granularity, entity.weight)
+    fn slice(&self, task: TaskId) -> i64 {
+        fair::virtual_time(self.params.min_granularity, self.weight(task))
     }
 
     /// Sum over the tasks of a CPU of (vruntime - `zero`) times weight, and of the weights.
@@ -31,7 +31,7 @@ impl Scheduler {
         let current = rq.current.zip(self.current_vruntime(cpu, now));
         let queued = rq.queue.iter().map(|queued| (queued.task, queued.vruntime));
         queued.chain(current).fold((0, 0), |(sum, load), (task, vruntime)| {
-            let weight = i128::from(self.entities[task.index()].weight);
+            let weight = i128::from(self.weight(task));
             (sum + i128::from(vruntime - zero) * weight, load + weight)
         })
     }
@@ -52,7 +52,7 @@ impl Scheduler {
     /// Gives a task that joins its CPU's queue its vruntime and deadline (`place_entity()`).
     pub(super) fn place_by_lag(&mut self, task: TaskId, now: Nanos, initial: bool) {
         let entity = &self.entities[task.index()];
-        let (cpu, slice, weight) = (entity.cpu, self.slice(entity), i128::from(entity.weight));
+        let (cpu, slice, weight) = (entity.cpu, self.slice(task), i128::from(self.weight(task)));
         let virtual_now = self.virtual_now(cpu, now);
         let lag = match entity.lag {
             _ if initial => 0,
@@ -72,8 +72,8 @@ impl Scheduler {
     pub(super) fn note_lag(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
         let virtual_now = self.virtual_now(cpu, now);
         let limit = Nanos((2 * self.params.min_granularity.0).max(self.params.tick.0));
+        let limit = fair::virtual_time(limit, self.weight(task));
         let entity = &mut self.entities[task.index()];
-        let limit = fair::virtual_time(limit, entity.weight);
         entity.lag = (virtual_now - entity.vruntime).clamp(-limit, limit);
     }
 
@@ -96,8 +96,7 @@ impl Scheduler {
         let (Some(task), Some(vruntime)) = (rq.current, self.current_vruntime(cpu, now)) else { return false };
         let over = vruntime >= self.entities[task.index()].deadline;
         if over {
-            let slice = self.slice(&self.entities[task.index()]);
-            self.entities[task.index()].deadline = vruntime + slice;
+            self.entities[task.index()].deadline = vruntime + self.slice(task);
         }
         let entity = &self.entities[task.index()];
         let protected = entity.protected == entity.deadline;
@@ -129,7 +128,7 @@ impl Scheduler {
     /// A task that yields forgoes the rest of its slice (`yield_task_fair()`).
     pub(super) fn forgo_slice(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
         if self.eligible(cpu, now, self.entities[task.index()].vruntime) {
-            let slice = self.slice(&self.entities[task.index()]);
+            let slice = self.slice(task);
             let entity = &mut self.entities[task.index()];
             entity.vruntime = entity.vruntime.max(entity.deadline);
             entity.deadline = entity.vruntime + slice;

@@ -1,11 +1,9 @@
 //! The arithmetic of fair sharing: weights, virtual time, periods and shares.
 
-use super::Entity;
-use super::runqueue::Queued;
 use units::Nanos;
 
 /// Weight at nice 0 (`NICE_0_LOAD`).
-const WEIGHT_NICE_0: u32 = 1024;
+pub(super) const WEIGHT_NICE_0: u32 = 1024;
 /// More tasks than this and the period grows with their number (`sched_nr_latency`).
 const TASKS_PER_PERIOD: u64 = 8;
 /// `CONFIG_HZ=250`, as Debian and SUSE build.
@@ -73,11 +71,6 @@ impl SchedParams {
         let nr_running = nr_running as u64;
         let period = if nr_running > TASKS_PER_PERIOD { nr_running * self.min_granularity.0 } else { self.latency.0 };
         Nanos(period * u64::from(weight) / load.max(u64::from(weight)))
-    }
-
-    /// By how much vruntime a queued task must be behind to preempt by being woken (`wakeup_gran()`).
-    pub(super) fn wakeup_credit(&self, entities: &[Entity], queued: Queued) -> i64 {
-        virtual_time(self.wakeup_granularity, entities[queued.task.index()].weight)
     }
 }
 

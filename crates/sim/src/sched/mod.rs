@@ -19,17 +19,22 @@
 //!
 //! A new task's debit is capped at a granularity.
 //!
-//! **Omitted.** Task groups and bandwidth, real-time and deadline classes, next and last buddies, wake affinity to
+//! Groups of tasks are told in `group`.
+//!
+//! **Omitted.** Bandwidth of groups, real-time and deadline classes, next and last buddies, wake affinity to
 //! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time of devices (it delays no task).
 
 mod deadline;
 mod fair;
+mod group;
 mod placement;
 mod runqueue;
 
 pub use fair::{SchedParams, SchedPolicy};
+pub use group::CpuGroup;
 
 use crate::{CpuSet, CpuTopology, TaskId};
+use group::Groups;
 use runqueue::{Queued, RunQueue};
 use std::collections::VecDeque;
 use units::{CpuId, Nanos};
@@ -51,8 +56,9 @@ struct Entity {
     protected: i64,
     /// Virtual time that it was owed when it last went to sleep.
     lag: i64,
-    /// 1024 at nice 0.
+    /// 1024 at nice 0; what it comes to in its group is told by [`Scheduler::weight`].
     weight: u32,
+    group: Option<CpuGroup>,
     /// Where it runs, waits, or ran last.
     cpu: CpuId,
     /// False until it has been placed for the first time.
@@ -77,8 +83,6 @@ struct Cpu {
     slice: Slice,
     /// Runnable tasks but for the current one.
     queue: RunQueue,
-    /// Sum of the weights of the queue and the current task.
-    load: u64,
     /// Never decreases; all vruntimes here are about this.
     min_vruntime: i64,
     /// Added to a vruntime of this CPU it gives one that compares with those of other CPUs.
@@ -100,7 +104,6 @@ impl Cpu {
             current: None,
             slice: Slice::default(),
             queue: RunQueue::default(),
-            load: 0,
             min_vruntime: 0,
             axis: 0,
             resched: false,
@@ -128,6 +131,7 @@ pub(crate) struct Scheduler {
     idle: CpuSet,
     /// CPUs due for dispatch, in the order in which that came about.
     kicked: VecDeque<CpuId>,
+    groups: Groups,
     /// Tasks in all queues.
     queued: usize,
     /// The furthest virtual clock of all CPUs.
@@ -144,6 +148,7 @@ impl Scheduler {
             entities: Vec::new(),
             allowed: Vec::new(),
             kicked: VecDeque::new(),
+            groups: Groups::default(),
             queued: 0,
             furthest: 0,
         }
@@ -184,7 +189,7 @@ impl Scheduler {
     }
 
     /// Takes in the next task; it does not run before it is woken.
-    pub(crate) fn add(&mut self, nice: i8, allowed: CpuSet) {
+    pub(crate) fn add(&mut self, nice: i8, group: Option<CpuGroup>, allowed: CpuSet) {
         let usable = allowed.common(&CpuSet::all(&self.topology));
         assert!(!usable.is_empty(), "a task may run on no CPU of this machine");
         self.entities.push(Entity {
@@ -193,6 +198,7 @@ impl Scheduler {
             protected: 0,
             lag: 0,
             weight: fair::weight(nice),
+            group,
             cpu: CpuId(0),
             started: false,
             used: Nanos::ZERO,
@@ -204,6 +210,7 @@ impl Scheduler {
     /// The task is runnable. Returns the CPU whose running task is to give way for it, if any.
     #[inline]
     pub(crate) fn wake(&mut self, task: TaskId, now: Nanos) -> Option<CpuId> {
+        self.join_group(task);
         let cpu = if self.entities[task.index()].started {
             self.choose_cpu_for_wakeup(task);
             self.place_woken(task, now)
@@ -262,17 +269,17 @@ impl Scheduler {
         let rq = &mut self.cpus[cpu.index()];
         let task = rq.current.expect("a slice ends on a busy CPU");
         let slice = std::mem::take(&mut rq.slice);
+        rq.busy += slice.charged;
+        let passed = fair::virtual_time(slice.charged, self.weight(task));
         let entity = &mut self.entities[task.index()];
         entity.used += slice.charged;
-        entity.vruntime += fair::virtual_time(slice.charged, entity.weight);
-        rq.busy += slice.charged;
+        entity.vruntime += passed;
         self.update_min_vruntime(cpu);
         let now = slice.start + slice.charged;
         if leave == Leave::GoesToSleep {
             self.note_lag(cpu, task, now);
-            let weight = u64::from(self.entities[task.index()].weight);
+            self.leave_group(task);
             let rq = &mut self.cpus[cpu.index()];
-            rq.load -= weight;
             rq.current = None;
             rq.resched = false;
         } else if self.gives_way(cpu, task, slice) {
@@ -283,8 +290,6 @@ impl Scheduler {
             rq.current = None;
             rq.resched = false;
             rq.skip = slice.yields.then_some(task);
-            // Enqueueing adds the weight that the current task had in the load.
-            rq.load -= u64::from(self.entities[task.index()].weight);
             self.enqueue(task);
         }
         self.kick(cpu);
@@ -316,7 +321,7 @@ impl Scheduler {
     fn share_is_over(&self, cpu: CpuId, task: TaskId, ran: Nanos) -> bool {
         let (rq, entity) = (&self.cpus[cpu.index()], &self.entities[task.index()]);
         let Some(first) = rq.queue.first() else { return false };
-        let share = self.params.share(rq.nr_running(), entity.weight, rq.load);
+        let share = self.params.share(rq.nr_running(), self.weight(task), self.load(cpu));
         let behind = entity.vruntime - first.vruntime;
         ran > share || (ran >= self.params.min_granularity && behind > share.0 as i64)
     }
@@ -353,8 +358,7 @@ impl Scheduler {
         let queue = &self.cpus[cpu.index()].queue;
         let first = queue.first()?;
         let second = queue.second().filter(|_| skip == Some(first.task));
-        let close =
-            |second: &Queued| second.vruntime - first.vruntime <= self.params.wakeup_credit(&self.entities, *second);
+        let close = |second: &Queued| second.vruntime - first.vruntime <= self.wakeup_credit(second.task);
         Some(second.filter(close).unwrap_or(first).task)
     }
 
@@ -363,24 +367,28 @@ impl Scheduler {
         let entity = &self.entities[task.index()];
         let rq = &mut self.cpus[entity.cpu.index()];
         rq.queue.insert(Queued { vruntime: entity.vruntime, task });
-        rq.load += u64::from(entity.weight);
         self.queued += 1;
+    }
+
+    /// By how much vruntime a queued task must be behind to preempt by being woken (`wakeup_gran()`).
+    fn wakeup_credit(&self, task: TaskId) -> i64 {
+        fair::virtual_time(self.params.wakeup_granularity, self.weight(task))
     }
 
     /// Whether the woken task is far enough behind the one that runs (`check_preempt_wakeup()`).
     fn is_far_behind(&self, cpu: CpuId, woken: TaskId, now: Nanos) -> bool {
-        let woken = Queued { vruntime: self.entities[woken.index()].vruntime, task: woken };
-        let credit = self.params.wakeup_credit(&self.entities, woken);
-        self.current_vruntime(cpu, now).is_some_and(|vruntime| vruntime - woken.vruntime > credit)
+        let credit = self.wakeup_credit(woken);
+        let behind = |vruntime| vruntime - self.entities[woken.index()].vruntime;
+        self.current_vruntime(cpu, now).is_some_and(|vruntime| behind(vruntime) > credit)
     }
 
     /// Virtual runtime of the current task, of whose slice the part before `now` lies behind; the whole is accounted for at
     /// its end.
     fn current_vruntime(&self, cpu: CpuId, now: Nanos) -> Option<i64> {
         let rq = &self.cpus[cpu.index()];
-        let entity = &self.entities[rq.current?.index()];
+        let current = rq.current?;
         let ran = now.since(rq.slice.start).min(rq.slice.charged);
-        Some(entity.vruntime + fair::virtual_time(ran, entity.weight))
+        Some(self.entities[current.index()].vruntime + fair::virtual_time(ran, self.weight(current)))
     }
 
     /// Moves the CPU's virtual clock up to its least vruntime, and the furthest clock with it.

@@ -54,6 +54,8 @@ impl Scheduler {
             })
             .expect("a task may run on some CPU");
         self.catch_up(cpu);
+        let (nr_running, weight) = (self.nr_running(cpu), self.weight(task));
+        let load = self.load(cpu) + u64::from(weight);
         let rq = &self.cpus[cpu.index()];
         let entity = &mut self.entities[task.index()];
         entity.cpu = cpu;
@@ -61,10 +63,9 @@ impl Scheduler {
         entity.vruntime = rq.min_vruntime;
         if self.params.policy == SchedPolicy::EarliestDeadline {
             self.place_by_lag(task, now, true);
-        } else if rq.nr_running() > 0 {
-            let load = rq.load + u64::from(entity.weight);
-            let share = self.params.share(rq.nr_running() + 1, entity.weight, load);
-            let debit = fair::virtual_time(share, entity.weight);
+        } else if nr_running > 0 {
+            let share = self.params.share(nr_running + 1, weight, load);
+            let debit = fair::virtual_time(share, weight);
             entity.vruntime += debit.min(self.params.min_granularity.0 as i64);
         }
         cpu
@@ -149,7 +150,6 @@ impl Scheduler {
         let entity = &self.entities[task.index()];
         let rq = &mut self.cpus[entity.cpu.index()];
         rq.queue.remove(task);
-        rq.load -= u64::from(entity.weight);
         self.queued -= 1;
         self.migrate(task, cpu);
         self.enqueue(task);

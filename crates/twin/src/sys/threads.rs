@@ -31,8 +31,9 @@ impl SysTwin {
         } else {
             self.process
         };
-        let cpus = self.task.ctx.with(|_, ctl| CpuSet::all(ctl.topology()));
-        let sim_options = SimOptions::new(options.name, cpus).nice(options.nice);
+        let (cpus, group) = self.task.ctx.with(|world, ctl| (CpuSet::all(ctl.topology()), world.workload_group));
+        let group = group.filter(|_| !options.kernel);
+        let sim_options = SimOptions::new(options.name, cpus).nice(options.nice).group(group);
         let task = self.task.ctx.spawn(sim_options, |ctx| {
             let sys = SysTwin::new(ctx, process);
             sys.clone().live(leader, async move { body(sys).await })

@@ -36,7 +36,7 @@ impl Task {
                 return page;
             }
             if costly && request.gfp.contains(Gfp::NORETRY) {
-                if self.mm(|mm, _| mm.gives_up_after(result)) {
+                if self.mm(|mm, _| mm.gives_up_after(result, request.gfp)) {
                     return None;
                 }
                 retries.priority = CompactPriority::INITIAL;

@@ -19,24 +19,29 @@ impl Task {
         }
         let before = self.set_flags(|flags| flags.memalloc = true);
         let stall = self.memstall_enter();
-        let result = self.try_to_compact_pages(request, priority).await;
+        let outcome = self.try_to_compact_pages(request, priority).await;
         self.memstall_leave(stall);
         self.restore_flags(before);
         let page = self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);
-            mm.after_direct_compaction(env, request, flags, result)
+            mm.after_direct_compaction(env, request, flags, outcome)
         });
-        (page, result)
+        (page, outcome.0)
     }
 
-    async fn try_to_compact_pages(&self, request: AllocRequest, priority: CompactPriority) -> CompactResult {
+    /// The best result of all zones, and the block captured.
+    async fn try_to_compact_pages(
+        &self,
+        request: AllocRequest,
+        priority: CompactPriority,
+    ) -> (CompactResult, Option<Pfn>) {
         let mut run = self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);
             DirectCompaction::new(mm, request, flags, priority)
         });
         loop {
             if self.cpu_is_wanted() {
-                run.cpu_is_wanted();
+                self.mm(|mm, _| run.cpu_is_wanted(mm));
             }
             if self.fatal_signal_pending() {
                 run.interrupt();

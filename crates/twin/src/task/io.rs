@@ -9,10 +9,12 @@ use crate::reason::SleepReason;
 impl Task {
     /// Submits a bio of metadata and waits for its end.
     pub(crate) async fn metadata_io(&self, bio: Bio) {
+        if self.mm(|mm, _| mm.begin_metadata(bio)) {
+            return;
+        }
         let task = self.ctx.task();
         let queue = self.ctx.with(|world, ctl| {
             let queue = *world.task_mut(task).io.get_or_insert_with(|| ctl.new_wait_queue());
-            world.mm.account_bio(bio);
             world.submit(ctl, bio, Some(queue));
             queue
         });

@@ -1,14 +1,11 @@
 //! Whether to compact, when to let it be, and what an allocation makes of it.
 
-use units::NodeId;
+use rules::CompactionStall;
 
 use super::*;
+use crate::Effect;
 use crate::stat::VmEvent;
 use crate::zone::testing::request;
-use crate::{AllocRequest, Effect};
-
-const NODE: NodeId = NodeId(0);
-const REQUEST: AllocRequest = AllocRequest { gfp: Gfp::TRANSHUGE, order: HUGE, node: NODE };
 
 #[test]
 fn the_fragmentation_index_tells_want_of_memory_from_want_of_order() {
@@ -96,10 +93,9 @@ fn a_restart_clears_the_hints_and_starts_at_the_ends() {
 }
 
 fn compact(mm: &mut Mm, priority: CompactPriority) -> CompactResult {
-    let env = env(0);
-    let mut work = DirectCompaction::new(mm, REQUEST, FLAGS, priority);
-    while work.step(mm, &env) == CompactStep::More {}
-    work.finish(mm, &env)
+    let (result, captured) = compact_and_capture(mm, priority);
+    assert_eq!(captured, None, "until 5.0 nothing is captured");
+    result
 }
 
 #[test]
@@ -107,7 +103,7 @@ fn an_allocation_gets_the_block_that_it_made() {
     let mut mm = zone_of_blocks("::::::::");
     let result = compact(&mut mm, CompactPriority::Async);
     assert_eq!(result, CompactResult::Success);
-    let page = mm.after_direct_compaction(&env(0), REQUEST, FLAGS, result);
+    let page = mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (result, None));
     assert_eq!(page, Some(Pfn(0)));
     let counted = [VmEvent::CompactStall, VmEvent::CompactSuccess, VmEvent::CompactFail].map(|e| mm.stat.event(e));
     assert_eq!(counted, [1, 1, 0]);
@@ -125,8 +121,13 @@ fn a_synchronous_failure_defers_and_an_asynchronous_does_not() {
     assert_eq!(compact(&mut mm, CompactPriority::SyncLight), CompactResult::Complete);
     assert_eq!(mm.zones[0].compact.defer_shift, 1);
     assert_eq!(compact(&mut mm, CompactPriority::SyncLight), CompactResult::Deferred);
-    assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, CompactResult::Deferred), None);
-    assert_eq!(mm.stat.event(VmEvent::CompactStall), 0, "a deferred attempt is no stall");
+    for (rule, stalls) in [(CompactionStall::Ran, 0), (CompactionStall::Deferred, 1)] {
+        mm.rules.compaction_stall = rule;
+        assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (CompactResult::Deferred, None)), None);
+        assert_eq!(mm.stat.event(VmEvent::CompactStall), stalls, "{rule:?}");
+        assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (CompactResult::Skipped, None)), None);
+        assert_eq!(mm.stat.event(VmEvent::CompactStall), stalls, "skipped under {rule:?}");
+    }
     // The hardest priority asks nobody.
     assert_eq!(compact(&mut mm, CompactPriority::SyncFull), CompactResult::Complete);
 }
@@ -143,11 +144,17 @@ fn without_io_there_are_no_zones_and_with_thisnode_only_its_own() {
 fn a_costly_noretry_request_gives_up_by_the_rule() {
     let mut mm = zone_of_blocks("AAAAA");
     let gives_up = |mm: &Mm| {
-        [CompactResult::Skipped, CompactResult::Deferred, CompactResult::Complete].map(|r| mm.gives_up_after(r))
+        [
+            (CompactResult::Skipped, Gfp::NONE),
+            (CompactResult::Deferred, Gfp::NONE),
+            (CompactResult::Complete, Gfp::NONE),
+            (CompactResult::Complete, Gfp::THISNODE),
+        ]
+        .map(|(result, gfp)| mm.gives_up_after(result, gfp))
     };
-    assert_eq!(gives_up(&mm), [false, true, false]);
+    assert_eq!(gives_up(&mm), [false, true, false, false]);
     mm.rules.compaction_withdrawn = CompactionWithdrawn::RaisePriority;
-    assert_eq!(gives_up(&mm), [true, true, false]);
+    assert_eq!(gives_up(&mm), [true, true, false, true]);
 }
 
 #[test]

@@ -1,23 +1,33 @@
 //! A zone drawn block by block, and what compaction makes of it.
 
+mod capture;
 mod decisions;
+mod fast;
+mod fast_model;
 mod pages;
+mod proactive;
 mod random;
 mod scanners;
 mod wrapping;
 
-use rules::{CompactionFinish, CompactionSearch, CompactionWithdrawn, MigrateYoung, Rules, SkipReset};
-use units::{Gfp, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
+use rules::{
+    AsyncAbort, CompactionFinish, CompactionIsolated, CompactionScanned, CompactionSearch, CompactionStall,
+    CompactionTargets, CompactionWithdrawn, LightLock, MigrateYoung, PageCapture, PageblockRescan, ProactiveCompaction,
+    Rules, SkipReset, TargetBlock,
+};
+use units::{Gfp, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use super::*;
 use crate::zone::testing::{env, one_zone, take};
 use crate::zone::{AllocFlags, Wmark};
-use crate::{Env, Frame, Kind, MigrateType, Mm, ZoneKind};
+use crate::{AllocRequest, Env, Frame, Kind, MigrateType, Mm, ZoneKind};
 
 const ZONE: ZoneId = ZoneId(0);
 const BLOCK: u32 = PAGEBLOCK_PAGES;
 const HUGE: Order = Order(9);
 const FLAGS: AllocFlags = AllocFlags::only(Wmark::Min);
+const NODE: NodeId = NodeId(0);
+const REQUEST: AllocRequest = AllocRequest { gfp: Gfp::TRANSHUGE, order: HUGE, node: NODE };
 
 fn rules_4_20() -> Rules {
     Rules {
@@ -26,7 +36,38 @@ fn rules_4_20() -> Rules {
         skip_reset: SkipReset::NotHuge,
         compaction_withdrawn: CompactionWithdrawn::Reclaim,
         migrate_young: MigrateYoung::Forgotten,
+        pageblock_rescan: PageblockRescan::Never,
+        page_capture: PageCapture::None,
+        compaction_targets: CompactionTargets::SinglePages,
+        target_block: TargetBlock::BelowPageblock,
+        compaction_scanned: CompactionScanned::Looked,
+        compaction_isolated: CompactionIsolated::Half,
+        compaction_stall: CompactionStall::Ran,
+        proactive_compaction: ProactiveCompaction::Never,
+        async_abort: AsyncAbort::CpuWanted,
+        light_lock: LightLock::Waits,
         ..crate::zone::testing::rules_4_20()
+    }
+}
+
+/// The rules of 6.12 for compaction; those of 4.20 for everything else.
+fn rules_6_12() -> Rules {
+    Rules { migrate_young: MigrateYoung::Forgotten, ..crate::zone::testing::rules_4_20() }
+}
+
+/// The rules of 6.1 for compaction.
+fn rules_6_1() -> Rules {
+    Rules {
+        pageblock_rescan: PageblockRescan::Revisited,
+        page_capture: PageCapture::AfterFlush,
+        compaction_targets: CompactionTargets::SinglePages,
+        target_block: TargetBlock::BelowPageblock,
+        compaction_scanned: CompactionScanned::WithTaken,
+        compaction_isolated: CompactionIsolated::Half,
+        skip_reset: SkipReset::Useful,
+        proactive_compaction: ProactiveCompaction::Score,
+        light_lock: LightLock::Waits,
+        ..rules_6_12()
     }
 }
 
@@ -84,8 +125,25 @@ fn zone_of_cells(cells: &[Cell], rules: Rules) -> Mm {
 }
 
 fn zone_of_blocks(letters: &str) -> Mm {
+    zone_under(letters, rules_4_20())
+}
+
+fn zone_under(letters: &str, rules: Rules) -> Mm {
     let cells: Vec<Cell> = letters.chars().flat_map(cells_of).collect();
-    zone_of_cells(&cells, rules_4_20())
+    zone_of_cells(&cells, rules)
+}
+
+/// Blocks with a skip hint.
+fn skips(mm: &Mm) -> String {
+    (0..mm.blocks.len() as u32).map(|n| if mm.blocks.skip(Pfn(n * BLOCK)) { 's' } else { '-' }).collect()
+}
+
+/// Compacts for an allocation.
+fn compact_and_capture(mm: &mut Mm, priority: CompactPriority) -> (CompactResult, Option<Pfn>) {
+    let env = env(0);
+    let mut work = DirectCompaction::new(mm, REQUEST, FLAGS, priority);
+    while work.step(mm, &env) == CompactStep::More {}
+    work.finish(mm, &env)
 }
 
 /// Frames in use in each block.

@@ -7,7 +7,7 @@ use super::*;
 const BLOCKS: u32 = 8;
 
 /// Blocks of random density, with pages that cannot be moved here and there.
-fn cells() -> impl Strategy<Value = Vec<Cell>> {
+pub(super) fn cells() -> impl Strategy<Value = Vec<Cell>> {
     let block = (0u32..=100, 0u32..=4, any::<u64>()).prop_map(|(density, stuck, seed)| {
         let mut state = seed | 1;
         let mut draw = |below: u32| {
@@ -42,6 +42,55 @@ fn control() -> impl Strategy<Value = CompactControl> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Under the rules of 6.1 and 6.12 too: from any hints and any remembered places, what is captured included.
+    #[test]
+    fn every_page_survives_a_search_of_the_free_lists(
+        cells in cells(),
+        controls in proptest::collection::vec((control(), 0usize..400), 1..4),
+        newest in any::<bool>(),
+        hints in any::<u8>(),
+        places in (0u32..BLOCKS * BLOCK, 0u32..BLOCKS * BLOCK, 0u32..BLOCKS * BLOCK),
+    ) {
+        let mut mm = zone_of_cells(&cells, if newest { rules_6_12() } else { rules_6_1() });
+        mm.tunables.extfrag_threshold = 0;
+        (0..BLOCKS).for_each(|n| mm.blocks.set_skip(Pfn(n * BLOCK), hints >> n & 1 == 1));
+        let compact = &mut mm.zones[0].compact;
+        compact.migrate_pfn = [Some(Pfn(places.0)), Some(Pfn(places.1))];
+        (compact.free_pfn, compact.blockskip_flush) = (Some(Pfn(places.2)), hints & 1 == 1);
+        let env = env(0);
+        let before: Vec<u32> = super::places(&mm).iter().map(|p| p.0).collect();
+        for (control, abandon_after) in controls {
+            let Ok(mut run) = CompactRun::start(&mut mm, &env, ZONE, control) else { continue };
+            let order = control.order.unwrap_or(Order(0));
+            let captures = control.who == Compactor::Direct;
+            let (mut steps, mut captured) = (0, None);
+            loop {
+                if captures {
+                    mm.begin_capture(ZONE, order, run.migratetype, captured);
+                }
+                let step = run.step(&mut mm, &env);
+                captured = mm.end_capture(ZONE, captured);
+                prop_assert!(run.cluster.is_empty());
+                if step != CompactStep::More || steps == abandon_after {
+                    break;
+                }
+                steps += 1;
+            }
+            prop_assert!(steps <= 16 * BLOCK as usize);
+            let _ = run.finish(&mut mm, &env);
+            if let Some(pfn) = captured {
+                prop_assert_eq!(mm.frames[pfn].order(), order);
+                mm.free_pages(&env, pfn, order);
+            }
+            let after: Vec<u32> = super::places(&mm).iter().map(|p| p.0).collect();
+            prop_assert_eq!(&after, &before);
+            check(&mut mm);
+        }
+        for (at, cell) in cells.iter().enumerate() {
+            prop_assert_eq!(*cell == Cell::Stuck, mm.frames[Pfn(at as u32)].kind() == Kind::Kernel);
+        }
+    }
 
     #[test]
     fn every_page_survives_and_every_run_ends(

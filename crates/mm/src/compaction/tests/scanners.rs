@@ -3,10 +3,6 @@
 use super::*;
 use crate::stat::{NodeStat, VmEvent};
 
-fn skips(mm: &Mm) -> String {
-    (0..mm.blocks.len() as u32).map(|n| if mm.blocks.skip(Pfn(n * BLOCK)) { 's' } else { '-' }).collect()
-}
-
 /// Blocks where the next runs start: asynchronous and synchronous migrate scanner, free scanner.
 fn cached(mm: &Mm) -> [u32; 3] {
     let state = &mm.zones[0].compact;
@@ -181,7 +177,7 @@ fn only_asynchronous_compaction_gives_up_the_zone_for_the_cpu() {
         let mut mm = zone_of_blocks("::::::::");
         let env = env(0);
         let mut run = CompactRun::start(&mut mm, &env, ZONE, direct(priority)).expect("fragmented");
-        run.cpu_is_wanted();
+        run.cpu_is_wanted(&mm);
         assert_eq!(run.step(&mut mm, &env), step, "{priority:?}");
         run.interrupt();
         assert_eq!(run.step(&mut mm, &env), CompactStep::Done(CompactResult::Contended));

@@ -135,8 +135,7 @@ proptest! {
         prop_assume!(migrated + freed <= n);
         let mut mm = one_zone(blocks, pivot_rules());
         mm.zones[0].compact.pivot = Some(Pfn(pivot * BLOCK));
-        let mut scanners =
-            Scanners::begin(&mut mm.zones[0], false, true, ScannerStart::MovingPivot, ScannersMeet::SamePageblock);
+        let mut scanners = Scanners::begin(&mut mm.zones[0], false, true, &mm.rules);
         scanners.migrate = Pfn(migrate_way[migrated] * BLOCK + within);
         scanners.free = Pfn(free_way[freed] * BLOCK);
         prop_assert_eq!(scanners.met(), migrated + freed + 1 >= n, "{:?}", scanners);
