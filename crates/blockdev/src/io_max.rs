@@ -199,6 +199,42 @@ mod tests {
         assert_eq!(io_max.release(Nanos::ZERO).map(|command| command.slot), Some(99));
     }
 
+    /// When bios of so many sectors, each so long after the one before, go; with `passing` those that there is room for are not
+    /// held at all.
+    fn departures(bios: &[(u64, u32)], passing: bool) -> Vec<Nanos> {
+        let (mut io_max, mut now, mut gone) = (IoMax::new(RATE), Nanos::ZERO, vec![Nanos::MAX; bios.len()]);
+        let release = |io_max: &mut IoMax, gone: &mut Vec<Nanos>, until: Nanos| {
+            while let Some(at) = io_max.next_event().filter(|at| *at <= until) {
+                let command = io_max.release(at).expect("it is ready");
+                gone[command.slot as usize] = at;
+            }
+        };
+        for (slot, &(gap, sectors)) in bios.iter().enumerate() {
+            now += Nanos(gap);
+            release(&mut io_max, &mut gone, now);
+            let bytes = u64::from(sectors) * SECTOR_SIZE;
+            if passing && io_max.room(now, Op::Write) >= bytes {
+                io_max.pass(now, Op::Write, bytes);
+                gone[slot] = now;
+            } else {
+                io_max.hold(now, Command { slot: slot as u32, op: Op::Write, sector: 0, sectors });
+                release(&mut io_max, &mut gone, now);
+            }
+        }
+        release(&mut io_max, &mut gone, Nanos::MAX);
+        gone
+    }
+
+    proptest::proptest! {
+        /// Asking for room first changes nothing: no bio goes earlier or later for it.
+        #[test]
+        fn what_there_is_room_for_would_not_have_waited(
+            bios in proptest::collection::vec((0u64..60_000_000, 1u32..20_000), 1..80),
+        ) {
+            proptest::prop_assert_eq!(departures(&bios, true), departures(&bios, false));
+        }
+    }
+
     #[test]
     fn a_pause_buys_no_more_than_a_slice() {
         let mut io_max = IoMax::new(RATE);

@@ -7,7 +7,7 @@ use divan::counter::ItemsCount;
 use mm::pagecache::{ReadStop, Readahead, Slot, WriteStop};
 use mm::vfs::{DirId, FsSpec};
 use mm::writeback::{Fsync, FsyncStep};
-use mm::{BioTarget, Costs, Effect, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
+use mm::{Costs, Effect, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{Rules, Tunables};
 use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
@@ -50,10 +50,7 @@ fn complete(mm: &mut Mm, env: &Env, effects: &mut Vec<Effect>) {
     mm.effects.take_into(effects);
     for effect in effects.iter() {
         let Effect::Submit(bio) = effect else { continue };
-        match bio.target {
-            BioTarget::File { file, index } if !bio.write => mm.end_read(env, file, index, bio.pages, true),
-            _ => mm.end_writeback(env, bio, true),
-        }
+        mm.end_bio(env, bio, true);
     }
 }
 

@@ -111,7 +111,7 @@ impl Mm {
 
     /// Copies what a bio carries if its device does that, and nothing holds it back; says whether.
     fn copy_bio(&mut self, bio: &Bio) -> bool {
-        let BioEnd::Copy(costs) = self.bio_end(bio.device) else { return false };
+        let (BioEnd::Copy(costs) | BioEnd::Synchronous(costs)) = self.bio_end(bio.device) else { return false };
         let room = self.copy_devices[usize::from(bio.device)].room.of(bio, self.rules.io_max_exempt);
         let Some(left) = room.checked_sub(u64::from(bio.pages)) else {
             // What comes later must not overtake it.
@@ -149,6 +149,95 @@ impl Mm {
             (BioTarget::Swap { pfn }, false) => self.end_swap_read(env, pfn, ok),
             (BioTarget::Swap { pfn }, true) => self.end_swap_write(env, pfn, ok),
             (BioTarget::Metadata, false) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Pfn;
+
+    use super::*;
+    use crate::pagecache::rig::Rig;
+    use crate::{BioMemory, Frame};
+
+    const DEVICE: u16 = 3;
+    const COSTS: CopyCosts = CopyCosts { bio: Nanos(1_000), page: Nanos(500) };
+
+    /// A machine whose device copies, with room for so many pages of writes, and files of these sizes that are dirty.
+    fn written<const N: usize>(end: BioEnd, room: u64, sizes: [u32; N]) -> (Rig, [units::FileId; N]) {
+        let mut rig = Rig::new(1, 1 << 14);
+        rig.mm.set_bio_end(DEVICE, end);
+        let files = sizes.map(|pages| {
+            let file = rig.create();
+            (0..pages).for_each(|index| assert!(rig.write(file, index)));
+            file
+        });
+        rig.mm.set_copy_room(DEVICE, CopyRoom { write: room, ..CopyRoom::default() });
+        (rig, files)
+    }
+
+    #[test]
+    fn what_there_is_room_for_has_ended_when_it_is_submitted_and_its_submitter_pays() {
+        for end in [BioEnd::Copy(COSTS), BioEnd::Synchronous(COSTS)] {
+            let (mut rig, [file]) = written(end, 8, [8]);
+            rig.mm.take_cpu_ns();
+            rig.write_back(file);
+            assert!(rig.bios.is_empty(), "nothing is under way");
+            assert_eq!(rig.mm.dirty_pages_of(file), (0, 0));
+            assert!((0..8).all(|index| !rig.mm.frames[rig.page(file, index)].has_any(Frame::WRITEBACK | Frame::DIRTY)));
+            assert!(
+                rig.effects.iter().any(|effect| matches!(effect, Effect::Copied(bio) if bio.pages == 8 && bio.write))
+            );
+            assert!(rig.mm.take_cpu_ns() >= 1_000 + 8 * 500);
+            rig.check();
+        }
+    }
+
+    #[test]
+    fn what_a_limit_holds_back_is_not_overtaken() {
+        let (mut rig, [fits, too_long, short]) = written(BioEnd::Copy(COSTS), 10, [8, 3, 1]);
+        for file in [fits, too_long, short] {
+            rig.write_back(file);
+        }
+        // Two pages of room are left by the first, which the third would fit into.
+        let under_way: Vec<u32> = rig.bios.iter().map(|bio| bio.pages).collect();
+        assert_eq!(under_way, [3, 1]);
+        rig.complete_all();
+        assert!([fits, too_long, short].iter().all(|file| rig.mm.dirty_pages_of(*file) == (0, 0)));
+        rig.check();
+    }
+
+    #[test]
+    fn only_what_is_under_way_holds_memory() {
+        let objects = |end: BioEnd| {
+            let (mut rig, [file]) = written(end, 0, [4]);
+            rig.write_back(file);
+            assert_eq!(rig.bios.len(), 1);
+            rig.objects("biovec-max")
+        };
+        // slabinfo counts a CPU's slab as full.
+        assert_ne!(objects(BioEnd::Interrupt), 0);
+        assert_eq!(objects(BioEnd::Copy(COSTS)), 0);
+    }
+
+    #[test]
+    fn swap_goes_out_in_spite_of_a_limit_since_6_12_and_the_log_always() {
+        let bio = |target, write| Bio {
+            device: DEVICE,
+            sector: 0,
+            pages: 1,
+            write,
+            sync: false,
+            target,
+            memory: BioMemory::NONE,
+        };
+        let room = CopyRoom { read: 1, write: 2, exempt: 3 };
+        let swap = BioTarget::Swap { pfn: Pfn(7) };
+        for (exempt, out) in [(IoMaxExempt::Nothing, 2), (IoMaxExempt::SwapOut, 3)] {
+            assert_eq!(*room.clone().of(&bio(swap, true), exempt), out);
+            assert_eq!(*room.clone().of(&bio(swap, false), exempt), 1);
+            assert_eq!(*room.clone().of(&bio(BioTarget::Metadata, true), exempt), 3);
         }
     }
 }

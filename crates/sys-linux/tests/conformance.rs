@@ -11,7 +11,7 @@ use profile::{Kernel, Machine};
 use proptest::prelude::*;
 use sys::Sys;
 use sys_linux::{Config, Supervision, SyncScope, SysLinux, system_info};
-use twin::{RunSpec, SysTwin, TraceFilter};
+use twin::{RunSpec, SysTwin};
 
 use programs::{FileOp, Seen};
 
@@ -24,16 +24,8 @@ trait Program: Clone + 'static {
 fn on_twin(program: impl Program) -> Vec<Seen> {
     let machine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/data/tiny.toml");
     let kernel = Kernel::load("6.12").unwrap();
-    let spec = RunSpec {
-        machine: Machine::load(machine.to_str().unwrap()).unwrap(),
-        tunables: kernel.tunables.clone(),
-        kernel,
-        seed: 1,
-        iteration: 0,
-        verify: true,
-        trace: TraceFilter::default(),
-        series: None,
-    };
+    let machine = Machine::load(machine.to_str().unwrap()).unwrap();
+    let spec = RunSpec { verify: true, ..RunSpec::new(machine, kernel) };
     let outcome = twin::run(&spec, |sys: SysTwin| program.run(sys), &mut |_| true);
     let outcome = outcome.unwrap_or_else(|error| panic!("the twin: {error}"));
     outcome.log.samples.iter().map(|(name, values)| (name.to_string(), values.clone())).collect()

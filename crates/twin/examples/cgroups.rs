@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use profile::{Kernel, Machine};
 use sys::{Access, Cgroup, CgroupLimit, Fd, FileName, OpenMode, Result, SpawnOptions, Sys};
-use twin::{RunOutcome, RunSpec, SysTwin, TraceFilter};
+use twin::{RunOutcome, RunSpec, SysTwin};
 use units::{Bytes, Nanos};
 
 const MIB: Bytes = Bytes::mib(1);
@@ -44,16 +44,8 @@ where
     Fut: Future<Output = Result<()>> + 'static,
 {
     let kernel = Kernel::load(kernel).map_err(|error| error.to_string())?;
-    let spec = RunSpec {
-        machine: Machine::load("small").map_err(|error| error.to_string())?,
-        tunables: kernel.tunables.clone(),
-        kernel,
-        seed: 1,
-        iteration: 0,
-        verify: true,
-        trace: TraceFilter::default(),
-        series: None,
-    };
+    let machine = Machine::load("small").map_err(|error| error.to_string())?;
+    let spec = RunSpec { verify: true, ..RunSpec::new(machine, kernel) };
     twin::run(&spec, program, &mut |_| true).map_err(|error| error.to_string())
 }
 

@@ -62,6 +62,22 @@ pub struct RunSpec {
     pub series: Option<Nanos>,
 }
 
+impl RunSpec {
+    /// The first iteration with seed 1 and the kernel's tunables: nothing is checked, traced or sampled.
+    pub fn new(machine: Machine, kernel: Kernel) -> RunSpec {
+        RunSpec {
+            machine,
+            tunables: kernel.tunables.clone(),
+            kernel,
+            seed: 1,
+            iteration: 0,
+            verify: false,
+            trace: TraceFilter::default(),
+            series: None,
+        }
+    }
+}
+
 /// How far a run has come.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {

@@ -1,7 +1,7 @@
 //! `run --on qemu` and `run --on host`.
 //!
-//! The tests that boot guests take minutes and need QEMU and a Debian kernel (fetched once with apt-get), so that they run only when asked
-//! for: `cargo test --release -p mmtwin --test it -- --ignored real_kernels --test-threads 1`.
+//! The tests that boot guests take minutes and need QEMU and a Debian kernel (fetched once with apt-get), so that they run only
+//! when asked for, as `.ci/run` does: `cargo test --release -p mmtwin --test it -- --ignored real_kernels`.
 
 use std::collections::BTreeMap;
 use std::fs;

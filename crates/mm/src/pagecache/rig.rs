@@ -8,7 +8,7 @@ use units::{Bytes, FileId, Gfp, Nanos, Order, Pfn};
 use super::{ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::{machine, on, rules_4_20};
 use crate::vfs::{DirId, FsSpec, Need};
-use crate::{AllocRequest, Bio, BioTarget, Effect, Env, Frame, Mm};
+use crate::{AllocRequest, Bio, Effect, Env, Frame, Mm};
 
 pub(crate) struct Rig {
     pub(crate) mm: Mm,
@@ -79,12 +79,7 @@ impl Rig {
     /// Completes the oldest bio.
     pub(crate) fn complete_one(&mut self) -> bool {
         let Some(bio) = self.bios.pop_front() else { return false };
-        match bio.target {
-            BioTarget::File { file, index } if !bio.write => {
-                self.mm.end_read(&self.env, file, index, bio.pages, true);
-            }
-            _ => self.mm.end_writeback(&self.env, &bio, true),
-        }
+        self.mm.end_bio(&self.env, &bio, true);
         self.collect();
         true
     }

@@ -35,6 +35,17 @@ fn kswapd_frees_clean_cache_until_a_zone_is_balanced() {
 }
 
 #[test]
+fn per_cpu_lists_are_kept_short_from_the_beginning_of_a_run_to_its_end() {
+    let mut m = Machine::new(rules_4_20());
+    m.fill(Kind::File, 0);
+    let active = |m: &Machine| m.mm.zones.iter().filter(|zone| zone.managed > 0).all(|zone| zone.reclaim_active);
+    let mut run = BalancePgdat::new(&mut m.mm, NODE, Order(0), ZoneKind::Normal);
+    assert!(active(&m));
+    m.run(|mm, env| run.step(mm, env));
+    assert!(m.mm.zones.iter().all(|zone| !zone.reclaim_active));
+}
+
+#[test]
 fn kswapd_does_nothing_on_a_balanced_node() {
     let mut m = Machine::new(rules_4_20());
     m.add("a b c", Kind::File, 0);

@@ -5,7 +5,7 @@ use units::{CpuId, Gfp, Order, Pfn, ZoneId};
 
 use crate::stat::{VmEvent, ZoneEvent, ZoneStat};
 use crate::zone::testing::{draw, env, gfp_of, one_zone, request, rules_4_20, take, violations};
-use crate::{Kind, MigrateType, ZoneKind};
+use crate::{Kind, MigrateType, Mm, ZoneKind};
 
 const MOVABLE: MigrateType = MigrateType::Movable;
 
@@ -113,6 +113,42 @@ fn auto_tuned_batches_double_while_nothing_is_freed() {
     }
     // Batch 63: 63, 126, 252, 504, ... as far as high allows, which is far for 262144 / 8 / 2 pages a CPU.
     assert_eq!(refills[..4], [63, 126, 252, 504]);
+}
+
+/// Pages that go back to the buddy lists at each free that sends any.
+fn given_back(mm: &mut Mm, pfns: &[Pfn]) -> Vec<u64> {
+    let mut back = Vec::new();
+    for pfn in pfns {
+        let before = mm.zones[0].free_pages;
+        mm.free_pages(&env(0), *pfn, Order(0));
+        back.extend(Some(mm.zones[0].free_pages - before).filter(|pages| *pages > 0));
+    }
+    back
+}
+
+#[test]
+fn from_5_13_to_6_6_refills_are_a_batch_and_what_goes_back_doubles() {
+    let mut mm = one_zone(512, Rules { pcp_lists: PcpLists::HighOrder, ..Rules::newest() });
+    let (batch, high) = (u64::from(mm.zones[0].pcp_limits.batch), u64::from(mm.zones[0].pcp_limits.high_max));
+    assert_eq!(batch, 63);
+    let mut pfns = Vec::new();
+    for _ in 0..8 * high {
+        let before = mm.zones[0].free_pages;
+        pfns.push(mm.alloc_pages(&env(0), request(gfp_of(MOVABLE), 0)).expect("memory is free"));
+        assert!([0, batch].contains(&(before - mm.zones[0].free_pages)), "whatever came before");
+    }
+    // Each doubles the one before until 32 batches, or high less a batch.
+    let expected = (0..6).map(|factor| (batch << factor).clamp(batch, high - batch));
+    let back = given_back(&mut mm, &pfns);
+    assert_eq!(back[..6], expected.collect::<Vec<_>>());
+    // While kswapd works four batches are the most, of which one stays.
+    mm.zones[0].reclaim_active = true;
+    let pfns: Vec<Pfn> =
+        (0..8 * batch).map(|_| mm.alloc_pages(&env(0), request(gfp_of(MOVABLE), 0)).expect("memory is free")).collect();
+    let back = given_back(&mut mm, &pfns);
+    assert!(!back.is_empty() && back.iter().all(|pages| *pages <= 3 * batch), "{back:?}");
+    assert!(mm.pcp_pages(ZoneId(0)) < 4 * batch);
+    assert_eq!(violations(&mm), []);
 }
 
 #[test]
