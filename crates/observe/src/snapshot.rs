@@ -66,17 +66,17 @@ impl Snapshot {
     pub fn parse(place: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Snapshot, ParseError> {
         let get = |name: &str| files.get(&format!("{place}/{name}")).map(Vec::as_slice);
         Ok(Snapshot {
-            vmstat: parse_file(place, "vmstat", &get, Counters::parse)?,
-            zoneinfo: parse_file(place, "zoneinfo", &get, Zoneinfo::parse)?,
-            buddyinfo: parse_file(place, "buddyinfo", &get, Buddyinfo::parse)?,
-            pagetypeinfo: parse_file(place, "pagetypeinfo", &get, Pagetypeinfo::parse)?,
-            meminfo: parse_file(place, "meminfo", &get, Meminfo::parse)?,
-            slabinfo: parse_file(place, "slabinfo", &get, Slabinfo::parse)?,
-            pressure_cpu: parse_file(place, "pressure_cpu", &get, Pressure::parse)?,
-            pressure_io: parse_file(place, "pressure_io", &get, Pressure::parse)?,
-            pressure_memory: parse_file(place, "pressure_memory", &get, Pressure::parse)?,
-            uptime: parse_file(place, "uptime", &get, Uptime::parse)?,
-            lru_gen: parse_file(place, "lru_gen", &get, LruGenInfo::parse)?,
+            vmstat: parse_file(place, "vmstat", get, Counters::parse)?,
+            zoneinfo: parse_file(place, "zoneinfo", get, Zoneinfo::parse)?,
+            buddyinfo: parse_file(place, "buddyinfo", get, Buddyinfo::parse)?,
+            pagetypeinfo: parse_file(place, "pagetypeinfo", get, Pagetypeinfo::parse)?,
+            meminfo: parse_file(place, "meminfo", get, Meminfo::parse)?,
+            slabinfo: parse_file(place, "slabinfo", get, Slabinfo::parse)?,
+            pressure_cpu: parse_file(place, "pressure_cpu", get, Pressure::parse)?,
+            pressure_io: parse_file(place, "pressure_io", get, Pressure::parse)?,
+            pressure_memory: parse_file(place, "pressure_memory", get, Pressure::parse)?,
+            uptime: parse_file(place, "uptime", get, Uptime::parse)?,
+            lru_gen: parse_file(place, "lru_gen", get, LruGenInfo::parse)?,
             groups: parse_groups(&format!("{place}/{GROUPS}"), files)?,
         })
     }
