@@ -59,12 +59,17 @@ impl Mm {
                 self.charge(self.costs.fault);
             }
         }
-        if let Some(stop) = self.read_window(env, touch) {
-            return Some(stop);
+        loop {
+            if let Some(stop) = self.read_window(env, touch) {
+                return Some(stop);
+            }
+            if let Some(pfn) = self.swap.cached(entry) {
+                touch.window = None;
+                return self.map_from_cache(touch, leaf, (entry, pfn), tally);
+            }
+            // Read and reclaimed while the task slept for a page further on in the window: it is looked for once more at the end.
+            touch.window = Some(Window { wanted: entry, next: entry.0, last: entry.0 });
         }
-        touch.window = None;
-        let pfn = self.swap.cached(entry).expect("the window holds the wanted slot");
-        self.map_from_cache(touch, leaf, (entry, pfn), tally)
     }
 
     /// Reads a page from a synchronous device past the swap cache and maps it; its slot is free (`SWP_SYNCHRONOUS_IO`).
