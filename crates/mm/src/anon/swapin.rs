@@ -55,7 +55,7 @@ impl Mm {
             let (next, last) = self.swap_readahead_window(entry);
             touch.window = Some(Window { wanted: entry, next, last });
             if !std::mem::replace(&mut touch.major, true) {
-                self.stat.count(VmEvent::Pgmajfault, 1);
+                self.count_major_fault(env);
                 self.charge(self.costs.fault);
             }
         }
@@ -63,11 +63,11 @@ impl Mm {
             if let Some(stop) = self.read_window(env, touch) {
                 return Some(stop);
             }
+            touch.window = None;
             if let Some(pfn) = self.swap.cached(entry) {
-                touch.window = None;
                 return self.map_from_cache(touch, leaf, (entry, pfn), tally);
             }
-            // Read and reclaimed while the task slept for a page further on in the window: it is looked for once more at the end.
+            // Reclaimed again for the frames of the other slots: it is read alone.
             touch.window = Some(Window { wanted: entry, next: entry.0, last: entry.0 });
         }
     }
@@ -95,7 +95,7 @@ impl Mm {
             self.workingset_refault(env, pfn, shadow);
         }
         self.lru_add(env, pfn);
-        self.stat.count(VmEvent::Pgmajfault, 1);
+        self.count_major_fault(env);
         self.stat.count(VmEvent::Pswpin, 1);
         self.charge(self.costs.fault);
         self.charge_sync_bio(device, 1);

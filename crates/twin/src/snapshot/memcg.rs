@@ -25,8 +25,8 @@ pub(crate) fn memcg_file(mm: &Mm, memcg: MemcgId, file: &str) -> Option<String> 
     Some(match file {
         "memory.current" => bytes(group.usage()),
         "memory.peak" => bytes(group.peak()),
-        "memory.min" => bytes(limits.min),
-        "memory.low" => bytes(limits.low),
+        "memory.min" => limit(limits.min),
+        "memory.low" => limit(limits.low),
         "memory.high" => limit(limits.high),
         "memory.max" => limit(limits.max),
         "memory.swap.current" => bytes(group.swap_usage()),
