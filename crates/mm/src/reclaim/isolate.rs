@@ -113,8 +113,8 @@ impl Mm {
         order: Order,
         pages: &mut Batch,
     ) -> u64 {
-        let (zone, start) = (self.blocks.zone_of(page), Pfn(page.0 & !(order.pages() as u32 - 1)));
-        let end = start.offset(order.pages() as u32);
+        let (zone, start) = (self.blocks.zone_of(page), Pfn(page.0 & !(order.pages() - 1)));
+        let end = start.offset(order.pages());
         let no_swap = self.swap.free_pages() == 0;
         let (mut at, mut taken) = (start, 0);
         while at < end {
@@ -229,7 +229,7 @@ mod tests {
             let Some(&oldest) = list.iter().find(|pfn| !batch.contains(*pfn)) else { break };
             batch.push(oldest);
             let block = oldest.0 >> order.0 << order.0;
-            for at in (block..block + order.pages() as u32).map(Pfn).filter(|&at| at != oldest) {
+            for at in (block..block + order.pages()).map(Pfn).filter(|&at| at != oldest) {
                 if list.contains(&at) && !batch.contains(&at) {
                     batch.push(at);
                 } else if !free(at) {

@@ -34,7 +34,7 @@ impl Mm {
             SmallLists::Forced => {
                 let pages: u64 =
                     LruList::EVICTABLE.iter().map(|&list| self.lruvec(lru).size(list, sc.reclaim_idx)).sum();
-                if pages >> sc.priority >= BATCH || !(env.task.kswapd || !sc.is_global()) {
+                if pages >> sc.priority >= BATCH || (!env.task.kswapd && sc.is_global()) {
                     return;
                 }
                 let swap = sc.may_swap && self.memcg_swap_pages(self.memcg_of(lru)) > 0;
