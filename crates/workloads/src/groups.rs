@@ -25,14 +25,18 @@ fn value_in(text: &str, word: &str) -> f64 {
     }
 }
 
-/// Starts a process in a group; its error fails the run, its death for want of memory does not.
-pub(crate) fn start_in<S, F, Fut>(sys: &S, group: Cgroup, name: &str, body: F) -> Thread
+/// A process that may be killed for want of memory without an end to the run.
+pub(crate) fn mortal(name: &str) -> SpawnOptions {
+    SpawnOptions { may_be_killed: true, ..SpawnOptions::process(name) }
+}
+
+/// Starts a process in a group; its error fails the run.
+pub(crate) fn start_in<S, F, Fut>(sys: &S, group: Cgroup, options: SpawnOptions, body: F) -> Thread
 where
     S: Sys,
     F: FnOnce(S) -> Fut + Send + 'static,
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
-    let options = SpawnOptions { may_be_killed: true, ..SpawnOptions::process(name) };
     start(sys, options, move |sys: S| async move {
         sys.cgroup_enter(group).await?;
         body(sys).await
@@ -40,13 +44,13 @@ where
 }
 
 /// Runs a process in a group to its end.
-pub(crate) async fn run_in<S, F, Fut>(sys: &S, group: Cgroup, name: &str, body: F)
+pub(crate) async fn run_in<S, F, Fut>(sys: &S, group: Cgroup, options: SpawnOptions, body: F)
 where
     S: Sys,
     F: FnOnce(S) -> Fut + Send + 'static,
     Fut: Future<Output = sys::Result<()>> + 'static,
 {
-    let process = start_in(sys, group, name, body);
+    let process = start_in(sys, group, options, body);
     sys.join(process).await;
 }
 

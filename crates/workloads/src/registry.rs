@@ -2,6 +2,7 @@
 
 use sys::Sys;
 
+use crate::cgroup_scenarios::CgroupScenario;
 use crate::conformance::Conformance;
 use crate::fio::FioFile;
 use crate::large_copy::LargeCopyTar;
@@ -14,8 +15,8 @@ use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, conformance, fio, large_copy, memcached_fio, reclaim_writeback, squeeze,
-    stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
+    Param, ParamError, Params, cgroup_scenarios, conformance, fio, large_copy, memcached_fio, reclaim_writeback,
+    squeeze, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -41,6 +42,10 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     memcached_fio::SPEC,
     reclaim_writeback::SPEC,
     fio::SPEC,
+    cgroup_scenarios::HIGH,
+    cgroup_scenarios::NOISY,
+    cgroup_scenarios::LOW,
+    cgroup_scenarios::OOM,
     conformance::SPEC,
 ];
 
@@ -67,6 +72,8 @@ pub enum Workload {
     Squeeze(Squeeze),
     /// See [`fio`].
     Fio(FioFile),
+    /// See [`cgroup_scenarios`].
+    CgroupScenario(CgroupScenario),
     /// See [`conformance`].
     Conformance(Conformance),
 }
@@ -90,6 +97,10 @@ impl Workload {
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
             "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             "fio" => Workload::Fio(FioFile::from_params(&params)?),
+            "cgroup-high" => Workload::CgroupScenario(CgroupScenario::High),
+            "cgroup-noisy" => Workload::CgroupScenario(CgroupScenario::Noisy),
+            "cgroup-low" => Workload::CgroupScenario(CgroupScenario::Low),
+            "cgroup-oom" => Workload::CgroupScenario(CgroupScenario::Oom),
             "conformance" => Workload::Conformance(Conformance::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
@@ -109,6 +120,7 @@ impl Workload {
             | Workload::ReclaimWriteback(_)
             | Workload::Squeeze(_)
             | Workload::Fio(_)
+            | Workload::CgroupScenario(_)
             | Workload::Conformance(_) => true,
         }
     }
@@ -126,6 +138,7 @@ impl Workload {
             Workload::ReclaimWriteback(workload) => workload.run(sys).await,
             Workload::Squeeze(workload) => workload.run(sys).await,
             Workload::Fio(workload) => workload.run(sys).await,
+            Workload::CgroupScenario(workload) => workload.run(sys).await,
             Workload::Conformance(workload) => workload.run(sys).await,
         }
     }

@@ -7,7 +7,7 @@ use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, Mapping, OpenMode, Resu
 use units::{Bytes, Nanos};
 
 use super::{done, pages, truth};
-use crate::groups::{run_in, start_in, value};
+use crate::groups::{mortal, run_in, start_in, value};
 
 const MIB: Bytes = Bytes::mib(1);
 /// Pages that a CPU charges at once.
@@ -86,7 +86,7 @@ pub(crate) async fn limits_are_whole_pages<S: Sys>(sys: S) -> Result<()> {
 pub(crate) async fn who_touches_a_page_first_pays_for_it<S: Sys>(sys: S) -> Result<()> {
     let (one, other) = (sys.cgroup("first").await?, sys.cgroup("second").await?);
     let name = FileName { dir: sys.mkdir("who_touches_a_page_first_pays_for_it").await?, number: 0 };
-    run_in(&sys, one, "first", move |sys: S| async move {
+    run_in(&sys, one, mortal("first"), move |sys: S| async move {
         let fd = sys.open(name, OpenMode::Create).await?;
         // A program's buffer is memory too.
         sys.write(fd, Bytes(0), MIB).await?;
@@ -109,7 +109,7 @@ pub(crate) async fn who_touches_a_page_first_pays_for_it<S: Sys>(sys: S) -> Resu
         Ok(())
     })
     .await;
-    run_in(&sys, other, "second", move |sys: S| async move {
+    run_in(&sys, other, mortal("second"), move |sys: S| async move {
         let fd = sys.open(name, OpenMode::Existing).await?;
         for at in 0..4 {
             sys.read(fd, Bytes(at * MIB.0), MIB).await?;
@@ -126,7 +126,7 @@ pub(crate) async fn a_page_is_paid_for_until_it_is_gone<S: Sys>(sys: S) -> Resul
     let group = sys.cgroup("gone").await?;
     let name = FileName { dir: sys.mkdir("a_page_is_paid_for_until_it_is_gone").await?, number: 0 };
     let tell = |charged: f64, expected: u64| near(charged, expected as f64);
-    run_in(&sys, group, "first", move |sys: S| async move {
+    run_in(&sys, group, mortal("first"), move |sys: S| async move {
         let mapping = memory(&sys, Bytes(8 * MIB.0)).await?;
         sys.poke(mapping, Bytes(0), Access::Write).await?;
         let fd = sys.open(name, OpenMode::Create).await?;
@@ -144,7 +144,7 @@ pub(crate) async fn a_page_is_paid_for_until_it_is_gone<S: Sys>(sys: S) -> Resul
     })
     .await;
     // Whoever has ended pays for nothing, and files stay.
-    run_in(&sys, group, "second", move |sys: S| async move {
+    run_in(&sys, group, mortal("second"), move |sys: S| async move {
         fill(&sys, MIB).await?;
         let fd = sys.open(name, OpenMode::Existing).await?;
         sys.write(fd, Bytes(0), MIB).await?;
@@ -161,7 +161,7 @@ pub(crate) async fn a_group_above_max_is_killed_and_nobody_else<S: Sys>(sys: S) 
     let (group, bystander) = (sys.cgroup("container").await?, sys.cgroup("bystander").await?);
     sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(16 * MIB.0))).await?;
     sys.cgroup_set(group, CgroupLimit::SwapMax, Some(Bytes(0))).await?;
-    let waiting = start_in(&sys, bystander, "bystander", |sys: S| async move {
+    let waiting = start_in(&sys, bystander, mortal("bystander"), |sys: S| async move {
         fill(&sys, Bytes(4 * MIB.0)).await?;
         while !sys.stopping() {
             sys.sleep(Nanos::millis(1)).await;
@@ -170,7 +170,7 @@ pub(crate) async fn a_group_above_max_is_killed_and_nobody_else<S: Sys>(sys: S) 
         Ok(())
     });
     for size in [12, 20, 12, 64] {
-        run_in(&sys, group, "app", move |sys: S| async move {
+        run_in(&sys, group, mortal("app"), move |sys: S| async move {
             fill(&sys, Bytes(size * MIB.0)).await?;
             sys.sample("conformance/fits", size as f64);
             Ok(())
@@ -191,7 +191,7 @@ pub(crate) async fn clean_files_give_way_below_max<S: Sys>(sys: S) -> Result<()>
     let group = sys.cgroup("files").await?;
     let name = FileName { dir: sys.mkdir("clean_files_give_way_below_max").await?, number: 0 };
     sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(12 * MIB.0))).await?;
-    run_in(&sys, group, "app", move |sys: S| async move {
+    run_in(&sys, group, mortal("app"), move |sys: S| async move {
         let fd = sys.open(name, OpenMode::Create).await?;
         for at in 0..SIZE {
             sys.write(fd, Bytes(at * MIB.0), MIB).await?;
@@ -220,7 +220,7 @@ pub(crate) async fn above_high_a_task_waits_and_goes_on<S: Sys>(sys: S) -> Resul
     let group = sys.cgroup("high").await?;
     sys.cgroup_set(group, CgroupLimit::High, Some(Bytes(12 * MIB.0))).await?;
     sys.cgroup_set(group, CgroupLimit::SwapMax, Some(Bytes(0))).await?;
-    run_in(&sys, group, "app", move |sys: S| async move {
+    run_in(&sys, group, mortal("app"), move |sys: S| async move {
         let mapping = memory(&sys, Bytes(14 * MIB.0)).await?;
         let started = sys.clock();
         sys.touch(mapping, Bytes(0), Bytes(10 * MIB.0), Access::Write).await?;
@@ -241,7 +241,7 @@ pub(crate) async fn above_high_a_task_waits_and_goes_on<S: Sys>(sys: S) -> Resul
 pub(crate) async fn swapped_pages_come_back<S: Sys>(sys: S) -> Result<()> {
     let group = sys.cgroup("swapped").await?;
     sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(8 * MIB.0))).await?;
-    run_in(&sys, group, "app", move |sys: S| async move {
+    run_in(&sys, group, mortal("app"), move |sys: S| async move {
         let mapping = fill(&sys, Bytes(16 * MIB.0)).await?;
         let there = (0..4096).filter(|page| sys.mincore(mapping, pages(*page))).count() as f64;
         sys.sample("conformance/fits", truth(there <= pages_of(8) && there > pages_of(4)));
@@ -268,7 +268,7 @@ pub(crate) async fn swap_ends_where_swap_max_says<S: Sys>(sys: S) -> Result<()> 
     sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(8 * MIB.0))).await?;
     sys.cgroup_set(group, CgroupLimit::SwapMax, Some(pages(1029))).await?;
     for size in [10, 20] {
-        run_in(&sys, group, "app", move |sys: S| async move {
+        run_in(&sys, group, mortal("app"), move |sys: S| async move {
             fill(&sys, Bytes(size * MIB.0)).await?;
             let swapped = value(&sys, group, "memory.swap.current", "").await? / pages(1).0 as f64;
             sys.sample("conformance/swapped", truth(swapped >= pages_of(2) && swapped <= 1029.0));
@@ -293,7 +293,7 @@ pub(crate) async fn groups_above_see_what_happens_below<S: Sys>(sys: S) -> Resul
     sys.cgroup_set(below, CgroupLimit::Max, Some(Bytes(8 * MIB.0))).await?;
     // One is killed at its own limit, the other at the limit of the group above.
     for (group, size) in [(below, 12), (beside, 12), (beside, 24)] {
-        run_in(&sys, group, "app", move |sys: S| async move {
+        run_in(&sys, group, mortal("app"), move |sys: S| async move {
             fill(&sys, Bytes(size * MIB.0)).await?;
             sys.sample("conformance/fits", size as f64);
             Ok(())
