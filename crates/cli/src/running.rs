@@ -2,7 +2,7 @@
 
 use observe::RunDir;
 use profile::{Kernel, Machine, Size};
-use report::{RunReport, comparison_table};
+use report::{RunReport, comparison_table, finding};
 use twin::TraceFilter;
 
 use crate::args::{EventGroup, On, RunArgs};
@@ -164,6 +164,10 @@ fn foot(args: &RunArgs, done: &[&Done]) -> String {
     let mut out = String::new();
     for (run, why) in done.iter().filter_map(|done| Some((&done.run.manifest, done.why_kswapd_is_busy.as_ref()?))) {
         out.push_str(&format!("{}: {why}\n", run.kernel.name));
+    }
+    for done in done {
+        let run = &done.run;
+        out.extend(finding(run).map(|sentence| format!("{}: {sentence}\n", run.manifest.kernel.name)));
     }
     for line in omitted(done.iter().copied()) {
         out.push_str(&format!("left out: {line}\n"));

@@ -91,6 +91,8 @@ pub const METRICS: &[MetricDef] = &[
     recorded("app_launch_s", "s", Lower, "start of an application beside the workload"),
     recorded("avg_wait_ms", "ms", Lower, "mean time of a request to the mounted device, from submission to its end (iostat's await)"),
     recorded("write_wait_ms", "ms", Lower, "mean wait of a write"),
+    recorded("memcg", "as named", Neither, "what a scenario of memory cgroups saw"),
+    recorded("conformance", "answers", Neither, "what a program of the workload conformance saw"),
     recorded("extfrag_events", "events", Lower, "fallbacks to another mobility below the pageblock order"),
     derived("minor_faults", "faults", Neither, derived::minor_faults, "page faults without I/O"),
     counted("major_faults", "faults", Lower, "pgmajfault", "page faults with I/O"),

@@ -98,7 +98,9 @@ impl RunDir {
             let dir = dir.join(name);
             make_dir(&dir)?;
             for (file, text) in snapshot.files() {
-                write_text(&dir.join(file), &text)?;
+                let path = dir.join(file);
+                make_dir(path.parent().expect("it is below the directory"))?;
+                write_text(&path, &text)?;
             }
         }
         if let Some(series) = &self.series {

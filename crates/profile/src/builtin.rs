@@ -13,6 +13,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("small-noswap", include_str!("../../../machines/small-noswap.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
+    ("guest-384m-slow", include_str!("../../../machines/guest-384m-slow.toml")),
     ("guest-576m", include_str!("../../../machines/guest-576m.toml")),
 ];
 

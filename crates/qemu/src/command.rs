@@ -55,8 +55,10 @@ pub struct GuestMachine {
 /// Guest-physical memory below 4 GiB, which is where QEMU's `pc` splits once the machine has as much.
 pub(crate) const LOW_MEMORY: Bytes = Bytes::gib(3);
 const MEMORY: std::ops::RangeInclusive<Bytes> = Bytes::mib(64)..=LOW_MEMORY;
-/// Less than this above 4 GiB would move the split.
-const DATA_MIN: Bytes = Bytes::mib(512);
+/// The least that a file system is made on.
+const DATA_MIN: Bytes = Bytes::mib(64);
+/// Less than this above 4 GiB, both disks together, would move the split.
+const DISKS_MIN: Bytes = Bytes::mib(512);
 const DATA_MAX: Bytes = Bytes::gib(64);
 
 /// What QEMU's `qemu64` lacks of what distributions build for (x86-64-v2).
@@ -90,6 +92,11 @@ impl GuestMachine {
                 let (min, max) = (mib(min), mib(DATA_MAX));
                 return refuse(format!("a guest's {name} disk: expected {min} to {max} MiB, found {} bytes", size.0));
             }
+        }
+        let both = Bytes(self.data.0 + self.swap.0);
+        if both < DISKS_MIN {
+            let min = mib(DISKS_MIN);
+            return refuse(format!("a guest's disks: expected {min} MiB together, found {} bytes", both.0));
         }
         Ok(())
     }
@@ -236,8 +243,12 @@ mod tests {
         for memory in [Bytes::mib(63), Bytes(Bytes::mib(64).0 + 1), Bytes(Bytes::gib(3).0 + (1 << 20))] {
             assert!(GuestMachine { memory, ..machine() }.check(Mode::Icount).is_err(), "{memory:?}");
         }
-        for data in [Bytes::mib(511), Bytes::gib(65)] {
+        for data in [Bytes::mib(63), Bytes::gib(65)] {
             assert!(GuestMachine { data, ..machine() }.check(Mode::Icount).is_err(), "{data:?}");
+        }
+        for (swap, fits) in [(447, false), (448, true)] {
+            let small = GuestMachine { data: Bytes::mib(64), swap: Bytes::mib(swap), ..machine() };
+            assert_eq!(small.check(Mode::Icount).is_ok(), fits, "{swap} MiB of swap");
         }
     }
 }

@@ -23,7 +23,8 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuE
         FileSystem::Ext4 => {
             let mut mke2fs = Command::new(program("mke2fs"));
             let extended = format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0");
-            mke2fs.args(["-q", "-F", "-t", "ext4", "-U", UUID, "-E", &extended]);
+            // Small disks would have smaller blocks.
+            mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-U", UUID, "-E", &extended]);
             // e2fsprogs' own name for a fixed time, and the general one, which it knows since 1.47.1.
             mke2fs.env("E2FSPROGS_FAKE_TIME", MADE_AT).env("SOURCE_DATE_EPOCH", MADE_AT);
             mke2fs

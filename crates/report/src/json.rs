@@ -4,6 +4,8 @@ use indexmap::IndexMap;
 use observe::{Gauge, Manifest, Metric, RunDir};
 use serde::Serialize;
 
+use crate::finding::finding;
+
 /// The document of `run --json`: one run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunReport {
@@ -26,6 +28,9 @@ pub struct RunReport {
     /// Why kswapd was busy, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_kswapd_is_busy: Option<String>,
+    /// What a scenario came to, in one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
     /// Where the run directory is, if it was kept.
     pub run_dir: Option<String>,
     /// Wall time, in seconds; left out where the same inputs must give the same bytes.
@@ -62,6 +67,7 @@ impl RunReport {
             frames: host.map(|host| host.frames),
             bytes_per_frame: host.map(|host| host.bytes_per_frame()),
             why_kswapd_is_busy: None,
+            finding: finding(run),
             run_dir: run_dir.map(str::to_owned),
             wall_s,
         }

@@ -2,6 +2,7 @@
 //!
 //! Tables are plain UTF-8 without colours, laid out for terminals of 100 to 140 columns.
 
+mod finding;
 mod json;
 mod kswapd;
 mod number;
@@ -12,6 +13,7 @@ mod validation;
 mod worlds;
 mod zone_picture;
 
+pub use finding::finding;
 pub use json::{HostUse, RunReport, to_json};
 pub use kswapd::{KswapdEvidence, why_busy};
 pub use number::{format_effect, format_number};

@@ -50,6 +50,16 @@ pub(crate) struct Files {
     pub(crate) free: Vec<u32>,
 }
 
+/// A process that this one has forked.
+#[derive(Clone, Copy)]
+pub(crate) struct Child {
+    /// Its number among the threads of the run.
+    pub(crate) number: u32,
+    pub(crate) pid: Pid,
+    /// Whether the run goes on if it is killed.
+    pub(crate) may_be_killed: bool,
+}
+
 /// What the threads of a process share.
 pub(crate) struct Process {
     pub(crate) shared: &'static Shared,
@@ -60,7 +70,7 @@ pub(crate) struct Process {
     /// Directories that were used, by number.
     pub(crate) dirs: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     pub(crate) threads: Mutex<Vec<(u32, JoinHandle<()>)>>,
-    pub(crate) children: Mutex<Vec<(u32, Pid)>>,
+    pub(crate) children: Mutex<Vec<Child>>,
 }
 
 impl Process {

@@ -120,6 +120,7 @@ where
     let start = |what| move |source: std::io::Error| RunError::Start { what, source };
     let shared = Shared::map().map_err(|e| start("memory that the run's processes share")(e.into()))?;
     let tell = config.tell;
+    let root_group = config.cgroup.clone();
     let process = Process::new(shared, Arc::new(config), Spinner::calibrate());
     let sampler = supervision.series.map(|interval| Sampler::start(shared, interval, tell)).transpose();
     let sampler = sampler.map_err(start("the process that samples counters"))?;
@@ -130,7 +131,8 @@ where
     shared.start();
     wait_for(main, shared, supervision.watch)?;
     let elapsed = shared.now();
-    let after = Snapshot::take_after();
+    let paths = root_group.iter().flat_map(|root| shared.groups().map(|path| (path.clone(), root.join(path))));
+    let after = Snapshot::take_after(&paths.collect::<Vec<_>>());
     let status = group.end().map_err(start("waiting for the workload"))?;
     let series = sampler.map(Sampler::stop);
     let (samples, phases) = sorted(shared.entries().ok_or(RunError::LogFull)?);

@@ -238,6 +238,11 @@ impl Shared {
         self.groups.name(number)
     }
 
+    /// Paths of all cgroups.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = String> {
+        (0..self.groups.used.load(Ordering::Acquire).min(GROUPS_MAX as u32)).filter_map(|number| self.group(number))
+    }
+
     pub(crate) fn sample(&self, metric: &str, value: f64) {
         // A log that is full is told at the end.
         let _ = self.append(KIND_SAMPLE, value.to_bits(), metric);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use sys::{SpawnOptions, SysError, Thread};
 
-use crate::process::{Process, lock};
+use crate::process::{Child, Process, lock};
 use crate::shared::{wait_until, wake};
 use crate::{SysLinux, block_on};
 
@@ -64,7 +64,7 @@ impl SysLinux {
             }
             Ok(Some(pid)) => {
                 shared.thread(number).pid.store(pid.as_raw_pid(), Ordering::Release);
-                lock(&self.process.children).push((number, pid));
+                lock(&self.process.children).push(Child { number, pid, may_be_killed: options.may_be_killed });
             }
             Err(_) => self.fail_run(SysError::NoMemory),
         }
@@ -73,10 +73,10 @@ impl SysLinux {
 
     /// Waits for a thread or a child of this process.
     pub(crate) fn join_thread(&self, thread: Thread) {
-        let child = lock(&self.process.children).iter().position(|(number, _)| *number == thread.0);
+        let child = lock(&self.process.children).iter().position(|child| child.number == thread.0);
         if let Some(index) = child {
-            let (_, pid) = lock(&self.process.children).remove(index);
-            return self.reap(pid);
+            let child = lock(&self.process.children).remove(index);
+            return self.reap(child);
         }
         let slot = self.process.shared.thread(thread.0);
         wait_until(&slot.done, |done| done != 0);
@@ -90,10 +90,11 @@ impl SysLinux {
     }
 
     /// Waits for a child; one that did not end by itself fails the run.
-    fn reap(&self, pid: Pid) {
-        let waited = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(pid), WaitOptions::empty()));
+    fn reap(&self, child: Child) {
+        let waited = rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child.pid), WaitOptions::empty()));
         if let Ok(Some((_, status))) = waited
             && !ended_well(status)
+            && !(child.may_be_killed && status.terminating_signal() == Some(Signal::KILL.as_raw()))
         {
             self.fail_run(SysError::Killed);
         }
@@ -103,7 +104,7 @@ impl SysLinux {
     pub(crate) fn end_process(&self) {
         loop {
             let thread = lock(&self.process.threads).first().map(|(number, _)| *number);
-            let child = lock(&self.process.children).first().map(|(number, _)| *number);
+            let child = lock(&self.process.children).first().map(|child| child.number);
             let Some(number) = thread.or(child) else { return };
             self.join_thread(Thread(number));
         }

@@ -1,23 +1,29 @@
-//! Small programs that both worlds must answer alike: the twin, and the kernel of this machine as a plain user sees it.
+//! The programs of the workload `conformance` on the twin and on the kernel of this machine as a plain user sees it, and any
+//! sequence of operations on files: both worlds must answer alike.
 //!
-//! A program records what it saw as samples; the two lists must be equal, whatever they hold.
+//! A program records what it saw as samples; the two lists must be equal, whatever they hold. Programs that need a cgroup, a
+//! small disk or a certain kernel run in guests (`crates/cli/tests/it/real_kernels.rs`).
 
-mod programs;
-
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 
 use profile::{Kernel, Machine};
 use proptest::prelude::*;
-use sys::Sys;
+use sys::{Fd, FileName, OpenMode, Result, Sys};
 use sys_linux::{Config, Supervision, SyncScope, SysLinux, system_info};
 use twin::{RunSpec, SysTwin};
 
-use programs::{FileOp, Seen};
+use units::Bytes;
+use workloads::Workload;
+use workloads::conformance::{done, number, size};
+
+/// A metric and its samples.
+type Seen = (String, Vec<f64>);
 
 /// A program of both worlds. (A closure cannot be generic.)
 trait Program: Clone + 'static {
-    fn run<S: Sys>(self, sys: S) -> impl Future<Output = sys::Result<()>> + 'static;
+    fn run<S: Sys>(self, sys: S) -> impl Future<Output = Result<()>> + 'static;
 }
 
 /// What the program saw on the twin.
@@ -53,18 +59,23 @@ fn same(program: impl Program) {
     assert_eq!(twin, linux, "left: the twin; right: this kernel");
 }
 
+/// A program of the workload.
+#[derive(Clone)]
+struct Named(&'static str);
+
+impl Program for Named {
+    fn run<S: Sys>(self, sys: S) -> impl Future<Output = Result<()>> + 'static {
+        let program = ("program".to_string(), self.0.to_string());
+        let (workload, _) = Workload::new("conformance", &[program]).unwrap();
+        workload.run(sys)
+    }
+}
+
 macro_rules! programs {
     ($($name:ident),*) => {$(
         #[test]
         fn $name() {
-            #[derive(Clone)]
-            struct This;
-            impl Program for This {
-                fn run<S: Sys>(self, sys: S) -> impl Future<Output = sys::Result<()>> + 'static {
-                    programs::$name(sys)
-                }
-            }
-            same(This);
+            same(Named(stringify!($name)));
         }
     )*};
 }
@@ -86,9 +97,53 @@ programs!(
 struct FileOps(Vec<FileOp>);
 
 impl Program for FileOps {
-    fn run<S: Sys>(self, sys: S) -> impl Future<Output = sys::Result<()>> + 'static {
-        programs::file_ops(sys, self.0)
+    fn run<S: Sys>(self, sys: S) -> impl Future<Output = Result<()>> + 'static {
+        file_ops(sys, self.0)
     }
+}
+
+/// An operation on one of a few files, of which each has at most one open descriptor that is kept.
+#[derive(Clone, Copy, Debug)]
+enum FileOp {
+    Open { file: u64, create: bool },
+    Close { file: u64 },
+    Write { file: u64, at: u64, length: u64 },
+    Read { file: u64, at: u64, length: u64 },
+    Truncate { file: u64, length: u64 },
+    Stat { file: u64 },
+    Unlink { file: u64 },
+}
+
+/// Carries out operations and records what each saw. An open file may have lost its name.
+async fn file_ops<S: Sys>(sys: S, ops: Vec<FileOp>) -> Result<()> {
+    let dir = sys.mkdir("d").await?;
+    let mut open: BTreeMap<u64, Fd> = BTreeMap::new();
+    // No process has so many files, so that this one is never open.
+    let fd = |open: &BTreeMap<u64, Fd>, file| open.get(&file).copied().unwrap_or(Fd(999));
+    for op in ops {
+        let seen = match op {
+            FileOp::Open { file, .. } if open.contains_key(&file) => 1.0,
+            FileOp::Open { file, create } => {
+                let mode = if create { OpenMode::Create } else { OpenMode::Existing };
+                number(sys.open(FileName { dir, number: file }, mode).await, |fd| {
+                    open.insert(file, fd);
+                    0.0
+                })
+            }
+            FileOp::Close { file } => {
+                let closed = done(sys.close(fd(&open, file)).await);
+                open.remove(&file);
+                closed
+            }
+            FileOp::Write { file, at, length } => done(sys.write(fd(&open, file), Bytes(at), Bytes(length)).await),
+            FileOp::Read { file, at, length } => size(sys.read(fd(&open, file), Bytes(at), Bytes(length)).await),
+            FileOp::Truncate { file, length } => done(sys.truncate(fd(&open, file), Bytes(length)).await),
+            FileOp::Stat { file } => size(sys.stat(FileName { dir, number: file }).await),
+            FileOp::Unlink { file } => done(sys.unlink(FileName { dir, number: file }).await),
+        };
+        sys.sample("seen", seen);
+    }
+    Ok(())
 }
 
 fn file_op() -> impl Strategy<Value = FileOp> {

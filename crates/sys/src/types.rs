@@ -142,17 +142,19 @@ pub struct SpawnOptions {
     pub nice: i8,
     /// Whether it runs in the kernel, as a module's thread: its CPU time is system time.
     pub kernel: bool,
+    /// Whether the run goes on if a real kernel kills it (a process out of memory); the twin's runs always do.
+    pub may_be_killed: bool,
 }
 
 impl SpawnOptions {
     /// A thread of this process.
     pub fn thread(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: false, nice: 0, kernel: false }
+        SpawnOptions { name: name.into(), process: false, nice: 0, kernel: false, may_be_killed: false }
     }
 
     /// A process of its own.
     pub fn process(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: true, nice: 0, kernel: false }
+        SpawnOptions { name: name.into(), process: true, nice: 0, kernel: false, may_be_killed: false }
     }
 
     /// A thread that a kernel module starts; the real world has none.

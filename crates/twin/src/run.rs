@@ -249,6 +249,7 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
     let (after, cpu_times, cpu) = sim.with_world(|world, ctl| {
         let mut after = snapshot::snapshot(&world.mm, &spec.kernel, virtual_time);
         snapshot::add_pressure(&mut after, ctl, world.era);
+        snapshot::add_groups(&mut after, world, ctl);
         let times = ctl.tasks().map(|(_, name, _, time)| (name.to_string(), time)).collect();
         (after, times, world.cpu_time(ctl))
     });

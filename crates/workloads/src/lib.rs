@@ -3,7 +3,10 @@
 //! One file a program. A program states its parameters as data ([`WorkloadSpec`]), so that the command line can
 //! list and check them, and is added to the one registry in `registry.rs`.
 
+mod cgroup_scenarios;
+pub mod conformance;
 mod fio;
+mod groups;
 mod large_copy;
 mod memcached_fio;
 mod param;

@@ -139,6 +139,11 @@ impl Params {
             _ => self.refuse(name, format!("a size from {} to {} bytes, such as 64KiB", lo.0, hi.0)),
         }
     }
+
+    /// A size from `lo` to `hi`, or nothing for `none`.
+    pub fn size_or_none(&self, name: &'static str, lo: Bytes, hi: Bytes) -> Result<Option<Bytes>, ParamError> {
+        if self.text(name) == "none" { Ok(None) } else { self.size(name, lo, hi).map(Some) }
+    }
 }
 
 /// Bytes of a size such as `4096`, `64KiB`, `64k`, `2GiB`.

@@ -2,6 +2,8 @@
 
 use sys::Sys;
 
+use crate::cgroup_scenarios::CgroupScenario;
+use crate::conformance::Conformance;
 use crate::fio::FioFile;
 use crate::large_copy::LargeCopyTar;
 use crate::memcached_fio::MemcachedFio;
@@ -13,8 +15,8 @@ use crate::thpfioscale::ThpFioScale;
 use crate::untar2::Untar2;
 use crate::wbstrm::WbStrm;
 use crate::{
-    Param, ParamError, Params, fio, large_copy, memcached_fio, reclaim_writeback, squeeze, stress_highalloc, thpfio3,
-    thpfioscale, untar2, wbstrm,
+    Param, ParamError, Params, cgroup_scenarios, conformance, fio, large_copy, memcached_fio, reclaim_writeback,
+    squeeze, stress_highalloc, thpfio3, thpfioscale, untar2, wbstrm,
 };
 
 /// A workload as the command line lists it.
@@ -40,6 +42,11 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     memcached_fio::SPEC,
     reclaim_writeback::SPEC,
     fio::SPEC,
+    cgroup_scenarios::HIGH,
+    cgroup_scenarios::NOISY,
+    cgroup_scenarios::LOW,
+    cgroup_scenarios::OOM,
+    conformance::SPEC,
 ];
 
 /// A workload with its parameters, ready to run.
@@ -65,6 +72,10 @@ pub enum Workload {
     Squeeze(Squeeze),
     /// See [`fio`].
     Fio(FioFile),
+    /// See [`cgroup_scenarios`].
+    CgroupScenario(CgroupScenario),
+    /// See [`conformance`].
+    Conformance(Conformance),
 }
 
 impl Workload {
@@ -86,6 +97,11 @@ impl Workload {
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
             "squeeze" => Workload::Squeeze(Squeeze::from_params(&params)?),
             "fio" => Workload::Fio(FioFile::from_params(&params)?),
+            "cgroup-high" => Workload::CgroupScenario(CgroupScenario::High),
+            "cgroup-noisy" => Workload::CgroupScenario(CgroupScenario::Noisy),
+            "cgroup-low" => Workload::CgroupScenario(CgroupScenario::Low),
+            "cgroup-oom" => Workload::CgroupScenario(CgroupScenario::Oom),
+            "conformance" => Workload::Conformance(Conformance::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
         };
         Ok((workload, params))
@@ -103,7 +119,9 @@ impl Workload {
             | Workload::MemcachedFio(_)
             | Workload::ReclaimWriteback(_)
             | Workload::Squeeze(_)
-            | Workload::Fio(_) => true,
+            | Workload::Fio(_)
+            | Workload::CgroupScenario(_)
+            | Workload::Conformance(_) => true,
         }
     }
 
@@ -120,6 +138,8 @@ impl Workload {
             Workload::ReclaimWriteback(workload) => workload.run(sys).await,
             Workload::Squeeze(workload) => workload.run(sys).await,
             Workload::Fio(workload) => workload.run(sys).await,
+            Workload::CgroupScenario(workload) => workload.run(sys).await,
+            Workload::Conformance(workload) => workload.run(sys).await,
         }
     }
 }

@@ -3,11 +3,13 @@
 //! Source: mmtests' micro `simple-writeback` and `mmap-strm` (facts of the benchmarks, sections D and E), put together as the
 //! reference runs of real guests have them. Steps: a process writes a file in blocks and calls fsync; a second one maps
 //! private memory (without huge pages) and the file (shared), and in each pass stores into every page of a mebibyte of
-//! the one, then loads from every page of a mebibyte of the other; every fourth mebibyte of the file is stored to.
+//! the one, then loads from every page of a mebibyte of the other; every fourth mebibyte of the file is stored to. With a limit,
+//! both run in a memory cgroup.
 
-use sys::{Access, Advice, FileName, OpenMode, Sys};
+use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, PAGE_SIZE};
 
+use crate::groups::run_in;
 use crate::steps::{poke_pages, run_process};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
@@ -24,6 +26,8 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "file-mb", default: "230", doc: "part of the file that is mapped, in MiB" },
         Param { name: "passes", default: "2", doc: "passes of the stream" },
         Param { name: "store", default: "yes", doc: "yes: every fourth MiB of the mapping is stored to" },
+        Param { name: "memory-max", default: "none", doc: "memory.max of a cgroup that it runs in" },
+        Param { name: "memory-high", default: "none", doc: "memory.high of that cgroup" },
     ],
 };
 
@@ -36,6 +40,7 @@ pub struct WbStrm {
     file_mb: u64,
     passes: u64,
     store: bool,
+    limits: [(CgroupLimit, Option<Bytes>); 2],
 }
 
 impl WbStrm {
@@ -48,18 +53,43 @@ impl WbStrm {
             file_mb: params.number("file-mb", 1, write_mb)?,
             passes: params.number("passes", 1, 1 << 20)?,
             store: params.flag("store")?,
+            limits: [
+                (CgroupLimit::Max, params.size_or_none("memory-max", MIB, Bytes::gib(1024))?),
+                (CgroupLimit::High, params.size_or_none("memory-high", MIB, Bytes::gib(1024))?),
+            ],
         })
     }
 
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         let dir = sys.mkdir("wbstrm").await?;
         let name = FileName { dir, number: 0 };
+        let group = self.group(&sys).await?;
         sys.phase("write");
         let writer = self.clone();
-        run_process(&sys, "swrite", move |sys: S| async move { writer.write(&sys, name).await }).await;
+        let write = move |sys: S| async move { writer.write(&sys, name).await };
+        match group {
+            Some(group) => run_in(&sys, group, SpawnOptions::process("swrite"), write).await,
+            None => run_process(&sys, "swrite", write).await,
+        }
         sys.phase("stream");
-        run_process(&sys, "strm", move |sys: S| async move { self.stream(&sys, name).await }).await;
+        let stream = move |sys: S| async move { self.stream(&sys, name).await };
+        match group {
+            Some(group) => run_in(&sys, group, SpawnOptions::process("strm"), stream).await,
+            None => run_process(&sys, "strm", stream).await,
+        }
         Ok(())
+    }
+
+    /// The group with the limits, if there are any.
+    async fn group<S: Sys>(&self, sys: &S) -> sys::Result<Option<Cgroup>> {
+        if self.limits.iter().all(|(_, value)| value.is_none()) {
+            return Ok(None);
+        }
+        let group = sys.cgroup("limited").await?;
+        for (limit, value) in self.limits {
+            sys.cgroup_set(group, limit, value).await?;
+        }
+        Ok(Some(group))
     }
 
     async fn write<S: Sys>(&self, sys: &S, name: FileName) -> sys::Result<()> {

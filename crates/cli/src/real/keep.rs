@@ -36,8 +36,7 @@ pub(super) struct Evidence {
 pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Result<Done, Failure> {
     let Evidence { world, kernel, sysctls, results, files, mut omitted, wall_s } = evidence;
     let snapshot = |place: &str| {
-        let get = |name: &str| files.get(&format!("{place}/{name}")).map(Vec::as_slice);
-        Snapshot::parse(place, get).map_err(|error| Failure::failed(format!("the kernel's files: {error}")))
+        Snapshot::parse(place, &files).map_err(|error| Failure::failed(format!("the kernel's files: {error}")))
     };
     let (before, after) = (snapshot("before")?, snapshot("after")?);
     omitted.extend(results.missing.iter().cloned());

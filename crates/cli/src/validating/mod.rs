@@ -74,11 +74,21 @@ impl Counted {
             let value = match counter.name.as_str() {
                 EXTFRAG => self.extfrag.map(|events| events as f64),
                 name if name.starts_with(PSI) => self.stalled_us(name),
+                name if name.contains(':') => self.of_groups(name),
                 name => delta.sum_zones(name).map(|growth| growth as f64),
             };
             Some((counter.name.clone(), value?))
         };
         counters.iter().filter_map(value).collect()
+    }
+
+    /// Growth of a line of a group's file, such as `memory.stat:pgscan`, over the groups that are below no other; none if there
+    /// are no groups. They are made by the workload, so that all begin at 0.
+    fn of_groups(&self, name: &str) -> Option<f64> {
+        let (file, line) = name.split_once(':')?;
+        let top = self.after.groups.iter().filter(|(path, _)| !path.contains('/'));
+        let values = top.map(|(_, group)| group.counters.get(file)?.get(line)).collect::<Option<Vec<u64>>>()?;
+        (!values.is_empty()).then(|| values.iter().sum::<u64>() as f64)
     }
 
     /// Growth of a total of the pressure files, in microseconds; none if there is no such file.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use observe::{Manifest, RunDir, World};
+use observe::{Manifest, Program, RunDir, World};
 use profile::Machine;
+use workloads::WORKLOADS;
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
 use crate::capturing::{Captured, settings};
@@ -29,16 +30,22 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
-    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
     let mglru = manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
     let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
     let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.clone(), value)).collect();
     let extfrag = run.metrics.iter().find(|metric| metric.name == "extfrag_events");
     Ok(RealRun {
         group: group_of(&kernel, manifest, mglru, &written),
         workload: manifest.workload.name.clone(),
         params: manifest.workload.params.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
-        traits: super::traits("mmtwin", &kernel, &manifest.workload.name, mglru, written.into_iter()),
+        traits: super::traits(
+            "mmtwin",
+            &kernel,
+            &manifest.workload.name,
+            mglru,
+            given.into_iter().chain(written).collect::<Vec<_>>().into_iter(),
+        ),
         kernel,
         seed: manifest.seed,
         iteration: manifest.iteration,
@@ -61,8 +68,22 @@ pub(super) fn version_of(name: &str) -> Option<String> {
 
 fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
     let lru = if mglru { "mglru" } else { "classic" };
-    let written: Vec<String> = written.iter().map(|(name, value)| format!(" {name}={value}")).collect();
-    format!("{kernel}-{}-{lru}{}", manifest.workload.name, written.concat())
+    let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={value}"));
+    let written = written.iter().map(|(name, value)| format!(" {name}={value}"));
+    format!("{kernel}-{}-{lru}{}", manifest.workload.name, given.chain(written).collect::<String>())
+}
+
+/// Parameters that are not the workload's defaults.
+fn params(program: &Program) -> impl Iterator<Item = (&String, String)> {
+    let defaults = WORKLOADS.iter().find(|known| known.name == program.name).map_or(&[][..], |known| known.params);
+    let is_default =
+        |(name, value): &(&String, String)| defaults.iter().any(|param| param.name == *name && param.default == value);
+    program.params.iter().map(|(name, value)| (name, text(value))).filter(move |given| !is_default(given))
+}
+
+/// A parameter's value as it would be typed.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 #[cfg(test)]

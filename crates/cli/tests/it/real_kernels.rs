@@ -160,6 +160,38 @@ fn both_worlds_stand_side_by_side() {
 
 #[test]
 #[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
+fn both_worlds_answer_the_programs_of_conformance_alike() {
+    let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/guest-small-disk.toml");
+    for lru_gen in ["y", "n"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = mmtwin();
+        command.current_dir(&dir).args(["run", "conformance", "-m", machine, "--on", "both", "--out", "runs"]);
+        command.args(["--kernel-image", "debian:6.12", "--set", &format!("lru_gen.enabled={lru_gen}")]);
+        command.assert().success();
+        let [real, twin] = ["runs/real", "runs/twin"].map(|world| seen(&dir.path().join(world)));
+        assert!(real.len() > 40, "{:?}", real.keys());
+        for (name, values) in &real {
+            assert_eq!(
+                twin.get(name),
+                Some(values),
+                "{name}, lru_gen.enabled={lru_gen}; left: the twin, right: the guest"
+            );
+        }
+    }
+}
+
+/// What the programs of the run below `dir` saw, by name.
+fn seen(dir: &Path) -> BTreeMap<String, Vec<f64>> {
+    let files = files_below(dir);
+    let (_, text) = files.iter().find(|(place, _)| place.ends_with("metrics.json")).expect("a run is there");
+    let metrics: serde_json::Value = serde_json::from_slice(text).unwrap();
+    let samples = |metric: &serde_json::Value| serde_json::from_value(metric["samples"].clone()).unwrap();
+    let named = |metric: &serde_json::Value| (metric["name"].as_str().unwrap().to_string(), samples(metric));
+    metrics.as_array().unwrap().iter().map(named).filter(|(name, _)| name.starts_with("conformance/")).collect()
+}
+
+#[test]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
 fn what_goes_wrong_in_a_guest_is_told_with_the_consoles_last_lines() {
     let dir = tempfile::tempdir().unwrap();
     let told = |what: &'static str| contains(what).and(contains("the console's last lines:"));

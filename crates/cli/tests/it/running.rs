@@ -187,3 +187,31 @@ fn a_job_file_of_fio_runs_and_says_what_each_kind_of_job_achieved() {
     assert!((2.0..2.1).contains(&seconds), "runtime=2 took {seconds} s");
     assert!(document["manifest"]["workload"]["params"]["job"].as_str().unwrap().contains("[stream]"));
 }
+
+#[test]
+fn scenarios_of_cgroups_end_in_one_sentence_and_keep_the_groups_files() {
+    let dir = inputs();
+    let scenario = |name: &str, args: &[&str]| {
+        let mut command = mmtwin();
+        command.current_dir(&dir).args(["run", name, "-m", "tiny.toml", "-k", "6.12", "--verify"]).args(args);
+        command
+    };
+    for (name, words) in [
+        ("cgroup-high", "MiB above memory.high"),
+        ("cgroup-noisy", "Without memory.low, after the batch job the service reads its 7 MiB in"),
+        ("cgroup-low", "With memory.low over all of it, after the batch job the service reads its 7 MiB in"),
+    ] {
+        scenario(name, &[]).assert().success().stdout(contains(words));
+    }
+    let document = json(&mut scenario("cgroup-oom", &["--json", "--out", "runs"]));
+    let finding = document["finding"].as_str().unwrap();
+    assert!(finding.starts_with("The container was killed at its own limit"), "{finding}");
+    assert!(finding.contains("oom_kill 1)"), "{finding}");
+    let group = Path::new(document["run_dir"].as_str().unwrap()).join("after/cgroup/container");
+    let file = |name: &str| fs::read_to_string(dir.path().join(&group).join(name)).unwrap();
+    assert!(file("memory.events").contains("oom_kill 1\n"), "{}", file("memory.events"));
+    assert!(file("memory.stat").starts_with("anon 0\n"), "{}", file("memory.stat"));
+    assert!(file("memory.pressure").starts_with("some avg10="), "{}", file("memory.pressure"));
+    // What is written is read again.
+    stdout(mmtwin().current_dir(&dir).args(["compare", "runs"]));
+}

@@ -32,6 +32,7 @@ pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
 
 use units::{MemcgId, Pfn, SpaceId};
 
+use crate::memcg::MemcgStat;
 use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Mm};
@@ -167,6 +168,7 @@ impl Tally {
     fn settle(self, mm: &mut Mm, space: SpaceId) {
         mm.stat.node_add(self.node, NodeStat::AnonMapped, self.mapped);
         mm.stat.count(VmEvent::Pgfault, self.faults);
+        mm.memcg.count_stat(mm.memcg_of_space(space), MemcgStat::Pgfault, self.faults);
         let rss = &mut mm.spaces[space].rss;
         *rss = rss.checked_add_signed(self.rss).expect("more pages unmapped than were mapped");
     }

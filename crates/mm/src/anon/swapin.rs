@@ -55,16 +55,21 @@ impl Mm {
             let (next, last) = self.swap_readahead_window(entry);
             touch.window = Some(Window { wanted: entry, next, last });
             if !std::mem::replace(&mut touch.major, true) {
-                self.stat.count(VmEvent::Pgmajfault, 1);
+                self.count_major_fault(env);
                 self.charge(self.costs.fault);
             }
         }
-        if let Some(stop) = self.read_window(env, touch) {
-            return Some(stop);
+        loop {
+            if let Some(stop) = self.read_window(env, touch) {
+                return Some(stop);
+            }
+            touch.window = None;
+            if let Some(pfn) = self.swap.cached(entry) {
+                return self.map_from_cache(touch, leaf, (entry, pfn), tally);
+            }
+            // Reclaimed again for the frames of the other slots: it is read alone.
+            touch.window = Some(Window { wanted: entry, next: entry.0, last: entry.0 });
         }
-        touch.window = None;
-        let pfn = self.swap.cached(entry).expect("the window holds the wanted slot");
-        self.map_from_cache(touch, leaf, (entry, pfn), tally)
     }
 
     /// Reads a page from a synchronous device past the swap cache and maps it; its slot is free (`SWP_SYNCHRONOUS_IO`).
@@ -90,7 +95,7 @@ impl Mm {
             self.workingset_refault(env, pfn, shadow);
         }
         self.lru_add(env, pfn);
-        self.stat.count(VmEvent::Pgmajfault, 1);
+        self.count_major_fault(env);
         self.stat.count(VmEvent::Pswpin, 1);
         self.charge(self.costs.fault);
         self.charge_sync_bio(device, 1);

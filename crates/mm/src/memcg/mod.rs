@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `charge` | pages are charged to a group and all groups above it, in batches |
 //! | `swap` | swap slots, charged the same way |
+//! | `dirty` | what may be dirty in a group |
 //! | `protect` | what `memory.min` and `memory.low` come to in the tree |
 //! | `walk` | the order in which reclaim goes through groups |
 //! | `fifo` | the LRU of groups of the multi-gen LRU |
@@ -22,6 +23,7 @@
 //! (soft limits, memory and swap together), writeback by group, lists of inodes and dentries by group, hugetlb.
 
 mod charge;
+mod dirty;
 mod fifo;
 mod high;
 mod protect;
@@ -37,6 +39,7 @@ use thiserror::Error;
 use units::{MemcgId, Pfn};
 
 pub use charge::Uncharged;
+pub(crate) use dirty::{GroupDirty, GroupDomain};
 pub use fifo::Fifo;
 pub(crate) use fifo::{NR_BINS, Rotate};
 pub use high::{MAX_HIGH_DELAY, MIN_HIGH_DELAY};
@@ -100,6 +103,12 @@ pub struct Memcg {
     own_swap: u64,
     events: [u64; MemcgEvent::COUNT],
     stat: [u64; MemcgStat::COUNT],
+    /// Its own dirty pages.
+    dirty: GroupDirty,
+    /// Those of it and the groups below it when statistics were last added up.
+    flushed_dirty: GroupDirty,
+    /// Its dirty limit.
+    pub(crate) domain: GroupDomain,
 }
 
 impl Memcg {
@@ -116,6 +125,9 @@ impl Memcg {
             own_swap: 0,
             events: [0; MemcgEvent::COUNT],
             stat: [0; MemcgStat::COUNT],
+            dirty: GroupDirty::default(),
+            flushed_dirty: GroupDirty::default(),
+            domain: GroupDomain::default(),
         }
     }
 

@@ -6,8 +6,8 @@
 use units::MemcgId;
 
 use super::Memcgs;
-use crate::stat::items;
-use crate::{LruList, LruvecId, Mm};
+use crate::stat::{VmEvent, items};
+use crate::{Env, LruList, LruvecId, Mm};
 
 items!(
     /// Lines of `memory.events`; the last three those of `memory.swap.events`.
@@ -95,6 +95,12 @@ impl Mm {
             (Refault::Restored, true) => RestoreFile,
         };
         self.memcg.count_stat(self.memcg_of(lru), item, pages);
+    }
+
+    /// Counts a fault that reads from a device, for the system and for the group of the task that has it.
+    pub(crate) fn count_major_fault(&mut self, env: &Env) {
+        self.stat.count(VmEvent::Pgmajfault, 1);
+        self.memcg.count_stat(env.task.memcg, MemcgStat::Pgmajfault, 1);
     }
 
     /// Counts pages that reclaim looked at and freed in a group.

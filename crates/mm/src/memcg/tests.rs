@@ -8,6 +8,7 @@ use super::*;
 use crate::anon::testing::Machine;
 use crate::anon::{Advice, OomChoice, Touch, TouchStop};
 use crate::reclaim::{DirectReclaim, Step};
+use crate::stat::VmEvent;
 use crate::vfs::Need;
 use crate::{LruList, Violation};
 
@@ -283,4 +284,42 @@ fn a_block_is_charged_by_its_size() {
     assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 512);
     m.mm.memcg.drain_all_stock(ROOT);
     assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 0);
+}
+
+#[test]
+fn reclaim_for_a_limit_counts_in_the_group_and_not_as_the_systems() {
+    for generations in [false, true] {
+        let mut m = machine(Rules::newest(), generations);
+        let group = m.env.task.memcg;
+        let heap = m.mmap(2048);
+        assert_eq!(touch(&mut m, heap, 2048), TouchStop::Done);
+        assert!(reclaim(&mut m, group, 64) > 0);
+        let of_group = [MemcgStat::PgscanDirect, MemcgStat::PgstealDirect].map(|item| m.mm.memcg.stat(group, item));
+        assert!(of_group.iter().all(|n| *n > 0), "{of_group:?}");
+        let of_system = [VmEvent::PgscanDirect, VmEvent::PgstealDirect].map(|event| m.mm.stat.event(event));
+        assert_eq!(of_system, [0, 0]);
+        assert!(m.mm.stat.event(VmEvent::PgstealAnon) > 0, "by kind everything counts");
+        assert_eq!(m.mm.memcg.stat(group, MemcgStat::Pgfault), 2048);
+        check(&m);
+    }
+}
+
+#[test]
+fn a_groups_dirty_limit_follows_the_room_that_its_limits_leave() {
+    let mut m = machine(Rules::newest(), false);
+    let group = m.env.task.memcg;
+    let below = m.mm.memcg_create(group, "a/b").expect("a new name");
+    let limits =
+        |m: &Machine| m.mm.memcg_dirty_limits(below, (10_000, 0), true).expect("it is not the root group").limits;
+    assert_eq!(m.mm.memcg_dirty_limits(ROOT, (10_000, 0), true), None);
+    // Nothing is cached: as much as others have clean. 20 % are 819 / 4096, 10 % 409 / 4096.
+    assert_eq!((limits(&m).dirty, limits(&m).background), (819 * 10_000 / 4096, 409 * 10_000 / 4096));
+    m.mm.memcg[below].limits.high = 3000;
+    assert_eq!(limits(&m).dirty, 819 * 3000 / 4096);
+    // The group above has less room.
+    m.mm.memcg[group].limits.max = 1000;
+    assert_eq!(limits(&m).dirty, 819 * 1000 / 4096);
+    // Bytes are a part of what is dirtyable on the machine: 1 MiB of 10 000 pages are 105 / 4096, rounded up.
+    m.mm.tunables.dirty_bytes = 1 << 20;
+    assert_eq!(limits(&m).dirty, 105 * 1000 / 4096);
 }

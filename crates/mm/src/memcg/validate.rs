@@ -4,7 +4,7 @@ use units::{MemcgId, Pfn};
 
 use super::ROOT;
 use crate::swap::SwapEntry;
-use crate::{Kind, Mm, Violation};
+use crate::{Frame, Kind, Mm, Violation};
 
 impl Mm {
     /// Checks that every group's usage is what its pages, those of the groups below it and the stocks of the CPUs come to, and
@@ -16,8 +16,11 @@ impl Mm {
         }
         let groups = self.memcg.list.len();
         let (mut pages, mut slots) = (vec![0; groups], vec![0; groups]);
+        let mut dirty = vec![(0, 0); groups];
         for (at, memcg) in self.memcg.pages.iter().enumerate().filter(|(_, memcg)| **memcg != ROOT) {
             let frame = &self.frames[Pfn(at as u32)];
+            dirty[memcg.index()].0 += u64::from(frame.kind() == Kind::File && frame.has(Frame::DIRTY));
+            dirty[memcg.index()].1 += u64::from(frame.has(Frame::WRITEBACK));
             match frame.kind() {
                 Kind::Anon | Kind::File | Kind::Held => pages[memcg.index()] += u64::from(frame.nr_pages()),
                 kind => report(Some(Pfn(at as u32)), format!("{kind:?} is charged to {memcg:?}")),
@@ -38,6 +41,10 @@ impl Mm {
                 let (usage, own) = (group.usage, group.own);
                 let found = (sum(&pages), stocked, pages[id.index()]);
                 report(None, format!("{id:?} uses {usage}, {own} itself; pages, stock, own pages are {found:?}"));
+            }
+            let found = dirty[id.index()];
+            if (group.dirty.dirty, group.dirty.writeback) != found {
+                report(None, format!("{id:?} has {:?}, recount {found:?}", group.dirty));
             }
             if group.swap != sum(&slots) || group.own_swap != slots[id.index()] {
                 report(None, format!("{id:?} has {} slots, recount {}", group.swap, sum(&slots)));

@@ -15,7 +15,7 @@ use units::{FileId, Pfn, SpaceId};
 use super::readahead::Window;
 use super::{Readahead, Slot as CacheSlot};
 use crate::anon::{Slot, VmaKind};
-use crate::stat::{NodeStat, VmEvent};
+use crate::stat::NodeStat;
 use crate::vfs::Need;
 use crate::{Env, Frame, Kind, Mm};
 
@@ -142,7 +142,7 @@ impl Mm {
             return self.read_alone(env, map.file, index, hand);
         }
         map.ra.tried = Some(index);
-        self.stat.count(VmEvent::Pgmajfault, 1);
+        self.count_major_fault(env);
         if map.random {
             return Ok(());
         }

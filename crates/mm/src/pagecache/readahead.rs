@@ -7,7 +7,8 @@
 //! With `FADV_RANDOM`, always just the request.
 //! Source: `ondemand_readahead()`, `get_init_ra_size()`, `get_next_ra_size()`, mm/readahead.c (4.20);
 //! `page_cache_sync_ra()`, `page_cache_async_ra()` (6.12).
-//! Since/until: one function for misses and marks until 6.10, two since (`ReadaheadWindow`).
+//! Since/until: one function for misses and marks until 6.10, two since (`ReadaheadWindow`); in 6.12 a window never shrinks as
+//! the next one follows it.
 //! Abstracted: positions are whole pages.
 //! Omitted: a congested device defers readahead (until 5.17); `MADV_*`.
 
@@ -211,7 +212,12 @@ impl Readahead {
     /// The window behind the present one.
     fn advance(&mut self, rule: ReadaheadWindow, index: u32, max: u32) -> Window {
         self.start += self.size;
-        self.size = self.next_size(max);
+        let next = self.next_size(max);
+        self.size = match rule {
+            ReadaheadWindow::OnDemand => next,
+            // What one large read had opened stays as large.
+            ReadaheadWindow::Split => next.max(self.size),
+        };
         self.async_size = self.size;
         self.submit(rule, index, max)
     }
@@ -296,6 +302,22 @@ mod tests {
             let mut ra = Readahead::default();
             let window = ra.on_miss(rule, &Pages(vec![]), 0, 32);
             assert_eq!(window, Some(Window { start: 0, size: 32, mark: Some(16) }), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_larger_than_the_files_own_does_not_shrink_in_6_12() {
+        // 33 pages are more than ra_pages: a window of 33, of which half (16) is marked. The mark asks for what is left of the
+        // request, 16 pages, so that 32 is the most again.
+        for (rule, size) in [(ReadaheadWindow::OnDemand, 32), (ReadaheadWindow::Split, 33)] {
+            let mut ra = Readahead::default();
+            ra.on_miss(rule, &Pages(vec![]), 0, 33);
+            let mark = 33 - 16;
+            assert_eq!(
+                ra.on_mark(rule, &Pages(vec![]), mark, 16).map(|w| (w.start, w.size)),
+                Some((33, size)),
+                "{rule:?}"
+            );
         }
     }
 

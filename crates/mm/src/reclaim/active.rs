@@ -19,7 +19,9 @@ impl Mm {
     pub(super) fn shrink_active_list(&mut self, lru: LruvecId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
         debug_assert!(list.is_active());
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
-        self.stat.count(VmEvent::Pgrefill, isolated.scanned);
+        if sc.is_global() {
+            self.stat.count(VmEvent::Pgrefill, isolated.scanned);
+        }
         self.note_pages_scanned(lru, isolated.scanned);
         let (mut rotated, mut moved) = (0, 0);
         for &pfn in &isolated.pages {

@@ -41,7 +41,9 @@ impl Mm {
         let file = list.is_file();
         let (scanned, taken) = if rest_of_split { (0, 0) } else { (isolated.scanned, isolated.taken) };
         self.note_recent(lru, file, taken, 0);
-        self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
+        if sc.is_global() {
+            self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
+        }
         self.stat.count(if file { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scanned);
         self.note_scanned(env, lru, scanned, 0);
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scanned, 0);
@@ -55,7 +57,11 @@ impl Mm {
         if !kept.is_empty() {
             self.lru_lock(lru, kept.len() as u64, ONCE);
         }
-        self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
+        // What a group's limit asks for is not the system's.
+        if sc.is_global() {
+            let by_whom = if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect };
+            self.stat.count(by_whom, stat.reclaimed);
+        }
         self.stat.count(if file { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
         self.note_scanned(env, lru, 0, stat.reclaimed);
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);

@@ -43,6 +43,7 @@ impl Mm {
                 self.lruvec_mut(lru).flushed = self.live_lru_stats(lru);
             }
         }
+        self.flush_memcg_dirty();
     }
 
     /// What there is to know of these lists.
@@ -51,6 +52,12 @@ impl Mm {
             LruStatistics::Live => self.live_lru_stats(lru),
             LruStatistics::Flushed => self.lruvec(lru).flushed,
         }
+    }
+
+    /// Pages on some of the lists as the statistics know them.
+    pub(crate) fn known_list_pages<const N: usize>(&self, lru: LruvecId, lists: [LruList; N]) -> u64 {
+        let stats = self.lru_stats(lru);
+        lists.into_iter().map(|list| stats.size(list)).sum()
     }
 
     fn live_lru_stats(&self, lru: LruvecId) -> LruStats {

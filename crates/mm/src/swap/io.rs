@@ -62,6 +62,7 @@ impl Mm {
     fn count_writeback(&mut self, pfn: Pfn, pages: i64) {
         let zone = self.zone_of(pfn);
         self.stat.node_add(self.zones[zone.index()].node, NodeStat::Writeback, pages);
+        self.memcg.count_writeback(pfn, pages);
         self.stat.zone_add(zone, ZoneStat::WritePending, pages);
     }
 

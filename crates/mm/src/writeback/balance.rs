@@ -5,11 +5,13 @@
 //! as the pages that it dirtied should have taken at its rate, less the time that it took for them.
 //! Since/until: since 3.2 ([`DirtyThrottle::Rate`]); before, see writer_writes.rs.
 //! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`, `writeback_set_ratelimit()`,
-//! mm/page-writeback.c (4.20; 6.12 the same without cgroups and flags).
+//! mm/page-writeback.c (4.20; 6.12 the same without flags).
+//! A writer in a memory cgroup keeps the limits of its group too (`memcg::dirty`), and pauses by whichever of the two is nearer.
 //! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
 //! The wake-up names no device: every flusher looks.
 
 use rules::DirtyThrottle;
+use smallvec::SmallVec;
 use units::{FileId, Nanos};
 
 use super::flusher::FlushWork;
@@ -136,36 +138,59 @@ impl Mm {
         }
     }
 
+    /// The same of the writer's group; its pages on the device are still to be filled in.
+    fn group_control(&self, env: &Env, machine: (u64, u64)) -> Option<DirtyControl> {
+        let group = self.memcg_dirty_limits(env.task.memcg, machine, true)?;
+        Some(DirtyControl {
+            limits: group.limits,
+            dirty: group.dirty.dirty + group.dirty.writeback,
+            slow_limit: self.memcg[env.task.memcg].domain.dirty_limit,
+            wb_dirty: 0,
+            wb_thresh: group.limits.dirty,
+        })
+    }
+
     /// One round of `balance_dirty_pages()`.
     fn throttle(&mut self, env: &Env, file: FileId, task: &mut TaskDirty, pages: u64, since: u64) -> Pause {
         task.again = None;
         let (now, device) = (jiffies(env.now), self.device_of(file));
         let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
         let dirty = reclaimable + self.stat.node_sum(NodeStat::Writeback);
-        let limits = self.global_dirty_limits();
+        let dirtyable = self.global_dirtyable_memory().0;
+        let limits = DirtyLimits::new(dirtyable, &self.tunables);
+        let group = self.group_control(env, (dirtyable, dirty));
         if reclaimable > limits.background {
             self.start_background(device);
         }
-        if dirty <= limits.freerun() {
+        if dirty <= limits.freerun() && group.is_none_or(|group| group.dirty <= group.limits.freerun()) {
             (task.paused_when, task.nr_dirtied) = (now, 0);
-            task.nr_dirtied_pause = pause::poll_interval(dirty, limits.dirty);
+            let interval = pause::poll_interval(dirty, limits.dirty);
+            let of_group = group.map_or(u64::MAX, |group| pause::poll_interval(group.dirty, group.limits.dirty));
+            task.nr_dirtied_pause = interval.min(of_group);
             self.writeback.set_exceeded(device, false);
             return Pause::None;
         }
         self.start_background(device);
         let mut control = self.dirty_control(device, limits, dirty, now);
-        let exceeded = control.wb_dirty > control.wb_thresh && control.dirty > limits.dirty;
-        self.writeback.set_exceeded(device, exceeded);
+        let group = group.map(|group| DirtyControl { wb_dirty: control.wb_dirty, ..group });
+        self.writeback.set_exceeded(device, control.exceeded() || group.is_some_and(|group| group.exceeded()));
         let state = &self.writeback.devices[usize::from(device)];
-        let ratio = control.position_ratio(state.avg_write_bandwidth);
+        let by_machine = control.position_ratio(state.avg_write_bandwidth);
+        let by_group = group.map(|group| (group, group.position_ratio(state.avg_write_bandwidth)));
         if now > state.bw_time_stamp + bandwidth::INTERVAL {
             if state.measures(now, since) {
                 self.writeback.update_dirty_limit(&control, now);
                 control.slow_limit = self.writeback.dirty_limit;
+                if let Some(group) = &group {
+                    self.memcg[env.task.memcg].domain.update_dirty_limit(group, now);
+                }
             }
             let state = &mut self.writeback.devices[usize::from(device)];
-            state.update_bandwidth(now, since, Some((&control, ratio)));
+            let both = [Some((control, by_machine)), by_group];
+            state.update_bandwidth(now, since, &both.into_iter().flatten().collect::<SmallVec<[_; 2]>>());
         }
+        let nearer = by_group.filter(|(_, ratio)| *ratio < by_machine);
+        let (control, ratio) = nearer.unwrap_or((control, by_machine));
         let state = &self.writeback.devices[usize::from(device)];
         let task_rate = (state.dirty_ratelimit * ratio) >> RATIO_SHIFT;
         let max = pause::max_pause(state.avg_write_bandwidth, control.wb_dirty);

@@ -11,6 +11,7 @@
 
 use super::position::{DirtyControl, RATIO_SHIFT};
 use super::{Device, HZ, Writeback};
+use crate::memcg::GroupDomain;
 
 /// Jiffies between updates (`BANDWIDTH_INTERVAL`).
 pub(super) const INTERVAL: u64 = HZ / 5;
@@ -71,21 +72,31 @@ impl Device {
         elapsed >= INTERVAL && !(elapsed > HZ && self.bw_time_stamp < since)
     }
 
-    /// Updates the estimates if 200 ms have passed; with `throttle`, from a writer that is throttled, also its rate.
-    pub(super) fn update_bandwidth(&mut self, now: u64, since: u64, throttle: Option<(&DirtyControl, u64)>) {
+    /// Updates the estimates if 200 ms have passed; for each of `throttle`, by which a writer is throttled, also its rate.
+    pub(super) fn update_bandwidth(&mut self, now: u64, since: u64, throttle: &[(DirtyControl, u64)]) {
         let elapsed = now - self.bw_time_stamp;
         if elapsed < INTERVAL {
             return;
         }
         if self.measures(now, since) {
-            if let Some((control, ratio)) = throttle {
-                self.update_ratelimit(control, ratio, self.dirtied - self.dirtied_stamp, elapsed);
+            for (control, ratio) in throttle {
+                self.update_ratelimit(control, *ratio, self.dirtied - self.dirtied_stamp, elapsed);
             }
             let pages = self.written - self.written_stamp;
             let (plain, average) = smoothed(self.write_bandwidth, self.avg_write_bandwidth, pages, elapsed);
             (self.write_bandwidth, self.avg_write_bandwidth) = (plain, average);
         }
         (self.dirtied_stamp, self.written_stamp, self.bw_time_stamp) = (self.dirtied, self.written, now);
+    }
+}
+
+impl GroupDomain {
+    /// Moves the limit of a group if 200 ms have passed.
+    pub(super) fn update_dirty_limit(&mut self, control: &DirtyControl, now: u64) {
+        if now >= self.updated + INTERVAL {
+            self.dirty_limit = slow_limit(self.dirty_limit, control.limits.dirty, control.dirty);
+            self.updated = now;
+        }
     }
 }
 
@@ -150,9 +161,9 @@ mod tests {
     fn the_estimates_change_every_200_ms_and_not_before() {
         let mut device = Device::new();
         device.written = 1000;
-        device.update_bandwidth(INTERVAL - 1, 0, None);
+        device.update_bandwidth(INTERVAL - 1, 0, &[]);
         assert_eq!((device.write_bandwidth, device.bw_time_stamp), (25_600, 0));
-        device.update_bandwidth(INTERVAL, 0, None);
+        device.update_bandwidth(INTERVAL, 0, &[]);
         assert_eq!(device.write_bandwidth, (1000 * 250 + 25_600 * 974) / 1024);
         assert_eq!((device.written_stamp, device.bw_time_stamp), (1000, INTERVAL));
     }
@@ -161,7 +172,7 @@ mod tests {
     fn a_quiet_second_is_not_measured() {
         let mut device = Device::new();
         assert!(device.measures(HZ, 1) && !device.measures(HZ + 1, 1) && device.measures(HZ + 1, 0));
-        device.update_bandwidth(HZ + 1, 1, None);
+        device.update_bandwidth(HZ + 1, 1, &[]);
         assert_eq!((device.write_bandwidth, device.bw_time_stamp), (25_600, HZ + 1));
     }
 }

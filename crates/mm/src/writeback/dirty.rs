@@ -29,6 +29,7 @@ impl Mm {
         let zone = self.zone_of(pfn);
         let node = self.zones[zone.index()].node;
         self.stat.node_add(node, NodeStat::FileDirty, 1);
+        self.memcg.count_dirty(pfn, 1);
         self.stat.node_add(node, NodeStat::Dirtied, 1);
         self.stat.zone_add(zone, ZoneStat::WritePending, 1);
         let record = self.record_for(FileId(file));
@@ -120,6 +121,7 @@ impl Mm {
         let (file, index) = (frame.owner, frame.index);
         self.pagecache.trees.clear_dirty(file, index);
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
+        self.memcg.count_dirty(pfn, -1);
         let record = self.pagecache.trees.files[file as usize].record;
         let state = &mut self.writeback.records[record];
         state.nr_dirty -= 1;

@@ -17,6 +17,7 @@ use rules::{BackgroundInodes, BackgroundLimit};
 use units::{FileId, Nanos, Pfn};
 
 use super::inodes::On;
+use super::limits::DirtyLimits;
 use super::submit::{OpenBio, Written};
 use super::{HZ, Request, jiffies};
 use crate::pagecache::NO_RECORD;
@@ -171,8 +172,9 @@ impl Mm {
 
     /// Whether background writeback of a device should go on (`wb_over_bg_thresh()`).
     pub fn wb_over_bg_thresh(&mut self, env: &Env, device: u16) -> bool {
-        let background = self.global_dirty_limits().background;
-        if self.stat.node_sum(NodeStat::FileDirty) > background {
+        let (dirtyable, dirty) = (self.global_dirtyable_memory().0, self.stat.node_sum(NodeStat::FileDirty));
+        let background = DirtyLimits::new(dirtyable, &self.tunables).background;
+        if dirty > background || self.memcgs_over_bg_thresh((dirtyable, dirty)) {
             return true;
         }
         if self.rules.background_limit == BackgroundLimit::Machine {
@@ -182,6 +184,16 @@ impl Mm {
         let state = &mut self.writeback.devices[usize::from(device)];
         let (num, den) = self.writeback.total.fraction(&mut state.share, jiffies(env.now));
         state.reclaimable > background * num / den
+    }
+
+    /// Whether a group has more dirty than its own background limit.
+    fn memcgs_over_bg_thresh(&self, machine: (u64, u64)) -> bool {
+        let over = |memcg| {
+            let Some(group) = self.memcg_dirty_limits(memcg, machine, false) else { return false };
+            // Its inodes' own dirty pages are known exactly.
+            group.dirty.dirty.max(self.memcg.dirty_pages(memcg).0) > group.limits.background
+        };
+        self.memcg.in_use() && self.memcg.ids().any(over)
     }
 
     /// One step of a device's flusher: writes up to `budget` pages of one inode.
@@ -320,7 +332,7 @@ impl Mm {
     fn end_batch(&mut self, device: u16, work: &mut Work, now: u64, wrote: u64) -> BatchEnd {
         work.batch = None;
         let state = &mut self.writeback.devices[usize::from(device)];
-        state.update_bandwidth(now, jiffies(work.since), None);
+        state.update_bandwidth(now, jiffies(work.since), &[]);
         match (wrote, state.b_more_io.tail()) {
             (0, None) => BatchEnd::Work,
             (0, Some(last)) if self.writeback.records[last].syncing => BatchEnd::Busy,

@@ -7,7 +7,7 @@
 //! Source: `global_dirtyable_memory()`, `domain_dirty_limits()`, mm/page-writeback.c,
 //! `calculate_totalreserve_pages()`, mm/page_alloc.c (4.20; 6.12 the same); `determine_dirtyable_memory()` (3.1).
 //! Since/until: [`DirtyableMemory`].
-//! Omitted: the bonus of a quarter for `PF_LESS_THROTTLE` and real-time tasks, highmem, cgroup domains.
+//! Omitted: the bonus of a quarter for `PF_LESS_THROTTLE` and real-time tasks, highmem. Limits of groups are in `memcg::dirty`.
 
 use rules::{DirtyableMemory, Tunables};
 use units::{PAGE_SIZE, Pages};
@@ -34,6 +34,11 @@ impl DirtyLimits {
         };
         let dirty = limit(tunables.dirty_bytes, tunables.dirty_ratio);
         let background = limit(tunables.dirty_background_bytes, tunables.dirty_background_ratio);
+        DirtyLimits::of(dirty, background)
+    }
+
+    /// A background limit that is not below the other is half of it.
+    pub(crate) fn of(dirty: u64, background: u64) -> DirtyLimits {
         DirtyLimits { dirty, background: if background >= dirty { dirty / 2 } else { background } }
     }
 

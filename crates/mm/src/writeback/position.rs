@@ -32,6 +32,11 @@ impl DirtyControl {
         self.limits.dirty.max(self.slow_limit)
     }
 
+    /// The device has more than its share, and there is more than the limit.
+    pub(super) fn exceeded(&self) -> bool {
+        self.wb_dirty > self.wb_thresh && self.dirty > self.limits.dirty
+    }
+
     /// Where dirty pages should be.
     pub(super) fn setpoint(&self) -> u64 {
         (self.limits.freerun() + self.hard_limit()) / 2

@@ -229,6 +229,7 @@ impl Mm {
         let device = state.device;
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
+        self.memcg.count_writeback(pfn, 1);
         let owner = FileId(self.frames[pfn].owner);
         self.charge(self.costs.writeback_page + self.by_fs(owner, 0, self.costs.writeback_ext4));
     }
@@ -246,6 +247,7 @@ impl Mm {
     pub(super) fn count_written(&mut self, pfn: Pfn, device: u16, now: u64) {
         let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
         self.stat.node_add(node, NodeStat::Writeback, -1);
+        self.memcg.count_writeback(pfn, -1);
         self.stat.node_add(node, NodeStat::Written, 1);
         self.stat.zone_add(zone, ZoneStat::WritePending, -1);
         let state = &mut self.writeback.devices[usize::from(device)];

@@ -185,7 +185,7 @@ impl Mm {
         self.writeback.set_exceeded(device, true);
         let now = jiffies(env.now);
         self.writeback.track_dirty_limit(look.limits.dirty, look.dirty, now);
-        self.writeback.devices[usize::from(device)].update_bandwidth(now, writer.since, None);
+        self.writeback.devices[usize::from(device)].update_bandwidth(now, writer.since, &[]);
         if look.wb_reclaimable > look.task_thresh {
             writer.at = At::Written;
             task.writer = Some(writer);

@@ -7,7 +7,32 @@ use std::fmt::Write;
 
 use mm::memcg::{MemcgEvent, MemcgStat, ROOT, UNLIMITED};
 use mm::{LruList, Mm};
+use observe::{Era, GROUP_COUNTERS, GROUP_NUMBERS, GroupFiles, Snapshot};
+use sim::{Ctl, Resource};
 use units::{MemcgId, PAGE_SIZE};
+
+use super::pressure;
+use crate::world::{World, psi_group};
+
+/// Pressure files and their resources.
+const PRESSURE: [(&str, Resource); 3] =
+    [("cpu.pressure", Resource::Cpu), ("io.pressure", Resource::Io), ("memory.pressure", Resource::Memory)];
+
+/// The groups that the workload made.
+pub(crate) fn add_groups(snapshot: &mut Snapshot, world: &World, ctl: &mut Ctl<World>) {
+    for memcg in world.mm.memcg.ids().filter(|id| *id != ROOT) {
+        let mut group = GroupFiles::default();
+        for name in GROUP_COUNTERS.into_iter().chain(GROUP_NUMBERS) {
+            let text = memcg_file(&world.mm, memcg, name).expect("a group below the root has the file");
+            group.take(name, name, &text).expect("it is printed as the kernel prints it");
+        }
+        if world.era == Era::V6_12 {
+            let files = PRESSURE.map(|(name, resource)| (name, pressure(ctl, psi_group(memcg), resource)));
+            group.pressure.extend(files);
+        }
+        snapshot.groups.insert(world.mm.memcg[memcg].name().to_string(), group);
+    }
+}
 
 /// A file of a group; none if there is no such file. The root group has `memory.stat` alone.
 pub(crate) fn memcg_file(mm: &Mm, memcg: MemcgId, file: &str) -> Option<String> {
@@ -25,8 +50,8 @@ pub(crate) fn memcg_file(mm: &Mm, memcg: MemcgId, file: &str) -> Option<String> 
     Some(match file {
         "memory.current" => bytes(group.usage()),
         "memory.peak" => bytes(group.peak()),
-        "memory.min" => bytes(limits.min),
-        "memory.low" => bytes(limits.low),
+        "memory.min" => limit(limits.min),
+        "memory.low" => limit(limits.low),
         "memory.high" => limit(limits.high),
         "memory.max" => limit(limits.max),
         "memory.swap.current" => bytes(group.swap_usage()),
@@ -46,6 +71,9 @@ fn stat(mm: &Mm, memcg: MemcgId) -> String {
     let mut line = |name: &str, value: u64| writeln!(out, "{name} {value}").expect("a string takes it");
     line("anon", size(InactiveAnon) + size(ActiveAnon));
     line("file", size(InactiveFile) + size(ActiveFile));
+    let (dirty, writeback) = mm.memcg.dirty_pages(memcg);
+    line("file_dirty", dirty * PAGE_SIZE);
+    line("file_writeback", writeback * PAGE_SIZE);
     for (name, list) in [
         ("inactive_anon", InactiveAnon),
         ("active_anon", ActiveAnon),

@@ -16,7 +16,7 @@ use profile::{Era, Kernel};
 use units::Nanos;
 
 pub(crate) use counters::vmstat;
-pub(crate) use memcg::memcg_file;
+pub(crate) use memcg::{add_groups, memcg_file};
 pub(crate) use pressure::{add_pressure, pressure};
 pub(crate) use series::sample;
 

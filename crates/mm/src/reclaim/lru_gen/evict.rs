@@ -200,11 +200,13 @@ impl Mm {
                 break;
             }
         }
-        let by_whom = if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
-        self.stat.count(by_whom, scan.isolated);
+        if sc.is_global() {
+            let by_whom = if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect };
+            self.stat.count(by_whom, scan.isolated);
+            self.stat.count(VmEvent::Pgrefill, scan.sorted);
+        }
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scan.isolated, 0);
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
-        self.stat.count(VmEvent::Pgrefill, scan.sorted);
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
         self.lru_lock(lru, u64::from(MAX_LRU_BATCH - left), ONCE);
         if kind == FILE && self.rules.lru_policy == LruPolicy::MultiGen {
@@ -280,7 +282,10 @@ impl Mm {
             sc.nr.unqueued_dirty += stat.unqueued_dirty;
         }
         sc.nr_reclaimed += stat.reclaimed;
-        self.stat.count(if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect }, stat.reclaimed);
+        if sc.is_global() {
+            let by_whom = if env.task.kswapd { VmEvent::PgstealKswapd } else { VmEvent::PgstealDirect };
+            self.stat.count(by_whom, stat.reclaimed);
+        }
         self.stat.count(if kind == FILE { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
     }
 
