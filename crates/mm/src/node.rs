@@ -71,6 +71,8 @@ pub struct Lruvec {
     pub cost: [u64; 2],
     /// Pages scanned of [anon, file] (`recent_scanned`, before 5.8).
     pub scanned: [u64; 2],
+    /// Entries of each list that were too few to scan so far, where they are saved up (`nr_saved_scan`).
+    pub saved: [u64; 4],
     /// Evictions and activations so far: the clock of refault distances (`nonresident_age`, `inactive_age`).
     pub nonresident_age: u64,
     /// Refaults of [anon, file] that made a page active (`WORKINGSET_ACTIVATE`).

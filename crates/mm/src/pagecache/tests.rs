@@ -401,3 +401,20 @@ fn host_memory_stays_near_four_bytes_a_page() {
     let used = u64::from(files) * (64 + 24 + 16);
     assert!(trees.host_bytes() as u64 <= used + used / 8, "{} for {used}", trees.host_bytes());
 }
+
+#[test]
+fn a_second_write_makes_a_page_active_until_4_6() {
+    for (write_access, flags) in
+        [(rules::WriteAccess::Marked, [Frame::REFERENCED, Frame::ACTIVE]), (rules::WriteAccess::Plain, [0, 0])]
+    {
+        let mut rig = Rig::with_rules(1, 4096, rules::Rules { write_access, ..old_rules() });
+        let file = rig.create();
+        for expected in flags {
+            rig.write(file, 0);
+            let Slot::Page(pfn) = rig.mm.pagecache_get(file, 0) else { panic!("it was written") };
+            let frame = &rig.mm.frames[pfn];
+            let marks = [Frame::REFERENCED, Frame::ACTIVE].into_iter().filter(|&mark| frame.has(mark)).sum::<u32>();
+            assert_eq!(marks, expected);
+        }
+    }
+}

@@ -3,12 +3,13 @@
 //! Rule: the page is looked up, allocated and put in if it is missing, filled, and marked dirty. A missing page is
 //! allocated with `__GFP_WRITE`, which spreads dirty pages over the nodes, and without `__GFP_FS` where the file system
 //! says so. Its data is not read first, since all of it is replaced. A page without a block claims one, or the write
-//! fails. A write does not mark the page accessed.
+//! fails. Until 4.6 a write marks the page accessed, as a read does ([`WriteAccess`]): a page that is written twice becomes
+//! active, and reclaim spares a written page that is still dirty when it first meets it.
 //! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20; 6.12 the same).
-//! Since/until: writes mark pages accessed until 3.14; omitted.
 //! Abstracted: no wait for writeback of the same page (only devices that need stable pages want that).
 //! Omitted: parts of pages, hence reads before writes.
 
+use rules::WriteAccess;
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::Slot;
@@ -71,6 +72,9 @@ impl Mm {
         }
         self.note_write(env, file, index);
         self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4));
+        if self.rules.write_access == WriteAccess::Marked {
+            self.mark_page_accessed(env, pfn);
+        }
         if index >= self.inode_size_pages(file) {
             self.set_inode_size_pages(file, index + 1);
         }

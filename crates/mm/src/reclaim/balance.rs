@@ -12,17 +12,18 @@
 //! [`ScanBalance::IoCost`]: the same without rotations.
 //! [`InactiveTarget::FileHalf`]: an inactive file list is low if it is the smaller one, an anonymous one by the size of
 //! the zone (`inactive_file_is_low()`, `inactive_anon_is_low()`, 3.19), and whether the lists give anything at this
-//! priority is not asked.
-//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (until 4.7); swappiness of cgroups.
+//! priority is not asked. Lists that give nothing: see small_lists.rs. Until 3.7 anonymous pages have their share however
+//! many inactive file pages there are ([`FileFirst`]); until 4.19 shares by rotation are rounded down ([`ShareRounding`]).
+//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (3.3 to 4.7); swappiness of cgroups.
 
-use rules::{InactiveTarget, LruScope, ScanBalance};
+use rules::{FileFirst, InactiveTarget, LruScope, ScanBalance, ShareRounding};
 use units::{MemcgId, NodeId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::contention::ONCE;
 use crate::memcg::Protection;
 use crate::zone::Wmark;
-use crate::{LruList, Lruvec, LruvecId, Mm, ZoneKind};
+use crate::{Env, LruList, Lruvec, LruvecId, Mm, ZoneKind};
 
 /// log2 of the pages in a GiB.
 const GIB_SHIFT: u32 = 18;
@@ -79,10 +80,10 @@ fn inactive_ratio(gib: u64) -> u64 {
 }
 
 /// Shares by rotation (`get_scan_count()`, 4.20): `prio * scanned / rotated`, each plus one.
-fn rotated_ratio(swappiness: u64, scanned: [u64; 2], rotated: [u64; 2]) -> Share {
+fn rotated_ratio(swappiness: u64, scanned: [u64; 2], rotated: [u64; 2], round_up: bool) -> Share {
     let part = |prio: u64, kind: usize| prio * (scanned[kind] + 1) / (rotated[kind] + 1);
     let parts = [part(swappiness, ANON), part(SWAPPINESS_MAX - swappiness, FILE)];
-    Share::Fract { parts, of: parts[ANON] + parts[FILE] + 1, round_up: true }
+    Share::Fract { parts, of: parts[ANON] + parts[FILE] + 1, round_up }
 }
 
 /// Shares by cost (`get_scan_count()`, 6.12): each kind bears a third of the total beside its own cost.
@@ -105,7 +106,7 @@ fn decay_ratio(lruvec: &mut Lruvec, kind: usize, pages: u64) {
 
 impl Mm {
     /// Entries of each list that a pass scans.
-    pub(super) fn get_scan_count(&mut self, lru: LruvecId, sc: &mut ScanControl) -> ScanCount {
+    pub(super) fn get_scan_count(&mut self, env: &Env, lru: LruvecId, sc: &mut ScanControl) -> ScanCount {
         let share = self.scan_share(lru, sc);
         let mut count = ScanCount::default();
         for list in LruList::EVICTABLE {
@@ -117,6 +118,7 @@ impl Mm {
                 count.lru_pages += size;
             }
         }
+        self.count_small_lists(env, lru, sc, &mut count.nr);
         count
     }
 
@@ -160,9 +162,13 @@ impl Mm {
         {
             return Share::AnonOnly;
         }
-        if !self.inactive_list_is_low(lru, true, sc, false) && enough(self, LruList::InactiveFile) {
+        let plenty = self.rules.file_first == FileFirst::WhilePlenty
+            && !self.inactive_list_is_low(lru, true, sc, false)
+            && enough(self, LruList::InactiveFile);
+        if plenty {
             return Share::FileOnly;
         }
+        let round_up = self.rules.share_rounding == ShareRounding::Up;
         let lruvec = self.lruvec_mut(lru);
         let pages = |lruvec: &Lruvec, active, inactive| {
             lruvec.size(active, ZoneKind::Movable) + lruvec.size(inactive, ZoneKind::Movable)
@@ -171,7 +177,7 @@ impl Mm {
         let file = pages(lruvec, LruList::ActiveFile, LruList::InactiveFile);
         decay_ratio(lruvec, ANON, anon);
         decay_ratio(lruvec, FILE, file);
-        rotated_ratio(swappiness, lruvec.scanned, lruvec.cost)
+        rotated_ratio(swappiness, lruvec.scanned, lruvec.cost, round_up)
     }
 
     /// Page cache and free pages of a node together are below its high watermarks.
@@ -298,7 +304,9 @@ fn pair(file: bool) -> (LruList, LruList) {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::fixture::{LRU, Machine, rules_4_20};
     use super::*;
+    use crate::swap::SwapSpec;
 
     const GIB: u64 = 1 << GIB_SHIFT;
 
@@ -317,10 +325,27 @@ mod tests {
     #[test]
     fn a_kind_that_is_rotated_more_is_scanned_less() {
         // Swappiness 60: anon 60 x 1001/1 = 60060, file 140 x 1001/501 = 279 (140140/501).
-        let share = rotated_ratio(60, [1000, 1000], [0, 500]);
+        let share = rotated_ratio(60, [1000, 1000], [0, 500], true);
         assert_eq!(share, Share::Fract { parts: [60_060, 279], of: 60_340, round_up: true });
         // 1000 pages: anon ceil(1000 x 60060 / 60340) = 996, file ceil(4.6) = 5.
         assert_eq!((share.of(1000, false), share.of(1000, true)), (996, 5));
+        let share = rotated_ratio(60, [1000, 1000], [0, 500], false);
+        assert_eq!((share.of(1000, false), share.of(1000, true)), (995, 4), "4.19 and before round down");
+    }
+
+    #[test]
+    fn plenty_of_inactive_file_pages_spares_anonymous_ones_since_3_8() {
+        for (file_first, spared) in [(FileFirst::Never, false), (FileFirst::WhilePlenty, true)] {
+            let mut m = Machine::new(rules::Rules { file_first, ..rules_4_20() });
+            m.mm.swap.add_device(&SwapSpec { device: 5, start_sector: 0, pages: 9, priority: 0, rotational: true });
+            m.add("a b c d", crate::Kind::File, 0);
+            m.add("e f", crate::Kind::Anon, 0);
+            let mut sc = ScanControl::kswapd(units::Order(0), ZoneKind::Normal);
+            sc.priority = 2;
+            assert_eq!(m.mm.scan_share(LRU, &sc) == Share::FileOnly, spared);
+            sc.priority = 3;
+            assert_ne!(m.mm.scan_share(LRU, &sc), Share::FileOnly, "4 >> 3 is nothing");
+        }
     }
 
     #[test]

@@ -3,20 +3,24 @@
 //! Rule: up to 32 entries from the tail, oldest first. A page of a zone above `reclaim_idx` is put back to the head and
 //! does not count, so that the caller is not starved by pages it must not take. A page that may not be taken because it
 //! is mapped goes to the head too, but counts.
-//! Source: `isolate_lru_pages()`, `__isolate_lru_page()` (mm/vmscan.c, 4.20), `isolate_lru_folios()` (6.12).
+//! For an order above 0, until 3.3, each page brings along the pages of its list in the aligned block of that order around
+//! it, however recent they are, up to the first that is neither on that list nor free ([`IsolationUnit`]).
+//! Source: `isolate_lru_pages()`, `__isolate_lru_page()` (mm/vmscan.c, 3.1 and 4.20), `isolate_lru_folios()` (6.12).
 //! Since/until: a huge page counts as one entry until 5.2, as 512 pages since 5.3 ([`ScanCounting`]); in either case
 //! it ends the batch.
-//! Abstracted: the LRU lock; a walk skips each ineligible page at most once.
+//! Abstracted: the LRU lock; a walk skips each ineligible page at most once; a block ends at a huge page.
+//! Omitted: lumpy reclaim proper (until 3.4, without compaction), which takes active pages of a block along.
 
-use rules::ScanCounting;
+use rules::{IsolationUnit, ScanCounting};
 use smallvec::SmallVec;
-use units::{NodeId, Pfn, ZoneId};
+use units::{NodeId, Order, Pfn, ZoneId};
 
 use super::ScanControl;
+use super::lru::lru_of;
 use crate::stat::ZoneEvent;
-use crate::{Frame, LruList, LruvecId, Mm, ZoneKind};
+use crate::{Frame, Kind, List, LruList, LruvecId, Mm, ZoneKind};
 
-/// Frames of one batch, 64 at most unless a huge page was split, in the order in which they are to be handled.
+/// Frames of one batch, 64 at most unless a huge page was split or blocks are taken, in the order in which they are to be handled.
 pub(super) type Batch = SmallVec<[Pfn; 64]>;
 
 /// What isolation took.
@@ -75,6 +79,12 @@ impl Mm {
             taken += nr_pages;
             taken_by_kind[kind as usize] += nr_pages;
             pages.push(pfn);
+            if sc.order > Order(0) && self.rules.isolation_unit == IsolationUnit::AlignedBlock {
+                let more = self.isolate_block_around(lruvec, (list, &mut lru), pfn, sc.order, &mut pages);
+                (scan, scanned, taken) = (scan + more, scanned + more, taken + more);
+                taken_by_kind[kind as usize] += more;
+                left_on_list -= more as u32;
+            }
         }
         self.lruvec_mut(lruvec).lists[list as usize] = lru;
         for (kind, zone) in zone_ids.iter().enumerate() {
@@ -93,6 +103,45 @@ impl Mm {
         Isolated { pages, taken, scanned }
     }
 
+    /// Takes what is on the same list in the aligned block around a page, up to the first frame that is neither there nor
+    /// free; says how many pages that were.
+    fn isolate_block_around(
+        &mut self,
+        lruvec: LruvecId,
+        (list, lru): (LruList, &mut List),
+        page: Pfn,
+        order: Order,
+        pages: &mut Batch,
+    ) -> u64 {
+        let (zone, start) = (self.blocks.zone_of(page), Pfn(page.0 & !(order.pages() - 1)));
+        let end = start.offset(order.pages());
+        let no_swap = self.swap.free_pages() == 0;
+        let (mut at, mut taken) = (start, 0);
+        while at < end {
+            let frame = &self.frames[at];
+            if at == page {
+                at = at.offset(1);
+                continue;
+            }
+            if matches!(frame.kind(), Kind::Buddy | Kind::Pcp) {
+                at = at.offset(frame.nr_pages());
+                continue;
+            }
+            let unswappable = no_swap && frame.kind() == Kind::Anon && !frame.has(Frame::SWAPCACHE);
+            let here = frame.has(Frame::LRU) && lru_of(frame) == list && frame.order() == Order(0);
+            if !here || unswappable || self.blocks.zone_of(at) != zone || self.lruvec_of(at) != lruvec {
+                break;
+            }
+            lru.remove(&mut self.frames, at);
+            self.frames[at].clear(Frame::LRU);
+            self.frames[at].set(Frame::ISOLATED);
+            pages.push(at);
+            taken += 1;
+            at = at.offset(1);
+        }
+        taken
+    }
+
     /// Zones of a node by their kind.
     fn zones_by_kind(&self, node: NodeId) -> [Option<ZoneId>; ZoneKind::COUNT] {
         let mut ids = [None; ZoneKind::COUNT];
@@ -105,7 +154,8 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
-    use units::{Gfp, Order};
+    use proptest::prelude::*;
+    use units::Gfp;
 
     use super::super::fixture::{LRU, Machine, rules_4_20};
     use super::*;
@@ -166,5 +216,71 @@ mod tests {
         assert_eq!(names(&m, &isolated, "abc"), "b");
         assert_eq!(m.draw(), "inactive: a c | active:");
         m.check();
+    }
+
+    /// What the rule of blocks takes, page by page; the list oldest first.
+    fn slow_batch(m: &Machine, list: &[Pfn], nr_to_scan: usize, order: Order) -> Vec<Pfn> {
+        let free = |at: Pfn| {
+            let head = (0..=at.0).rev().map(Pfn).find(|&head| m.mm.frames[head].kind() != Kind::Tail);
+            head.is_some_and(|head| matches!(m.mm.frames[head].kind(), Kind::Buddy | Kind::Pcp))
+        };
+        let mut batch = Vec::new();
+        while batch.len() < nr_to_scan {
+            let Some(&oldest) = list.iter().find(|pfn| !batch.contains(*pfn)) else { break };
+            batch.push(oldest);
+            let block = oldest.0 >> order.0 << order.0;
+            for at in (block..block + order.pages()).map(Pfn).filter(|&at| at != oldest) {
+                if list.contains(&at) && !batch.contains(&at) {
+                    batch.push(at);
+                } else if !free(at) {
+                    break;
+                }
+            }
+        }
+        batch
+    }
+
+    proptest! {
+        /// A batch brings along the blocks around its pages: a page is on the list (0), active (1), not on a list (2) or free.
+        #[test]
+        fn a_batch_of_an_order_takes_aligned_blocks(
+            states in prop::collection::vec(0_u8..4, 1..80), nr_to_scan in 1_usize..12, order in 0_u8..4,
+        ) {
+            let mut m = Machine::new(rules::Rules { isolation_unit: IsolationUnit::AlignedBlock, ..rules_4_20() });
+            let flags = |state: u8| if state == 1 { Frame::ACTIVE } else { 0 };
+            let pages: Vec<(u8, Pfn)> = states
+                .iter()
+                .map(|&state| (state, m.add_page(Kind::Anon, flags(state), Gfp::HIGHUSER_MOVABLE).expect("it is empty")))
+                .collect();
+            let env = m.env;
+            for &(state, pfn) in &pages {
+                if state > 1 {
+                    m.mm.lru_del(pfn);
+                }
+                if state == 3 {
+                    m.mm.frames[pfn].set_kind(Kind::Held, Order(0));
+                    m.mm.free_pages(&env, pfn, Order(0));
+                }
+            }
+            m.mm.swap.add_device(&crate::swap::SwapSpec {
+                device: 5, start_sector: 0, pages: 100, priority: 0, rotational: true,
+            });
+            let list: Vec<Pfn> = pages.iter().filter(|(state, _)| *state == 0).map(|&(_, pfn)| pfn).collect();
+            let expected = slow_batch(&m, &list, nr_to_scan, Order(order));
+            let sc = ScanControl::kswapd(Order(order), ZoneKind::Normal);
+            let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveAnon, nr_to_scan as u32, &sc);
+            prop_assert_eq!(isolated.pages.to_vec(), expected);
+            prop_assert_eq!((isolated.taken, isolated.scanned), (isolated.pages.len() as u64, isolated.pages.len() as u64));
+            m.check();
+        }
+    }
+
+    #[test]
+    fn without_swap_space_a_block_ends_at_an_anonymous_page() {
+        let mut m = Machine::new(rules::Rules { isolation_unit: IsolationUnit::AlignedBlock, ..rules_4_20() });
+        m.add("a b c d e f g h", Kind::Anon, 0);
+        let sc = ScanControl::kswapd(Order(2), ZoneKind::Normal);
+        let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveAnon, 1, &sc);
+        assert_eq!((names(&m, &isolated, "abcdefgh").as_str(), isolated.taken), ("a", 1));
     }
 }

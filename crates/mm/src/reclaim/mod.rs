@@ -28,6 +28,7 @@ mod node;
 mod page_list;
 mod scan_control;
 mod shrinker;
+mod small_lists;
 mod throttle;
 mod validate;
 mod workingset;

@@ -276,7 +276,7 @@ impl ShrinkNode {
             };
             return;
         }
-        self.targets = mm.get_scan_count(self.lru, sc);
+        self.targets = mm.get_scan_count(env, self.lru, sc);
         self.nr = self.targets.nr;
         self.lists_reclaimed = 0;
         self.adjusted = !env.task.kswapd && sc.priority == DEF_PRIORITY;

@@ -147,6 +147,16 @@ pub struct Rules {
     pub reserve_throttle: ReserveThrottle,
     /// Waits for isolated pages.
     pub isolation_limit: IsolationLimit,
+    /// What is isolated together.
+    pub isolation_unit: IsolationUnit,
+    /// Writes as accesses.
+    pub write_access: WriteAccess,
+    /// Scans of small lists.
+    pub small_lists: SmallLists,
+    /// File pages before anonymous ones.
+    pub file_first: FileFirst,
+    /// Rounding of what a list gives.
+    pub share_rounding: ShareRounding,
     /// Badness of who uses little.
     pub oom_score: OomScore,
     /// kswapd's wake-up.
@@ -287,6 +297,11 @@ impl Rules {
             reclaim_throttle: ReclaimThrottle::Reasons,
             reserve_throttle: ReserveThrottle::HalfOfReserve,
             isolation_limit: IsolationLimit::Eighth,
+            isolation_unit: IsolationUnit::Page,
+            write_access: WriteAccess::Plain,
+            small_lists: SmallLists::LeftAlone,
+            file_first: FileFirst::WhilePlenty,
+            share_rounding: ShareRounding::Up,
             oom_score: OomScore::Signed,
             kswapd_wake: KswapdWake::Unbalanced,
             kswapd_orders: KswapdOrders::AfterSuccess,

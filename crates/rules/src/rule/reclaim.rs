@@ -117,6 +117,55 @@ rule!(
     }
 );
 rule!(
+    /// Whether a write through a system call counts as an access to the page.
+    WriteAccess {
+        /// It does (`mark_page_accessed()`): until 4.6.
+        Marked,
+        /// Only reads do: since bbddabe2e436 (4.7).
+        Plain,
+    }
+);
+rule!(
+    /// What becomes of lists that give nothing at the priority of a pass.
+    SmallLists {
+        /// What a list gives is saved up until it is a batch: until 2.6.39.
+        SavedUp,
+        /// kswapd scans a batch of each list that gives nothing, where all lists of the zone together would give less than
+        /// a batch: since 246e87a93934 (3.0); a4d3e9e76337 and f11c0ca501af (3.1, 3.2) give each kind its share.
+        Forced,
+        /// They are left alone: since 90126375d89a (3.3), but in zones that were scanned in vain.
+        LeftAlone,
+    }
+);
+rule!(
+    /// Whether anonymous pages are left alone while the inactive file list is the larger one.
+    FileFirst {
+        /// They are not: until 3.7.
+        Never,
+        /// They are: since e9868505987a (3.8).
+        WhilePlenty,
+    }
+);
+rule!(
+    /// How the share of a list is rounded to pages, where shares follow rotations.
+    ShareRounding {
+        /// Down: until 4.19.
+        Down,
+        /// Up: since 68600f623d69 (4.20).
+        Up,
+    }
+);
+rule!(
+    /// What reclaim for an order above 0 takes off a list at a time.
+    IsolationUnit {
+        /// The oldest page, and with it the pages around it in the naturally aligned block of that order, however recent, where
+        /// they are on a list of the same kind; with or without lumpy reclaim: 2.6.35 to 3.3.
+        AlignedBlock,
+        /// The oldest page alone: since fe2c2a106663 (3.4), for kernels with compaction.
+        Page,
+    }
+);
+rule!(
     /// How many isolated pages make direct reclaim wait.
     IsolationLimit {
         /// More than are inactive: until 3.7.

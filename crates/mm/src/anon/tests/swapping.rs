@@ -124,6 +124,33 @@ fn readahead_takes_its_frames_from_the_caller_when_memory_is_short() {
 }
 
 #[test]
+fn a_page_that_is_reclaimed_while_its_window_is_read_is_read_again() {
+    let (mut m, vpn) = machine(rules_4_20(), 8);
+    evict(&mut m, vpn..vpn + 8);
+    m.mm.swap.readahead_hit(); // a window of four: slots 256..260
+    let held = m.exhaust();
+    let mut touch = m.begin(vpn, 1, false);
+    let TouchStop::NeedPage(request) = m.go_on(&mut touch, None) else { panic!("memory is short") };
+    let hand = m.reserve(request);
+    let TouchStop::NeedPage(_) = m.go_on(&mut touch, hand) else { panic!("three more") };
+    // While the task reclaims for the second page, the first is read, and somebody takes it away again.
+    let (wanted, env) = (m.bios()[0].0, m.env);
+    m.mm.end_swap_read(&env, wanted, true);
+    m.drop_cached(wanted);
+    let mut stop = TouchStop::NeedPage(request);
+    for _ in 0..4 {
+        let TouchStop::NeedPage(request) = stop else { panic!("{stop:?}") };
+        let hand = m.reserve(request);
+        stop = m.go_on(&mut touch, hand);
+    }
+    assert!(matches!(stop, TouchStop::Wait(_)), "three neighbours and the page once more: {stop:?}");
+    assert_eq!(m.finish_io(), 4);
+    assert_eq!((m.go_on(&mut touch, None), m.event(VmEvent::Pgmajfault)), (TouchStop::Done, 1));
+    m.check();
+    m.end(held.len() as u64);
+}
+
+#[test]
 fn shadows_are_kept_where_anonymous_refaults_are_detected() {
     for (rules, refaults) in [(rules_4_20(), 0), (Rules::newest(), 1)] {
         let (mut m, vpn) = machine(rules, 1);

@@ -1,0 +1,93 @@
+//! What a pass scans of lists that are too small for its priority.
+//!
+//! Rule ([`SmallLists`]): a list of less than `1 << priority` pages gives nothing. Until 2.6.39 what each list gives is saved up
+//! over the passes, and scanned once it makes a batch of 32. In 3.0 and 3.1 kswapd, and reclaim for a cgroup's limit, scan a batch of
+//! each list that gives nothing, if the lists of the zone together would give less than a batch: so a small zone, ZONE_DMA
+//! above all, is scanned at the first priority as much as a zone of 500 MiB. Without swap anonymous lists are let be.
+//! Source: `get_scan_count()`, `nr_scan_try_batch()` (mm/vmscan.c; 2.6.39, 3.0, 3.1).
+//! Omitted: 3.1's division of the forced batch between both kinds (a4d3e9e76337, 3.1-rc4).
+
+use rules::SmallLists;
+
+use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::{Env, LruList, LruvecId, Mm};
+
+const BATCH: u64 = SWAP_CLUSTER_MAX as u64;
+
+/// Adds what a list gives to what was saved of it; what is to be scanned now.
+fn save_up(saved: &mut u64, gives: u64) -> u64 {
+    *saved += gives;
+    if *saved >= BATCH { std::mem::take(saved) } else { 0 }
+}
+
+impl Mm {
+    /// Corrects what is scanned of each list of a zone, or of a group's, by the rule of small lists.
+    pub(super) fn count_small_lists(&mut self, env: &Env, lru: LruvecId, sc: &ScanControl, nr: &mut [u64; 4]) {
+        match self.rules.small_lists {
+            SmallLists::LeftAlone => {}
+            SmallLists::SavedUp => {
+                let saved = &mut self.lruvec_mut(lru).saved;
+                for (nr, saved) in nr.iter_mut().zip(saved) {
+                    *nr = save_up(saved, *nr);
+                }
+            }
+            SmallLists::Forced => {
+                let pages: u64 =
+                    LruList::EVICTABLE.iter().map(|&list| self.lruvec(lru).size(list, sc.reclaim_idx)).sum();
+                if pages >> sc.priority >= BATCH || (!env.task.kswapd && sc.is_global()) {
+                    return;
+                }
+                let swap = sc.may_swap && self.memcg_swap_pages(self.memcg_of(lru)) > 0;
+                for list in LruList::EVICTABLE {
+                    if nr[list as usize] == 0 && (list.is_file() || swap) {
+                        nr[list as usize] = BATCH;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::{Gfp, Order};
+
+    use super::super::fixture::{LRU, Machine, env, rules_4_20};
+    use super::*;
+    use crate::swap::SwapSpec;
+    use crate::{Kind, ZoneKind};
+
+    #[test]
+    fn what_is_saved_up_is_scanned_when_it_makes_a_batch() {
+        let mut saved = 0;
+        let scanned: Vec<u64> = [10, 10, 11, 1, 40, 0].map(|gives| save_up(&mut saved, gives)).into();
+        // 10, 20, 31, then 32; 40 at once.
+        assert_eq!((scanned, saved), (vec![0, 0, 0, 32, 40, 0], 0));
+    }
+
+    /// What kswapd, or direct reclaim, scans of 64 inactive file pages, which give `gives` of themselves.
+    fn forced(kswapd: bool, priority: i8, swap: bool, gives: u64) -> [u64; 4] {
+        let mut m = Machine::new(Rules { small_lists: SmallLists::Forced, ..rules_4_20() });
+        if swap {
+            m.mm.swap.add_device(&SwapSpec { device: 5, start_sector: 0, pages: 9, priority: 0, rotational: true });
+        }
+        for _ in 0..64 {
+            m.add_page(Kind::File, 0, Gfp::HIGHUSER_MOVABLE).expect("the machine is empty");
+        }
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        sc.priority = priority;
+        let mut nr = [0, 0, gives, 0];
+        m.mm.count_small_lists(&env(kswapd), LRU, &sc, &mut nr);
+        nr
+    }
+
+    #[test]
+    fn kswapd_scans_a_batch_of_each_list_where_all_together_give_less() {
+        assert_eq!(forced(true, 2, true, 0), [32; 4], "64 >> 2 is 16");
+        assert_eq!(forced(true, 1, true, 0), [0; 4], "64 >> 1 is a batch");
+        assert_eq!(forced(true, 2, true, 16), [32, 32, 16, 32], "what gives something gives that");
+        assert_eq!(forced(true, 2, false, 0), [0, 0, 32, 32], "no swap");
+        assert_eq!(forced(false, 2, true, 0), [0; 4], "direct reclaim has other zones");
+    }
+}
