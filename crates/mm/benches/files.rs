@@ -4,8 +4,9 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use mm::memcg::ROOT;
 use mm::slab::{CacheId, Obj};
-use mm::vfs::{DirId, FsSpec, ShrinkerId};
+use mm::vfs::{DirId, FsSpec, Share, ShrinkerId};
 use mm::{Costs, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{Rules, Tunables};
 use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Pages, Pfn};
@@ -107,9 +108,10 @@ fn shrink_all(bencher: Bencher) {
         mm.vfs_push_metadata(&env, fs, u64::MAX, usize::MAX).expect("the clusters are in memory");
         mm
     };
+    let share = Share { node: NodeId(0), memcg: ROOT };
     bencher.counter(ItemsCount::new(MANY)).with_inputs(filled).bench_local_values(|mut mm| {
         while mm.vfs.cached() != (0, 0) {
-            mm.shrinker_scan(&env, ShrinkerId::Superblock, NodeId(0), 1024, Gfp::KERNEL);
+            mm.shrinker_scan(&env, ShrinkerId::Superblock, share, 1024, Gfp::KERNEL);
         }
         mm
     });

@@ -110,18 +110,18 @@ costs! {
     open_file = 1_500;
     /// Removing one file. Guess, as creating.
     unlink_file = 12_000;
-    /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2) take 131,000 for making a
-    /// file of a page, the flusher's left out; four instructions are taken for a ns.
-    create_ext4 = 29_000;
+    /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB) take 121,000 for making
+    /// a file of a page, the flusher's left out; four instructions are taken for a ns.
+    create_ext4 = 27_500;
     /// Beginning and ending the write of a page on ext4: reservation, journal, buffer head. Calibration: the same guests,
-    /// with files of 1 and of 16 pages: 12,000 instructions for each page more, of which the copy and the page's own cost are 7,000.
-    write_ext4 = 1_250;
-    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the same, 65,000
-    /// instructions to write a file of a page out, of which bio and page take 25,000.
-    allocate_ext4 = 10_000;
-    /// Preparing and ending the write of a page to the device on ext4. Calibration: the same guests' flusher takes 4,400
-    /// instructions for each page of a large file (wbstrm), of which the copy to memory that is the disk takes 1,000.
-    writeback_ext4 = 650;
+    /// with files of 1, 16 and 64 pages.
+    write_ext4 = 1_100;
+    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the same guests' flusher
+    /// takes 45,700 instructions for a file, and 4,520 for each of its pages, of which bio and page take 20,000.
+    allocate_ext4 = 6_650;
+    /// Preparing and ending the write of a page to the device on ext4. Calibration: the same, of which the copy to memory
+    /// that is the disk takes 1,000.
+    writeback_ext4 = 1_000;
     /// Removing a file on ext4. Calibration: the same, 93,000 instructions.
     unlink_ext4 = 23_000;
     /// Taking a page's buffer head off and freeing it. Calibration: the same, 2,700 instructions for each page of a file that

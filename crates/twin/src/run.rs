@@ -8,7 +8,7 @@ use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
-use mm::vfs::{FsId, FsSpec};
+use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea};
@@ -423,16 +423,26 @@ fn start_daemons(
         sim.spawn(options, |ctx| task::kcompactd(ctx, node));
     }
     if let Some((fs, device)) = mounted {
-        let options = SpawnOptions::new("fs-reclaim", CpuSet::all(topology)).daemon();
-        sim.spawn(options, task::fs_reclaim);
-        let options = SpawnOptions::new("fs-log", CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::fs_log(ctx, fs, device));
-        let options = SpawnOptions::new("fs-push", CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::fs_push(ctx, fs, device));
+        start_fs_daemons(sim, topology, fs, device);
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();
         sim.spawn(options, |ctx| task::flusher(ctx, device));
+    }
+}
+
+/// What works for a mounted file system.
+fn start_fs_daemons(sim: &mut Sim<World>, topology: &CpuTopology, fs: FsId, device: u16) {
+    let options = |name: &str| SpawnOptions::new(name, CpuSet::all(topology)).daemon();
+    match sim.with_world(|world, _| world.mm.vfs_kind(fs)) {
+        FsKind::Xfs => {
+            sim.spawn(options("fs-reclaim"), task::fs_reclaim);
+            sim.spawn(options("fs-log"), |ctx| task::fs_log(ctx, fs, device));
+            sim.spawn(options("fs-push"), |ctx| task::fs_push(ctx, fs, device));
+        }
+        FsKind::Ext4 => {
+            sim.spawn(options("jbd2"), |ctx| task::kjournald2(ctx, fs));
+        }
     }
 }
 
@@ -449,5 +459,10 @@ where
         let program = workload(sys.clone());
         sys.run_workload(program)
     });
-    sim.with_world(|world, ctl| world.adopt(ctl, task, process));
+    sim.with_world(|world, ctl| {
+        world.adopt(ctl, task, process);
+        if world.workload_group.is_some() {
+            world.enter_workload_cgroup(ctl, process);
+        }
+    });
 }

@@ -120,6 +120,9 @@ pub(crate) struct TaskInfo {
     pub(crate) memstall: bool,
 }
 
+/// Name of the workload's memory cgroup.
+const WORKLOAD_CGROUP: &str = "workload";
+
 /// The whole machine.
 pub(crate) struct World {
     pub(crate) mm: Mm,
@@ -129,6 +132,8 @@ pub(crate) struct World {
     pub(crate) processes: Processes,
     /// The scheduler's group of the workload's tasks.
     pub(crate) workload_group: Option<CpuGroup>,
+    /// The memory cgroup that it runs in, and makes its own below.
+    pub(crate) workload_memcg: MemcgId,
     pub(crate) log: RunLog,
     /// Which counters `/proc/vmstat` has.
     pub(crate) era: Era,
@@ -148,6 +153,7 @@ impl World {
             tasks: Vec::new(),
             processes,
             workload_group: None,
+            workload_memcg: mm::memcg::ROOT,
             log: RunLog::default(),
             era,
             user_time: Nanos::ZERO,
@@ -307,6 +313,17 @@ impl World {
         let flags = TaskFlags { memcg, ..TaskFlags::default() };
         *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
+    }
+
+    /// Makes the memory cgroup that the workload runs in, and puts its first process there. Kernels whose memory cgroups are
+    /// not modelled do without.
+    pub(crate) fn enter_workload_cgroup(&mut self, ctl: &mut Ctl<World>, process: u32) {
+        if let Ok(memcg) = self.mm.memcg_create(mm::memcg::ROOT, WORKLOAD_CGROUP) {
+            let psi = ctl.add_psi_group(psi_group(mm::memcg::ROOT));
+            assert_eq!(psi, psi_group(memcg), "groups are numbered alike");
+            self.workload_memcg = memcg;
+            self.enter_memcg(ctl, process, memcg);
+        }
     }
 
     /// Puts a process into a memory cgroup.

@@ -301,6 +301,7 @@ impl Mm {
         self.memcg.reorder();
         self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len(), SharedWalk::default());
         self.lruvecs_of_new_memcg();
+        self.account_objects();
         Ok(id)
     }
 

@@ -37,6 +37,12 @@ impl Mm {
         Ok(())
     }
 
+    /// Whether a page has a buffer head.
+    #[inline]
+    pub(crate) fn has_buffers(&self, pfn: Pfn) -> bool {
+        self.pagecache.buffers.get(pfn.index()).is_some_and(|head| head.is_some())
+    }
+
     /// The page leaves its file.
     #[inline]
     pub(super) fn free_buffers(&mut self, env: &Env, pfn: Pfn) {

@@ -30,7 +30,7 @@ const RECLAIM_MASK: Gfp = Gfp(Gfp::RECLAIM.0
 impl Mm {
     /// Has the nodes at hand that an entry at `index` needs.
     #[inline]
-    pub(super) fn reserve_nodes(&mut self, env: &Env, file: FileId, index: u32, gfp: Gfp) -> Result<(), Need> {
+    pub(crate) fn reserve_nodes(&mut self, env: &Env, file: FileId, index: u32, gfp: Gfp) -> Result<(), Need> {
         let missing = self.pagecache.trees.nodes_missing(file.0, index);
         if missing <= self.pagecache.trees.spare.len() {
             return Ok(());
@@ -51,7 +51,7 @@ impl Mm {
 
     /// A page for the cache: what the caller holds, or a new one. `Err` is the request for the slow path.
     #[inline]
-    pub(super) fn cache_page(&mut self, env: &Env, gfp: Gfp, hand: &mut Option<Pfn>) -> Result<Pfn, AllocRequest> {
+    pub(crate) fn cache_page(&mut self, env: &Env, gfp: Gfp, hand: &mut Option<Pfn>) -> Result<Pfn, AllocRequest> {
         let req = AllocRequest { gfp, order: Order(0), node: env.node };
         hand.take().or_else(|| self.alloc_pages(env, req)).ok_or(req)
     }
@@ -59,6 +59,13 @@ impl Mm {
     /// Puts a fresh page into a file and on an LRU list; the nodes must be reserved.
     #[inline]
     pub(super) fn add_to_page_cache(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, gfp: Gfp) {
+        self.insert_page(env, pfn, file, index, gfp);
+        self.lru_add(env, pfn);
+    }
+
+    /// Puts a fresh page into a file, and on no list yet; the nodes must be reserved.
+    #[inline]
+    pub(crate) fn insert_page(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, gfp: Gfp) {
         debug_assert!(self.frames[pfn].kind() == Kind::Held && self.frames[pfn].order() == Order(0));
         let frame = &mut self.frames[pfn];
         frame.set_kind(Kind::File, Order(0));
@@ -74,7 +81,6 @@ impl Mm {
         {
             self.workingset_refault(env, pfn, shadow);
         }
-        self.lru_add(env, pfn);
     }
 
     /// Puts a page that was read or written elsewhere into a file: the frame is `Held`; it becomes clean and

@@ -40,8 +40,16 @@ impl Rig {
 
     /// One whose device has this size.
     pub(crate) fn on_device(nodes: u32, pages: u32, rules: Rules, size: Bytes) -> Rig {
-        let mut mm = machine(nodes, pages, rules);
-        let fs = mm.vfs_mkfs(FsSpec::xfs(3, size));
+        Rig::on_fs(machine(nodes, pages, rules), FsSpec::xfs(3, size))
+    }
+
+    /// A machine with an ext4, and the newest rules.
+    pub(crate) fn ext4(pages: u32) -> Rig {
+        Rig::on_fs(machine(1, pages, Rules::newest()), FsSpec::ext4(3, Bytes::gib(64)))
+    }
+
+    fn on_fs(mut mm: Mm, spec: FsSpec) -> Rig {
+        let fs = mm.vfs_mkfs(spec);
         let dir = mm.vfs_root(fs);
         let env = on(0);
         Rig { mm, env, dir, bios: VecDeque::new(), effects: Vec::new() }

@@ -70,6 +70,7 @@ impl Mm {
         if let Err(need) = self.attach_buffers(env, pfn) {
             return WriteStop::Need(need);
         }
+        self.note_write(env, file, index);
         self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);
@@ -91,6 +92,9 @@ impl Mm {
     /// How pages of a file are allocated (`mapping_gfp_mask()`): XFS never lets reclaim back into a file system.
     #[inline]
     pub(crate) fn mapping_gfp(&self, file: FileId) -> Gfp {
+        if let Some(gfp) = self.bdev_gfp(file) {
+            return gfp;
+        }
         match self.fs_kind(file) {
             FsKind::Xfs => Gfp::HIGHUSER_MOVABLE.without(Gfp::FS),
             FsKind::Ext4 => Gfp::HIGHUSER_MOVABLE,

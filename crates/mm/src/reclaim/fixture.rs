@@ -81,7 +81,7 @@ pub(super) struct Machine {
     pub(super) env: Env,
     /// The file that all page cache belongs to.
     pub(super) file: FileId,
-    names: Vec<(char, Pfn)>,
+    pub(super) names: Vec<(char, Pfn)>,
     next_index: u32,
 }
 

@@ -274,6 +274,16 @@ mod tests {
     }
 
     #[test]
+    fn a_page_whose_buffer_is_kept_becomes_active() {
+        let mut m = Machine::new(Rules { xfs_buffers: rules::XfsBuffers::BufferHeads, ..rules_4_20() });
+        m.add("a", Kind::File, Frame::PINNED);
+        let (pfn, env) = (m.names[0].1, m.env);
+        m.mm.attach_buffers(&env, pfn).expect("memory is plentiful");
+        shrink(&mut m, 1);
+        assert_eq!(m.draw(), "inactive: | active: a");
+    }
+
+    #[test]
     fn without_swap_or_io_anonymous_pages_are_not_given_slots() {
         let mut m = Machine::new(rules_4_20());
         m.add("x", Kind::Anon, 0);

@@ -51,6 +51,7 @@ pub use node::{ShrinkNode, Step};
 pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
+use crate::vfs::Share;
 use throttle::NodeThrottle;
 pub(crate) use workingset::MEMCG_BITS;
 use workingset::ShadowLayout;
@@ -63,7 +64,7 @@ pub const SWAP_CLUSTER_MAX: u32 = 32;
 /// What reclaim remembers between passes.
 #[derive(Debug)]
 pub struct Reclaim {
-    /// Objects that each shrinker left unscanned, by node (`shrinker->nr_deferred`).
+    /// Objects that each shrinker left unscanned, by share (`shrinker->nr_deferred`).
     deferred: Vec<shrinker::Deferred>,
     /// Reclaimers that wait, by node.
     throttle: Vec<NodeThrottle>,
@@ -82,5 +83,14 @@ impl Reclaim {
             congested: Vec::new(),
             shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
         }
+    }
+
+    /// Place of what was put off of a share, which is made if it is missing.
+    fn deferred_of(&mut self, share: Share, nodes: usize) -> usize {
+        let at = share.index(nodes);
+        if at >= self.deferred.len() {
+            self.deferred.resize(at + 1, shrinker::Deferred::default());
+        }
+        at
     }
 }

@@ -196,7 +196,12 @@ impl ShrinkNode {
                 Phase::AgeAnon => {
                     let scanned = sc.nr_scanned - self.start.1;
                     if sc.may_shrink_slab && mm.shrinks_slab(self.lru, sc) {
-                        self.phase = Phase::Slab(SlabPass::new(mm, sc, scanned, self.targets.lru_pages));
+                        self.phase = Phase::Slab(SlabPass::of_memcg(
+                            mm,
+                            sc,
+                            mm.memcg_of(self.lru),
+                            (scanned, self.targets.lru_pages),
+                        ));
                     } else {
                         self.end_memcg(sc);
                     }

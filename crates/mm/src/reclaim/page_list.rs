@@ -8,7 +8,8 @@
 //! 4. Dirty page cache: written by the reclaimers that [`FilePageout`] names, and left to the flushers by the others, who
 //!    mark it for reclaim ([`SkippedDirty`]) and put it out of the way. Other dirty pages are written, if the reclaimer
 //!    may.
-//! 5. Clean and unmapped: taken from its owner, with a shadow, and freed.
+//! 5. Clean and unmapped: taken from its owner, with a shadow, and freed; if its buffer is in use (a journal keeps it),
+//!    it becomes active.
 //!
 //! Source: `shrink_page_list()`, `page_check_references()`, `pageout()`, `__remove_mapping()` (mm/vmscan.c, 4.20),
 //! `shrink_folio_list()` (6.12).
@@ -16,8 +17,7 @@
 //! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]), until 3.10 only those
 //! that a reclaimer would have written ([`WritebackThrottle`]).
 //! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
-//! Omitted: waiting for writeback (case 3: legacy cgroups), buffer heads that cannot be released, `VM_EXEC`,
-//! `VM_LOCKED`.
+//! Omitted: waiting for writeback (case 3: legacy cgroups), `VM_EXEC`, `VM_LOCKED`.
 
 use rules::{
     AnonStart, FilePageout, ReclaimThrottle, RefaultDetection, ScanCounting, SkippedDirty, StuckPages,
@@ -419,6 +419,9 @@ impl Mm {
     #[inline]
     fn remove_mapping(&mut self, env: &Env, lru: LruvecId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
+        if frame.has(Frame::PINNED) && self.has_buffers(pfn) {
+            return Fate::Activate;
+        }
         if frame.has_any(Frame::PINNED | Frame::DIRTY) {
             return Fate::Keep;
         }

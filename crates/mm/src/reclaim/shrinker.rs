@@ -10,20 +10,21 @@
 //! 5.13 what was put off counts only by `nr >> priority`.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
-//! Omitted: shrinkers of cgroups.
+//! Omitted: which shrinkers have objects of a group is found by asking each.
 
 use rules::SlabPressure;
-use units::{Gfp, NodeId};
+use units::{Gfp, MemcgId, NodeId};
 
 use super::ScanControl;
+use crate::memcg::ROOT;
 use crate::stat::VmEvent;
-use crate::vfs::{SHRINKERS, ShrinkerId, ShrinkerSpec};
+use crate::vfs::{SHRINKERS, Share, ShrinkerId, ShrinkerSpec};
 use crate::{Env, Mm};
 
 /// Objects freed in a round of `drop_slab()` that is not worth another round.
 const DROP_SLAB_ENOUGH: u64 = 10;
 
-/// Objects that each shrinker has put off on a node.
+/// Objects that each shrinker has put off of a share.
 pub(super) type Deferred = [u64; SHRINKERS.len()];
 
 /// What one shrinker is to do in a pass, and has done; in objects.
@@ -101,10 +102,11 @@ impl Job {
     }
 }
 
-/// A pass over the shrinkers of a node, a batch at a time.
+/// A pass over the shrinkers of a share, a batch at a time.
 #[derive(Debug)]
 pub(super) struct SlabPass {
     pressure: Pressure,
+    memcg: MemcgId,
     at: usize,
     job: Option<Job>,
     /// Objects freed.
@@ -112,15 +114,15 @@ pub(super) struct SlabPass {
 }
 
 impl SlabPass {
-    /// A pass after `scanned` of `pages` LRU pages were looked at.
+    /// A pass over all objects but those of groups, after `scanned` of `pages` LRU pages were looked at.
     pub(super) fn new(mm: &Mm, sc: &ScanControl, scanned: u64, pages: u64) -> SlabPass {
+        SlabPass::of_memcg(mm, sc, ROOT, (scanned, pages))
+    }
+
+    /// A pass over the objects of a group, after so many of its LRU pages were looked at, of so many.
+    pub(super) fn of_memcg(mm: &Mm, sc: &ScanControl, memcg: MemcgId, lru: (u64, u64)) -> SlabPass {
         let rule = mm.rules.slab_pressure;
-        SlabPass {
-            pressure: Pressure { rule, priority: sc.priority, lru: (scanned, pages) },
-            at: 0,
-            job: None,
-            freed: 0,
-        }
+        SlabPass { pressure: Pressure { rule, priority: sc.priority, lru }, memcg, at: 0, job: None, freed: 0 }
     }
 
     /// Objects that the shrinkers have freed so far.
@@ -130,28 +132,29 @@ impl SlabPass {
 
     /// Calls a shrinker once. `false`: none is left to call.
     pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
+        let share = Share { node, memcg: self.memcg };
+        let place = mm.reclaim.deferred_of(share, mm.nodes.len());
         while let Some(&shrinker) = SHRINKERS.get(self.at) {
-            let deferred = &mut mm.reclaim.deferred[node.index()][self.at];
             if self.job.is_none() {
-                let put_off = *deferred;
-                let freeable = mm.shrinker_count(shrinker.id, node);
+                let passed_over = self.memcg != ROOT && !shrinker.by_memcg;
+                let freeable = if passed_over { 0 } else { mm.shrinker_count(shrinker.id, share) };
                 if freeable == 0 {
                     self.at += 1;
                     continue;
                 }
-                mm.reclaim.deferred[node.index()][self.at] = 0;
+                let put_off = std::mem::take(&mut mm.reclaim.deferred[place][self.at]);
                 self.job = Some(self.pressure.job(freeable, put_off, shrinker));
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
-                && let Some(freed) = mm.call_shrinker(env, shrinker.id, node, nr, sc)
+                && let Some(freed) = mm.call_shrinker(env, shrinker.id, share, nr, sc)
             {
                 self.freed += freed;
                 job.total_scan -= nr;
                 job.scanned += nr;
                 return true;
             }
-            mm.reclaim.deferred[node.index()][self.at] += job.put_off(self.pressure.rule);
+            mm.reclaim.deferred[place][self.at] += job.put_off(self.pressure.rule);
             self.job = None;
             self.at += 1;
         }
@@ -161,9 +164,9 @@ impl SlabPass {
 
 impl Mm {
     /// Has a shrinker scan `nr` objects; says how many it freed, unless it refuses.
-    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, sc: &mut ScanControl) -> Option<u64> {
+    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, share: Share, nr: u64, sc: &mut ScanControl) -> Option<u64> {
         let freed_before = self.stat.event(VmEvent::Pgfree);
-        let result = self.shrinker_scan(env, id, node, nr, sc.gfp);
+        let result = self.shrinker_scan(env, id, share, nr, sc.gfp);
         if result.scanned == 0 && result.freed == 0 {
             return None;
         }
@@ -189,11 +192,13 @@ impl Mm {
 
     fn drop_slab_once(&mut self, env: &Env) -> u64 {
         let mut freed = 0;
-        for node in (0..self.nodes.len()).map(|n| NodeId(n as u8)) {
-            for shrinker in SHRINKERS {
-                let count = self.shrinker_count(shrinker.id, node);
+        let nodes = (0..self.nodes.len()).map(|n| NodeId(n as u8));
+        let memcgs: Vec<MemcgId> = self.memcg.ids().collect();
+        for share in nodes.flat_map(|node| memcgs.iter().map(move |&memcg| Share { node, memcg })) {
+            for shrinker in SHRINKERS.iter().filter(|shrinker| shrinker.by_memcg || share.memcg == ROOT) {
+                let count = self.shrinker_count(shrinker.id, share);
                 if count > 0 {
-                    freed += self.shrinker_scan(env, shrinker.id, node, count, Gfp::KERNEL).freed;
+                    freed += self.shrinker_scan(env, shrinker.id, share, count, Gfp::KERNEL).freed;
                 }
             }
         }

@@ -92,7 +92,16 @@ impl Cache {
     /// A number and a record for a new slab.
     fn new_slab(&mut self, pfn: Pfn, order: units::Order, node: NodeId) -> u32 {
         let objects = order::order_objects(order, self.spec.size);
-        let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
+        let slab = Slab {
+            pfn,
+            prev: NONE,
+            next: NONE,
+            inuse: 0,
+            objects: objects as u16,
+            charges: Obj::NONE,
+            node,
+            place: Place::Cpu,
+        };
         let number = if self.unused == NONE {
             assert!(self.slabs.len() < (u32::MAX >> self.shift) as usize, "{}: too many slabs", self.spec.name);
             table::push(&mut self.slabs, slab);
@@ -211,6 +220,7 @@ impl Mm {
         frame.set_kind(Kind::Slab, order);
         (frame.owner, frame.index) = (u32::from(cache.0), number);
         self.stat.node_add(node, stat, i64::from(order.pages()));
+        self.attach_charges(env, cache, number);
     }
 }
 

@@ -12,8 +12,17 @@ use rules::StructSizes;
 
 use super::{CacheId, CacheSpec};
 
+macro_rules! is_accounted {
+    (accounted) => {
+        true
+    };
+    (free) => {
+        false
+    };
+}
+
 macro_rules! caches {
-    ($($(#[$doc:meta])* $id:ident $name:literal $old:literal $new:literal $reclaimable:literal;)*) => {
+    ($($(#[$doc:meta])* $id:ident $name:literal $old:literal $new:literal $reclaimable:literal $accounted:ident;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         #[repr(u16)]
         enum Number { $($id,)* }
@@ -25,83 +34,85 @@ macro_rules! caches {
         /// The specifications of all of them, in the order of their numbers.
         pub(crate) fn table(sizes: StructSizes) -> Vec<CacheSpec> {
             let old = sizes == StructSizes::Linux420;
-            vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable },)*]
+            vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable, accounted: is_accounted!($accounted) },)*]
         }
     };
 }
 
 caches! {
     /// 4.20: K.
-    DENTRY "dentry" 192 192 true;
+    DENTRY "dentry" 192 192 true accounted;
     /// 4.20: K.
-    INODE "inode_cache" 600 632 true;
+    INODE "inode_cache" 600 632 true accounted;
     /// Both K; aligned to a cache line.
-    XFS_INODE "xfs_inode" 960 1024 true;
+    XFS_INODE "xfs_inode" 960 1024 true accounted;
     /// Both K.
-    XFS_ILI "xfs_ili" 168 192 false;
+    XFS_ILI "xfs_ili" 168 192 false free;
     /// Both K; aligned to a cache line.
-    XFS_BUF "xfs_buf" 384 384 false;
+    XFS_BUF "xfs_buf" 384 384 false free;
     /// 4.20: K.
-    EXT4_INODE "ext4_inode_cache" 1080 1168 true;
+    EXT4_INODE "ext4_inode_cache" 1080 1168 true accounted;
     /// 4.20: K.
-    EXTENT_STATUS "extent_status" 40 40 true;
+    EXTENT_STATUS "extent_status" 40 40 true free;
     /// 4.20: K. Merged with `iommu_iova` where that is built in.
-    JBD2_INODE "jbd2_inode" 64 64 false;
+    JBD2_INODE "jbd2_inode" 64 64 false free;
+    /// 4.20: K.
+    JBD2_JOURNAL_HEAD "jbd2_journal_head" 120 120 true free;
     /// What security modules keep of an inode; 4.20 has no such cache, and nothing allocates from it.
-    LSM_INODE "lsm_inode_cache" 88 88 false;
+    LSM_INODE "lsm_inode_cache" 88 88 false free;
     /// 4.20: K.
-    BUFFER_HEAD "buffer_head" 104 104 true;
+    BUFFER_HEAD "buffer_head" 104 104 true accounted;
     /// 4.20: K.
-    RADIX_TREE_NODE "radix_tree_node" 584 584 true;
+    RADIX_TREE_NODE "radix_tree_node" 584 584 true accounted;
     /// 4.20: K.
-    FILP "filp" 256 192 false;
+    FILP "filp" 256 192 false accounted;
     /// 4.20: K.
-    NAMES "names_cache" 4096 4096 false;
+    NAMES "names_cache" 4096 4096 false free;
     /// 4.20: K.
-    PROC_INODE "proc_inode_cache" 664 704 true;
+    PROC_INODE "proc_inode_cache" 664 704 true accounted;
     /// 4.20: K.
-    SHMEM_INODE "shmem_inode_cache" 704 760 true;
+    SHMEM_INODE "shmem_inode_cache" 704 760 true accounted;
     /// 4.20: K.
-    KERNFS_NODE "kernfs_node_cache" 136 136 false;
+    KERNFS_NODE "kernfs_node_cache" 136 136 false free;
     /// 4.20: K.
-    VM_AREA_STRUCT "vm_area_struct" 208 176 false;
+    VM_AREA_STRUCT "vm_area_struct" 208 176 false accounted;
     /// 4.20: K.
-    ANON_VMA "anon_vma" 88 104 false;
+    ANON_VMA "anon_vma" 88 104 false accounted;
     /// 4.20: K.
-    ANON_VMA_CHAIN "anon_vma_chain" 64 64 false;
+    ANON_VMA_CHAIN "anon_vma_chain" 64 64 false accounted;
     /// 4.20: K.
-    MM_STRUCT "mm_struct" 1088 1408 false;
+    MM_STRUCT "mm_struct" 1088 1408 false accounted;
     /// 4.20: K.
-    TASK_STRUCT "task_struct" 5952 6208 false;
+    TASK_STRUCT "task_struct" 5952 6208 false accounted;
     /// 4.20: K.
-    SIGNAL "signal_cache" 1088 1152 false;
+    SIGNAL "signal_cache" 1088 1152 false accounted;
     /// 4.20: K.
-    SIGHAND "sighand_cache" 2112 2112 false;
+    SIGHAND "sighand_cache" 2112 2112 false accounted;
     /// 4.20: K.
-    FILES "files_cache" 704 704 false;
+    FILES "files_cache" 704 704 false accounted;
     /// 4.20: K.
-    CRED "cred_jar" 192 192 false;
+    CRED "cred_jar" 192 192 false accounted;
     /// 4.20: K.
-    PID "pid" 128 128 false;
+    PID "pid" 128 128 false accounted;
     /// 4.20: K.
-    BIO "bio-0" 192 192 false;
+    BIO "bio-0" 192 192 false free;
     /// An ioend of XFS or iomap: it, a bio and four vectors. Computed for 4.20.
-    XFS_IOEND "bio-320" 320 320 false;
+    XFS_IOEND "bio-320" 320 320 false free;
     /// 256 vectors of a bio.
-    BIOVEC_MAX "biovec-max" 4096 4096 false;
-    KMALLOC_8 "kmalloc-8" 8 8 false;
-    KMALLOC_16 "kmalloc-16" 16 16 false;
-    KMALLOC_32 "kmalloc-32" 32 32 false;
-    KMALLOC_64 "kmalloc-64" 64 64 false;
-    KMALLOC_96 "kmalloc-96" 96 96 false;
-    KMALLOC_128 "kmalloc-128" 128 128 false;
-    KMALLOC_192 "kmalloc-192" 192 192 false;
-    KMALLOC_256 "kmalloc-256" 256 256 false;
-    KMALLOC_512 "kmalloc-512" 512 512 false;
-    KMALLOC_1K "kmalloc-1k" 1024 1024 false;
-    KMALLOC_2K "kmalloc-2k" 2048 2048 false;
-    KMALLOC_4K "kmalloc-4k" 4096 4096 false;
-    KMALLOC_8K "kmalloc-8k" 8192 8192 false;
+    BIOVEC_MAX "biovec-max" 4096 4096 false free;
+    KMALLOC_8 "kmalloc-8" 8 8 false free;
+    KMALLOC_16 "kmalloc-16" 16 16 false free;
+    KMALLOC_32 "kmalloc-32" 32 32 false free;
+    KMALLOC_64 "kmalloc-64" 64 64 false free;
+    KMALLOC_96 "kmalloc-96" 96 96 false free;
+    KMALLOC_128 "kmalloc-128" 128 128 false free;
+    KMALLOC_192 "kmalloc-192" 192 192 false free;
+    KMALLOC_256 "kmalloc-256" 256 256 false free;
+    KMALLOC_512 "kmalloc-512" 512 512 false free;
+    KMALLOC_1K "kmalloc-1k" 1024 1024 false free;
+    KMALLOC_2K "kmalloc-2k" 2048 2048 false free;
+    KMALLOC_4K "kmalloc-4k" 4096 4096 false free;
+    KMALLOC_8K "kmalloc-8k" 8192 8192 false free;
 }
 
 impl CacheId {

@@ -120,6 +120,7 @@ impl Mm {
         let slab = &mut owner.slabs[number as usize];
         debug_assert!(slab.inuse == 0 && slab.place != Place::Unused);
         let (pfn, node) = (slab.pfn, slab.node);
+        let (charges, objects) = (std::mem::replace(&mut slab.charges, Obj::NONE), slab.objects);
         owner.nr_slabs -= 1;
         owner.nr_objects -= u64::from(slab.objects);
         slab.place = Place::Unused;
@@ -130,5 +131,6 @@ impl Mm {
         self.stat.node_add(node, stat, -i64::from(order.pages()));
         self.frames[pfn].set_kind(Kind::Held, order);
         self.free_pages(env, pfn, order);
+        self.free_charges(env, objects, charges);
     }
 }

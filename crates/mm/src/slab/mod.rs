@@ -10,10 +10,11 @@
 //! Since/until: this structure since 3.2 (CPU partial lists, [`CpuPartial`]); it ends with sheaves (6.18).
 //! Abstracted: the CPU's free list and the slab's are one; which free slot of a slab is taken (the lowest, the
 //! kernel's order is random); objects that the kernel frees by RCU are free at once.
-//! Omitted: debugging, cgroup accounting, pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
+//! Omitted: debugging, what objects charge to a cgroup (see charges.rs for what that takes), pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
 
 mod alloc;
 mod caches;
+mod charges;
 mod check;
 mod free;
 #[cfg(test)]
@@ -72,6 +73,8 @@ pub struct CacheSpec {
     pub size: u32,
     /// A shrinker frees its objects (`SLAB_RECLAIM_ACCOUNT`): its pages are of the reclaimable type.
     pub reclaimable: bool,
+    /// Its objects are charged to the cgroup of who allocates them (`SLAB_ACCOUNT`, or `__GFP_ACCOUNT` wherever that is done).
+    pub accounted: bool,
 }
 
 /// A line of `/proc/slabinfo`.
@@ -120,6 +123,8 @@ struct Slab {
     next: u32,
     inuse: u16,
     objects: u16,
+    /// The vector of what its objects are charged to.
+    charges: Obj,
     node: NodeId,
     place: Place,
 }
@@ -178,12 +183,14 @@ pub struct Slabs {
     nr_cpus: usize,
     nr_nodes: usize,
     caches: Vec<Cache>,
+    /// Objects are charged to cgroups.
+    accounting: bool,
 }
 
 impl Slabs {
     /// No cache yet.
     pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
-        Slabs { nr_cpus, nr_nodes, caches: Vec::new() }
+        Slabs { nr_cpus, nr_nodes, caches: Vec::new(), accounting: false }
     }
 
     /// The lines of `/proc/slabinfo`.

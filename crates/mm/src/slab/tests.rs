@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use rules::{CpuPartial, Rules, SlabOrder, SlabSpeculation, StructSizes, Tunables, WatermarkBoost, ZoneSpreading};
+use rules::{
+    CpuPartial, ObjectAccounting, Rules, SlabOrder, SlabSpeculation, StructSizes, Tunables, WatermarkBoost,
+    ZoneSpreading,
+};
 use units::{CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
 use super::{CacheId, CacheSpec, Obj};
@@ -181,7 +184,7 @@ fn until_3_1_an_empty_slab_of_a_node_is_given_back_at_once() {
 fn empty_slabs_are_freed_at_min_partial_and_not_before() {
     let mut mm = machine(1, 1 << 14, rules_4_20());
     // One object a slab: 4096 B of order 0 would be 8 a slab of order 3; a cache of 20000 B has one in order 3.
-    let cache = mm.create_cache(CacheSpec { name: "large", size: 20_000, reclaimable: false });
+    let cache = mm.create_cache(CacheSpec { name: "large", size: 20_000, reclaimable: false, accounted: false });
     let objects: Vec<Obj> = (0..20).map(|_| alloc(&mut mm, 0, cache)).collect();
     assert_eq!(slab_pages(&mm), 20 * 8);
     // cpu_partial is 2 objects; each slab comes with 1 free, so the list is unfrozen when its sum exceeds 2.
@@ -257,5 +260,34 @@ proptest! {
         mm.validate_slab(&mut violations);
         mm.validate_zone(&mut violations);
         prop_assert!(violations.is_empty(), "{violations:?}");
+    }
+}
+
+#[test]
+fn a_slab_of_an_accounted_cache_has_a_vector_while_cgroups_are_in_use() {
+    let in_use = |mm: &Mm, name: &str| mm.slabs.slabinfo().find(|i| i.name == name).unwrap().num_slabs;
+    for (rules, vectors) in [(Rules::newest(), true), (rules_4_20(), false)] {
+        let mut mm = machine(
+            1,
+            1 << 12,
+            Rules {
+                object_accounting: if vectors { ObjectAccounting::Vectors } else { ObjectAccounting::Caches },
+                ..rules
+            },
+        );
+        alloc(&mut mm, 0, CacheId::BUFFER_HEAD);
+        assert_eq!(in_use(&mm, "kmalloc-512"), 0, "no cgroup is in use");
+        mm.account_objects();
+        // 39 heads of 104 B are on a page, and the first has one already; 39 x 8 B are from kmalloc-512, of which two pages
+        // hold 16.
+        let heads: Vec<Obj> = (0..38 + 39 * 33).map(|_| alloc(&mut mm, 0, CacheId::BUFFER_HEAD)).collect();
+        assert_eq!(in_use(&mm, "kmalloc-512"), if vectors { 33u64.div_ceil(16) } else { 0 });
+        let files = alloc(&mut mm, 0, CacheId::LSM_INODE);
+        assert_eq!(in_use(&mm, "kmalloc-512"), if vectors { 3 } else { 0 }, "these are not accounted");
+        mm.slab_free(&on(0), CacheId::LSM_INODE, files);
+        for head in heads {
+            mm.slab_free(&on(0), CacheId::BUFFER_HEAD, head);
+        }
+        assert_valid(&mm);
     }
 }

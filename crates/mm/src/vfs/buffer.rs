@@ -1,4 +1,4 @@
-//! Buffers of file system metadata: inode clusters and directory blocks.
+//! Buffers of XFS's metadata: inode clusters and directory blocks; ext4's are in bdev.rs.
 //!
 //! Rule: a buffer is a head (slab object) and single unmovable pages. It stays on the LRU of its node; each use sets
 //! its reference count to 2, the shrinker lowers the count and rotates, and frees at 0. A buffer with changes that
@@ -64,7 +64,7 @@ impl Vfs {
     }
 
     /// Whether nothing is on disk yet; it is from now on.
-    fn take_fresh(&mut self, fs: FsId, of: Metadata) -> bool {
+    pub(super) fn take_fresh(&mut self, fs: FsId, of: Metadata) -> bool {
         match of {
             Metadata::Inodes { chunk, cluster } => {
                 let record = &mut self.fs[fs.0 as usize].chunks[chunk as usize];
@@ -79,7 +79,7 @@ impl Vfs {
     }
 
     /// First block and number of pages.
-    fn place(&self, fs: FsId, of: Metadata) -> (u32, u32) {
+    pub(super) fn place(&self, fs: FsId, of: Metadata) -> (u32, u32) {
         let fs = &self.fs[fs.0 as usize];
         match of {
             Metadata::Inodes { chunk, cluster } => {
@@ -87,6 +87,18 @@ impl Vfs {
                 (fs.chunks[chunk as usize].block + cluster * pages, pages)
             }
             Metadata::Directory { dir, index } => (self.dirs[dir.0 as usize].blocks[index as usize].block, 1),
+        }
+    }
+
+    /// The changes of a block are in the log.
+    pub(super) fn note_committed(&mut self, fs: FsId, of: Metadata) {
+        match of {
+            Metadata::Inodes { chunk, cluster } => {
+                self.fs[fs.0 as usize].chunks[chunk as usize].dirty &= !(1 << cluster);
+            }
+            Metadata::Directory { dir, index } => {
+                self.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
+            }
         }
     }
 
@@ -102,6 +114,9 @@ impl Vfs {
 impl Mm {
     /// Sees to it that a block of metadata is in memory.
     pub(super) fn get_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
+        if let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev {
+            return self.get_block(env, fs, bdev, of);
+        }
         let known = *self.vfs.buffer_slot(fs, of);
         if known != NONE {
             self.vfs.buffers[known as usize].references = USED;
@@ -240,14 +255,7 @@ impl Mm {
         if !self.vfs.is_logged(fs, of) {
             return false;
         }
-        match of {
-            Metadata::Inodes { chunk, cluster } => {
-                self.vfs.fs_mut(fs).chunks[chunk as usize].dirty &= !(1 << cluster);
-            }
-            Metadata::Directory { dir, index } => {
-                self.vfs.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
-            }
-        }
+        self.vfs.note_committed(fs, of);
         let (block, pages) = self.vfs.place(fs, of);
         let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
         let bio = Bio {

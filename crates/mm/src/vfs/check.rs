@@ -1,10 +1,9 @@
 //! Whole-structure check of files, dentries, inodes and buffers.
 
-use units::{FileId, NodeId, Order};
+use units::{FileId, Order};
 
 use super::FileRec;
-use crate::slab::CacheId;
-use crate::{Kind, Mm, Violation};
+use crate::{Frame, Kind, Mm, Violation};
 
 fn violation(what: String) -> Violation {
     Violation { place: "vfs", pfn: None, what }
@@ -34,6 +33,28 @@ impl Mm {
         self.check_buffers(violations);
         self.check_space(violations);
         self.check_cil(violations);
+        self.check_journals(violations);
+    }
+
+    /// The pages of a device that are kept are those of blocks that its journal keeps.
+    fn check_journals(&self, violations: &mut Vec<Violation>) {
+        for (n, fs) in self.vfs.fs.iter().enumerate() {
+            let Some(bdev) = fs.bdev else { continue };
+            let pinned =
+                |block: u32| self.block_page(bdev, block).is_some_and(|pfn| self.frames[pfn].has(Frame::PINNED));
+            let mut from = Some(0);
+            while let Some((block, _)) = from.and_then(|from| self.pagecache.trees.next_entry(bdev.0, from)) {
+                if pinned(block) && !fs.journal.keeps(block) {
+                    violations.push(violation(format!("file system {n}: block {block} is kept by nobody")));
+                }
+                from = block.checked_add(1);
+            }
+            for block in fs.journal.kept().filter(|block| !pinned(*block)) {
+                if self.block_page(bdev, block).is_some() {
+                    violations.push(violation(format!("file system {n}: the journal does not hold block {block}")));
+                }
+            }
+        }
     }
 
     /// Each inode of a checkpoint is in it once, and says so.
@@ -55,7 +76,7 @@ impl Mm {
         }
         for (n, rec) in self.vfs.files.iter().enumerate() {
             let file = FileId(n as u32);
-            if !rec.has(FileRec::LIVE) || rec.has(FileRec::DIR | FileRec::NEGATIVE) {
+            if !rec.has(FileRec::LIVE) || rec.has(FileRec::DIR | FileRec::NEGATIVE | FileRec::BDEV) {
                 continue;
             }
             let fs = self.vfs.fs_of(file).0 as usize;
@@ -98,7 +119,7 @@ impl Mm {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || rec.log_vector.is_some() || rec.security.is_some())
+            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || rec.security.is_some())
         {
             wrong("parts of an inode without it");
         }
@@ -111,20 +132,20 @@ impl Mm {
     fn check_lrus(&self, violations: &mut Vec<Violation>) {
         let flagged = |flag| self.vfs.files.iter().filter(|r| r.has(flag)).count() as u64;
         let (mut dentries, mut inodes) = (0, 0);
-        for node in 0..self.vfs.dentry_lru.len() {
-            for id in self.vfs.dentry_lru[node].iter(&self.vfs.files) {
+        for list in 0..self.vfs.dentry_lru.len() {
+            for id in self.vfs.dentry_lru[list].iter(&self.vfs.files) {
                 dentries += 1;
                 let rec = &self.vfs.files[id as usize];
-                let home = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
-                if !rec.has(FileRec::DENTRY_LRU) || home != NodeId(node as u8) {
-                    violations.push(violation(format!("dentry of file {id} is on the LRU of node {node}: {rec:?}")));
+                let home = self.dentry_share(rec).index(self.vfs.nodes);
+                if !rec.has(FileRec::DENTRY_LRU) || home != list {
+                    violations.push(violation(format!("dentry of file {id} is on list {list}, not {home}: {rec:?}")));
                 }
             }
-            for id in self.vfs.inode_lru[node].iter(&self.vfs.files) {
+            for id in self.vfs.inode_lru[list].iter(&self.vfs.files) {
                 inodes += 1;
                 let rec = &self.vfs.files[id as usize];
                 if !rec.has(FileRec::INODE_LRU) || !rec.inode.is_some() {
-                    violations.push(violation(format!("inode of file {id} is on the LRU of node {node}: {rec:?}")));
+                    violations.push(violation(format!("inode of file {id} is on list {list}: {rec:?}")));
                 }
             }
         }

@@ -15,7 +15,7 @@
 use units::{FileId, Gfp};
 
 use super::inode::LOG_VECTOR;
-use super::{FileRec, FsId, FsKind, FsSpec, Need, Obj};
+use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj};
 use crate::{Bio, Effect, Env, Mm};
 
 /// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
@@ -68,11 +68,12 @@ impl Mm {
     pub(super) fn log_item(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         self.log_inode(file);
         if self.vfs.spec_of(file).kind != FsKind::Xfs {
+            self.journal_changes(env, self.vfs.fs_of(file));
             return Ok(());
         }
-        if !self.vfs.rec(file).log_vector.is_some() {
+        if !self.vfs.rec(file).second.is_some() {
             let vector = self.vfs_alloc(env, LOG_VECTOR, Gfp::NOFS)?;
-            self.vfs.rec_mut(file).log_vector = vector;
+            self.vfs.rec_mut(file).second = vector;
         }
         self.insert_item(file);
         Ok(())
@@ -83,14 +84,15 @@ impl Mm {
     pub(crate) fn log_item_nowait(&mut self, env: &Env, file: FileId) {
         self.log_inode(file);
         if self.vfs.spec_of(file).kind != FsKind::Xfs {
+            self.journal_changes(env, self.vfs.fs_of(file));
             return;
         }
         let rec = self.vfs.rec(file);
-        if rec.ili.is_some() && !rec.log_vector.is_some() {
+        if rec.ili.is_some() && !rec.second.is_some() {
             let vector = self.slab_alloc_nowait(env, LOG_VECTOR, Gfp::NOFS);
-            self.vfs.rec_mut(file).log_vector = vector;
+            self.vfs.rec_mut(file).second = vector;
         }
-        if self.vfs.rec(file).log_vector.is_some() {
+        if self.vfs.rec(file).second.is_some() {
             self.insert_item(file);
         }
     }
@@ -103,7 +105,7 @@ impl Mm {
             return;
         }
         rec.flags |= FileRec::IN_CIL;
-        let vector = std::mem::replace(&mut rec.log_vector, Obj::NONE);
+        let vector = std::mem::replace(&mut rec.second, Obj::NONE);
         let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.items.push((file, vector));
         if cil.space_used() >= cil.size / 8 && !cil.asked {
@@ -131,12 +133,17 @@ impl Mm {
         self.effects.push(Effect::WakeLog(fs));
     }
 
-    /// The bio after which the last change of a file is in the log; none if it is there already (`xfs_file_fsync()`).
-    pub(crate) fn force_log(&mut self, env: &Env, file: FileId) -> Option<Bio> {
-        if self.vfs.rec(file).has(FileRec::IN_CIL) {
-            self.vfs_push_cil(env, self.vfs.fs_of(file));
+    /// The bio after which the last change of a file is in the log, and the commit that it ends, if it does; none if it is
+    /// there already (`xfs_file_fsync()`, `ext4_fsync_journal()`).
+    pub(crate) fn force_log(&mut self, env: &Env, file: FileId) -> Option<(Bio, Option<CommitId>)> {
+        let fs = self.vfs.fs_of(file);
+        if self.vfs.spec_of(file).kind == FsKind::Ext4 {
+            return self.vfs_begin_commit(env, fs).map(|(id, bio)| (bio, Some(id)));
         }
-        self.journal_force(self.device_of(file))
+        if self.vfs.rec(file).has(FileRec::IN_CIL) {
+            self.vfs_push_cil(env, fs);
+        }
+        self.journal_force(self.device_of(file)).map(|bio| (bio, None))
     }
 
     /// Whether the checkpoint is to be written before its time, or vectors are to be freed.

@@ -1,6 +1,6 @@
 //! Dentries: names in memory.
 //!
-//! Rule: a dentry whose last user goes is put on the tail of the LRU of its node; if it is there already it is
+//! Rule: a dentry whose last user goes is put on the tail of the LRU of its node and group; if it is there already it is
 //! marked as referenced. The shrinker walks from the head: one in use leaves the list, a referenced one gets another
 //! round, any other is freed with its reference to the inode and to its directory, which goes too if that was the last.
 //! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.20.
@@ -8,10 +8,10 @@
 //! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
 //! is never found again. Omitted: names longer than 32 letters (kmalloc).
 
-use units::{FileId, Gfp, NodeId};
+use units::{FileId, Gfp};
 
 use super::disk::Metadata;
-use super::{FileRec, Need, Obj};
+use super::{FileRec, Need, Obj, Share};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -42,7 +42,7 @@ impl Mm {
             self.slab_free(env, CacheId::DENTRY, dentry);
             return Err(need);
         }
-        self.attach_dentry(file, dentry);
+        self.attach_dentry(env, file, dentry);
         Ok(())
     }
 
@@ -62,10 +62,14 @@ impl Mm {
     }
 
     /// Gives a file its dentry, which holds its directory's.
-    pub(super) fn attach_dentry(&mut self, file: FileId, dentry: Obj) {
+    pub(super) fn attach_dentry(&mut self, env: &Env, file: FileId, dentry: Obj) {
         let rec = self.vfs.rec_mut(file);
         debug_assert!(!rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU));
         rec.dentry = dentry;
+        // An inode that is listed stays with the group that it is listed for.
+        if !rec.has(FileRec::INODE_LRU) {
+            rec.memcg = env.task.memcg;
+        }
         let parent = rec.parent;
         self.vfs.dirs[parent.0 as usize].children += 1;
         self.vfs.nr_dentries += 1;
@@ -85,17 +89,22 @@ impl Mm {
         } else if rec.has(FileRec::DENTRY_LRU) {
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_REF;
         } else {
-            let node = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
+            let lists = self.vfs.lists_of(self.dentry_share(&rec));
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_LRU;
-            self.vfs.dentry_lru[node.index()].push_back(&mut self.vfs.files, file.0);
+            self.vfs.dentry_lru[lists].push_back(&mut self.vfs.files, file.0);
         }
+    }
+
+    /// Whose the dentry of a file is.
+    pub(super) fn dentry_share(&self, rec: &FileRec) -> Share {
+        Share { node: self.slabs.node_of(CacheId::DENTRY, rec.dentry), memcg: rec.memcg }
     }
 
     fn remove_from_dentry_lru(&mut self, file: FileId) {
         let rec = *self.vfs.rec(file);
         if rec.has(FileRec::DENTRY_LRU) {
-            let node = self.slabs.node_of(CacheId::DENTRY, rec.dentry);
-            self.vfs.dentry_lru[node.index()].remove(&mut self.vfs.files, file.0);
+            let lists = self.vfs.lists_of(self.dentry_share(&rec));
+            self.vfs.dentry_lru[lists].remove(&mut self.vfs.files, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::DENTRY_LRU | FileRec::DENTRY_REF);
         }
     }
@@ -125,18 +134,19 @@ impl Mm {
         }
     }
 
-    /// Shrinks the dentry LRU of a node (`prune_dcache_sb()`); says how many left it.
-    pub(super) fn prune_dentries(&mut self, env: &Env, node: NodeId, nr: u64) -> u64 {
+    /// Shrinks a dentry LRU (`prune_dcache_sb()`); says how many left it.
+    pub(super) fn prune_dentries(&mut self, env: &Env, share: Share, nr: u64) -> u64 {
+        let lists = self.vfs.lists_of(share);
         let mut removed = 0;
         for _ in 0..nr {
-            let Some(id) = self.vfs.dentry_lru[node.index()].front() else { break };
+            let Some(id) = self.vfs.dentry_lru[lists].front() else { break };
             self.charge(self.costs.shrink_object);
             let file = FileId(id);
             if self.dentry_in_use(file) {
                 self.remove_from_dentry_lru(file);
             } else if self.vfs.rec(file).has(FileRec::DENTRY_REF) {
                 self.vfs.rec_mut(file).flags &= !FileRec::DENTRY_REF;
-                self.vfs.dentry_lru[node.index()].rotate(&mut self.vfs.files, id);
+                self.vfs.dentry_lru[lists].rotate(&mut self.vfs.files, id);
                 continue;
             } else {
                 self.kill_dentry(env, file);

@@ -14,6 +14,7 @@ use units::FileId;
 
 use super::cil::Cil;
 use super::extents::FileExtent;
+use super::jbd2::Journal;
 use super::space::Space;
 use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
 use crate::Mm;
@@ -60,6 +61,9 @@ pub(super) struct Fs {
     /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is.
     pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
     pub(super) cil: Cil,
+    pub(super) journal: Journal,
+    /// The device's own file, where metadata is in its page cache.
+    pub(super) bdev: Option<FileId>,
 }
 
 impl Fs {
@@ -74,6 +78,8 @@ impl Fs {
             next_dir_group: 0,
             dirty: std::collections::VecDeque::new(),
             cil: Cil::new(&spec),
+            journal: Journal::default(),
+            bdev: None,
         }
     }
 
@@ -81,6 +87,7 @@ impl Fs {
         self.chunks.capacity() * size_of::<Chunk>()
             + self.dirty.capacity() * size_of::<(u64, Metadata)>()
             + self.cil.host_bytes()
+            + self.journal.host_bytes()
             + self.space.host_bytes()
     }
 
@@ -274,6 +281,7 @@ impl Mm {
             let want = self.vfs.blocks_wanted(file, index, pages);
             self.vfs.add_extent(file, index, want);
             self.unclaim_allocated(file, index);
+            self.note_allocated(file);
             self.log_inode(file);
         }
         let (block, contiguous) = self.vfs.find_extent(file, index).expect("it was allocated");
@@ -365,7 +373,17 @@ impl Mm {
         }
     }
 
-    /// Which file system the file lies on.
+    /// What kind a file system is.
+    pub fn vfs_kind(&self, fs: FsId) -> super::FsKind {
+        self.vfs.fs[fs.0 as usize].spec.kind
+    }
+
+    /// The file system that the file lies on.
+    pub(crate) fn fs_id(&self, file: FileId) -> FsId {
+        self.vfs.fs_of(file)
+    }
+
+    /// What kind of file system the file lies on.
     pub(crate) fn fs_kind(&self, file: FileId) -> super::FsKind {
         self.vfs.spec_of(file).kind
     }

@@ -10,14 +10,14 @@
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
 //! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
 //! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
-//! (kmalloc-16; ext4: one `extent_status`) with the inode.
+//! (kmalloc-16) with the inode; of ext4's, see extent_status.rs.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
 use rules::{InodeReclaim, StructSizes, XfsReclaim};
-use units::{FileId, Gfp, NodeId};
+use units::{FileId, Gfp};
 
 use super::disk::Metadata;
-use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj};
+use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj, Share};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -34,17 +34,23 @@ impl Mm {
         self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
     }
 
-    /// The caches of an inode's parts; the log's only if it is `changed`. Security modules have theirs since 5.1
-    /// (`lsm_inode_alloc()`, security/security.c; afb1cbe37440).
-    pub(super) fn inode_caches(&self, spec: &FsSpec, changed: bool) -> [Option<CacheId>; PARTS] {
+    /// The caches of all parts of an inode. Security modules have theirs since 5.1 (`lsm_inode_alloc()`,
+    /// security/security.c; afb1cbe37440).
+    fn part_caches(&self, spec: &FsSpec) -> [Option<CacheId>; PARTS] {
         let secured = self.rules.struct_sizes == StructSizes::Linux612;
-        [
-            Some(spec.inode_cache),
-            Some(spec.extent_cache),
-            changed.then_some(spec.item_cache),
-            (changed && spec.kind == FsKind::Xfs).then_some(LOG_VECTOR),
-            secured.then_some(CacheId::LSM_INODE),
-        ]
+        let second = match spec.kind {
+            FsKind::Xfs => LOG_VECTOR,
+            FsKind::Ext4 => spec.extent_cache,
+        };
+        let always = [spec.inode_cache, spec.extent_cache, spec.item_cache, second].map(Some);
+        [always[0], always[1], always[2], always[3], secured.then_some(CacheId::LSM_INODE)]
+    }
+
+    /// The same of those that come with it; the log's only if it is `changed`. ext4 has its extents when it looks for them.
+    pub(super) fn inode_caches(&self, spec: &FsSpec, changed: bool) -> [Option<CacheId>; PARTS] {
+        let [inode, extents, item, second, security] = self.part_caches(spec);
+        let xfs = spec.kind == FsKind::Xfs;
+        [inode, extents.filter(|_| xfs), item.filter(|_| changed), second.filter(|_| xfs && changed), security]
     }
 
     /// The parts of an inode, or none and what is missing.
@@ -75,9 +81,10 @@ impl Mm {
         }
     }
 
-    /// Node of an inode in memory.
-    fn inode_node(&self, file: FileId) -> NodeId {
-        self.slabs.node_of(self.vfs.spec_of(file).inode_cache, self.vfs.rec(file).inode)
+    /// Whose an inode in memory is.
+    fn inode_share(&self, file: FileId) -> Share {
+        let rec = self.vfs.rec(file);
+        Share { node: self.slabs.node_of(self.vfs.spec_of(file).inode_cache, rec.inode), memcg: rec.memcg }
     }
 
     /// Sees to it that the inode of a file is in memory: the cluster of it must be.
@@ -136,9 +143,9 @@ impl Mm {
             }
             return;
         }
-        let node = self.inode_node(file);
+        let lists = self.vfs.lists_of(self.inode_share(file));
         self.vfs.rec_mut(file).flags |= FileRec::INODE_LRU;
-        self.vfs.inode_lru[node.index()].push_back(&mut self.vfs.files, file.0);
+        self.vfs.inode_lru[lists].push_back(&mut self.vfs.files, file.0);
     }
 
     /// The last page or shadow of the file left the page cache: where inodes with either are not on the LRU, it may go
@@ -163,8 +170,8 @@ impl Mm {
     /// Takes an inode off its LRU.
     pub(super) fn remove_from_inode_lru(&mut self, file: FileId) {
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
-            let node = self.inode_node(file);
-            self.vfs.inode_lru[node.index()].remove(&mut self.vfs.files, file.0);
+            let lists = self.vfs.lists_of(self.inode_share(file));
+            self.vfs.inode_lru[lists].remove(&mut self.vfs.files, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::INODE_LRU | FileRec::INODE_REF);
         }
     }
@@ -198,7 +205,10 @@ impl Mm {
         self.vfs.free_blocks(file, 0);
         self.log_inode(file);
         let ino = std::mem::replace(&mut self.vfs.rec_mut(file).ino, super::NONE);
-        if let Some(chunk) = self.vfs.fs_mut(fs).give_inode(ino) {
+        let empty = self.vfs.fs_mut(fs).give_inode(ino);
+        if self.vfs.fs_mut(fs).spec.kind == FsKind::Xfs
+            && let Some(chunk) = empty
+        {
             self.free_chunk_buffers(env, fs, chunk);
             self.vfs.fs_mut(fs).give_chunk(chunk);
         }
@@ -207,9 +217,10 @@ impl Mm {
     /// Frees the objects of an inode.
     fn free_inode(&mut self, env: &Env, file: FileId) {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
-        let caches = self.inode_caches(self.vfs.spec_of(file), true);
+        self.forget_statuses(file);
+        let caches = self.part_caches(self.vfs.spec_of(file));
         let rec = self.vfs.rec_mut(file);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.log_vector, &mut rec.security];
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second, &mut rec.security];
         let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
@@ -282,11 +293,12 @@ impl Mm {
         false
     }
 
-    /// Shrinks the inode LRU of a node (`prune_icache_sb()`); says how many left it.
-    pub(super) fn prune_inodes(&mut self, env: &Env, node: NodeId, nr: u64) -> u64 {
+    /// Shrinks an inode LRU (`prune_icache_sb()`); says how many left it.
+    pub(super) fn prune_inodes(&mut self, env: &Env, share: Share, nr: u64) -> u64 {
+        let lists = self.vfs.lists_of(share);
         let mut removed = 0;
         for _ in 0..nr {
-            let Some(id) = self.vfs.inode_lru[node.index()].front() else { break };
+            let Some(id) = self.vfs.inode_lru[lists].front() else { break };
             self.charge(self.costs.shrink_object);
             let file = FileId(id);
             match self.inode_verdict(file) {
@@ -294,7 +306,7 @@ impl Mm {
                 Verdict::Evict => self.evict_inode(env, file),
                 Verdict::Rotate => {
                     self.vfs.rec_mut(file).flags &= !FileRec::INODE_REF;
-                    self.vfs.inode_lru[node.index()].rotate(&mut self.vfs.files, id);
+                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.files, id);
                     continue;
                 }
                 Verdict::Invalidate => {

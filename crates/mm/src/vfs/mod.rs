@@ -6,16 +6,19 @@
 //! Source: fs/dcache.c, fs/inode.c, fs/super.c, fs/xfs/xfs_icache.c, fs/xfs/xfs_buf.c, 4.20 and 6.12.
 //! Abstracted: names (a file is what it is from creation to unlink); one superblock shrinker for all file systems;
 //! who waits for a metadata read (a second reader of the same block does not).
-//! Omitted: hard links, rename, rmdir, quotas, attributes, the log's own I/O, a root directory's objects
+//! Omitted: hard links, rename, rmdir, quotas, attributes, a root directory's objects
 //! in memory, log items of files that were not created in the run, references that writeback takes.
 
+mod bdev;
 mod buffer;
 mod check;
 mod cil;
 mod dentry;
 mod disk;
+mod extent_status;
 mod extents;
 mod inode;
+mod jbd2;
 mod lru;
 mod namespace;
 mod shrink;
@@ -25,15 +28,16 @@ mod spec;
 mod tests;
 mod times;
 
-use units::{FileId, Pfn};
+use units::{FileId, MemcgId, NodeId, Pfn};
 
-use crate::memcg::Uncharged;
+use crate::memcg::{ROOT, Uncharged};
 use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
 use disk::Fs;
 use extents::Extents;
+pub use jbd2::CommitId;
 use lru::{Link, Linked, Lru, NONE};
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
@@ -60,6 +64,22 @@ pub struct Scanned {
     pub scanned: u64,
     /// Objects freed.
     pub freed: u64,
+}
+
+/// Objects of a node that are charged to one memory cgroup: what one call of a shrinker is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The node of their pages.
+    pub node: NodeId,
+    /// The group.
+    pub memcg: MemcgId,
+}
+
+impl Share {
+    /// Place in a table by share, on a machine of so many nodes.
+    pub(crate) fn index(self, nodes: usize) -> usize {
+        usize::from(self.memcg.0) * nodes + self.node.index()
+    }
 }
 
 /// A directory.
@@ -96,14 +116,15 @@ pub struct Handle {
 const DENTRIES: usize = 0;
 const INODES: usize = 1;
 
-/// One file: on disk, and what is in memory of it. 72 bytes.
+/// One file: on disk, and what is in memory of it. 76 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
-    /// In memory: the dentry, the inode, its log item, the vector it has in reserve (`li_lv_shadow`), the extent records.
+    /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
+    /// for its log item (`li_lv_shadow`), in ext4 the entry of the hole behind its blocks.
     dentry: Obj,
     inode: Obj,
     ili: Obj,
-    log_vector: Obj,
+    second: Obj,
     /// What security modules keep of the inode.
     security: Obj,
     extents: Obj,
@@ -122,44 +143,52 @@ struct FileRec {
     more: Block,
     /// Open files; with the children in memory, the dentry's reference count.
     opens: u16,
-    flags: u16,
+    /// Group that its dentry and its inode in memory are charged to.
+    memcg: MemcgId,
+    flags: u32,
 }
 
 impl FileRec {
     /// Is a directory.
-    const DIR: u16 = 1 << 0;
+    const DIR: u32 = 1 << 0;
     /// Its dentry is on an LRU list; referenced since last looked at.
-    const DENTRY_LRU: u16 = 1 << 1;
-    const DENTRY_REF: u16 = 1 << 2;
+    const DENTRY_LRU: u32 = 1 << 1;
+    const DENTRY_REF: u32 = 1 << 2;
     /// Its inode is on an LRU list; referenced since last looked at.
-    const INODE_LRU: u16 = 1 << 3;
-    const INODE_REF: u16 = 1 << 4;
+    const INODE_LRU: u32 = 1 << 3;
+    const INODE_REF: u32 = 1 << 4;
     /// Has dirty pages.
-    const DIRTY: u16 = 1 << 5;
+    const DIRTY: u32 = 1 << 5;
     /// The VFS has let the inode go; XFS has not freed it yet.
-    const RECLAIMABLE: u16 = 1 << 6;
+    const RECLAIMABLE: u32 = 1 << 6;
     /// Has no name any more.
-    const UNLINKED: u16 = 1 << 7;
+    const UNLINKED: u32 = 1 << 7;
     /// The record is in use.
-    const LIVE: u16 = 1 << 8;
+    const LIVE: u32 = 1 << 8;
     /// Root of its file system: always in memory.
-    const ROOT: u16 = 1 << 9;
+    const ROOT: u32 = 1 << 9;
     /// Unlinked while open: the dentry goes with the last close instead of staying as a negative one.
-    const UNHASHED: u16 = 1 << 10;
+    const UNHASHED: u32 = 1 << 10;
     /// Its inode is being evicted (`I_FREEING`).
-    const FREEING: u16 = 1 << 11;
+    const FREEING: u32 = 1 << 11;
     /// Was read since it was last modified: its access time is newer than the time of its last change.
-    const ATIME: u16 = 1 << 12;
+    const ATIME: u32 = 1 << 12;
     /// A name that was looked up and does not exist; at most a dentry.
-    const NEGATIVE: u16 = 1 << 13;
+    const NEGATIVE: u32 = 1 << 13;
     /// Changed in the checkpoint that is being collected; pinned until that is written.
-    const IN_CIL: u16 = 1 << 14;
+    const IN_CIL: u32 = 1 << 14;
+    /// No file, but the device of its file system: the page cache of its blocks.
+    const BDEV: u32 = 1 << 15;
+    /// ext4: it has blocks whose allocation is delayed; the entry of its blocks, that of its hole was looked up.
+    const DELAYED: u32 = 1 << 16;
+    const BLOCKS_REF: u32 = 1 << 17;
+    const HOLE_REF: u32 = 1 << 18;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
         inode: Obj::NONE,
         ili: Obj::NONE,
-        log_vector: Obj::NONE,
+        second: Obj::NONE,
         security: Obj::NONE,
         extents: Obj::NONE,
         links: [Link::NONE; 2],
@@ -171,11 +200,12 @@ impl FileRec {
         blocks: 0,
         more: Block::NONE,
         opens: 0,
+        memcg: ROOT,
         flags: 0,
     };
 
     #[inline]
-    fn has(&self, flag: u16) -> bool {
+    fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
 }
@@ -229,11 +259,17 @@ pub struct Vfs {
     unused_buffers: Vec<u32>,
     /// Pages that callers gave for buffers.
     spare_pages: Vec<Pfn>,
+    nodes: usize,
+    /// By share.
     dentry_lru: Vec<Lru<DENTRIES>>,
     inode_lru: Vec<Lru<INODES>>,
+    /// By node.
     buffer_lru: Vec<Lru<0>>,
     /// Evicted XFS inodes, oldest first.
     reclaimable: Option<Lru<INODES>>,
+    /// Entries of `extent_status` that can be freed, and the file at which their shrinker goes on.
+    nr_statuses: u64,
+    status_hand: u32,
     nr_dentries: u64,
     nr_inodes: u64,
 }
@@ -278,6 +314,16 @@ impl Vfs {
             + self.unused_buffers.capacity() * 4
             + self.dirs.iter().map(dir).sum::<usize>()
             + self.fs.iter().map(Fs::host_bytes).sum::<usize>()
+    }
+
+    /// Place of a share's lists, which are made if they are missing.
+    fn lists_of(&mut self, share: Share) -> usize {
+        let at = share.index(self.nodes);
+        if at >= self.dentry_lru.len() {
+            self.dentry_lru.resize(at + 1, Lru::EMPTY);
+            self.inode_lru.resize(at + 1, Lru::EMPTY);
+        }
+        at
     }
 
     fn rec(&self, file: FileId) -> &FileRec {

@@ -12,7 +12,7 @@ use units::{FileId, Gfp};
 
 use super::disk::{Fs, Metadata};
 use super::inode::PARTS;
-use super::{Dir, DirBlock, DirId, FileRec, FsId, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
+use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -76,23 +76,27 @@ impl Vfs {
 }
 
 impl Mm {
-    /// Makes a file system, empty, and mounts it.
+    /// Makes a file system, empty, and mounts it; the block of ext4's root inode is taken to be in memory since then.
     pub fn vfs_mkfs(&mut self, spec: FsSpec) -> FsId {
         let nodes = self.nodes.len();
-        self.vfs.dentry_lru.resize(nodes, Lru::EMPTY);
-        self.vfs.inode_lru.resize(nodes, Lru::EMPTY);
+        self.vfs.nodes = nodes;
         self.vfs.buffer_lru.resize(nodes, Lru::EMPTY);
         let id = FsId(u8::try_from(self.vfs.fs.len()).expect("at most 255 file systems"));
         let mut fs = Fs::new(spec);
         let ag = fs.rotor();
         let (chunk, slot) = fs.find_inode(ag).expect("it is empty");
         let ino = fs.take_inode(chunk, slot);
-        fs.chunks[chunk as usize].fresh = 0;
+        if spec.kind == FsKind::Xfs {
+            fs.chunks[chunk as usize].fresh = 0;
+        }
         self.vfs.fs.push(fs);
         let dir = DirId(self.vfs.dirs.len() as u32);
         let flags = FileRec::DIR | FileRec::ROOT;
         let file = self.vfs.new_file(FileRec { parent: dir, size: dir.0, ino, flags, ..FileRec::UNUSED });
         self.vfs.new_dir(id, file, ag);
+        if spec.kind == FsKind::Ext4 {
+            self.vfs.make_bdev(id);
+        }
         id
     }
 
@@ -109,6 +113,18 @@ impl Mm {
         let dirent = self.vfs.next_dirent(dir)?;
         self.get_dir_block(env, dir, dirent)?;
         let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag).ok_or(Need::Space)?;
+        match self.vfs.fs_mut(fs).spec.kind {
+            FsKind::Xfs => self.make_chunk(env, fs, chunk)?,
+            FsKind::Ext4 => {
+                let (_, cluster) = self.vfs.fs_mut(fs).cluster_of(slot);
+                self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+            }
+        }
+        Ok(Place { dirent, chunk, slot })
+    }
+
+    /// Has the buffers of a new chunk in memory and in the log.
+    fn make_chunk(&mut self, env: &Env, fs: FsId, chunk: u32) -> Result<(), Need> {
         let clusters = self.vfs.fs_mut(fs).spec.clusters();
         for cluster in 0..clusters {
             if self.vfs.fs_mut(fs).chunks[chunk as usize].fresh >> cluster & 1 == 1 {
@@ -116,7 +132,7 @@ impl Mm {
                 self.vfs.fs_mut(fs).log_inode(chunk * 64 + cluster * (64 / clusters));
             }
         }
-        Ok(Place { dirent, chunk, slot })
+        Ok(())
     }
 
     /// Makes a file or directory, without a user yet; `negative` is its name if that was looked up before.
@@ -141,29 +157,30 @@ impl Mm {
                 return Err(need);
             }
         };
-        let [inode, extents, ili, log_vector, security] = objects;
+        let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
         let ino = self.vfs.take_place(dir, place);
         let made =
-            FileRec { inode, extents, ili, log_vector, security, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+            FileRec { inode, extents, ili, second, security, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
-                *rec = FileRec { dentry: rec.dentry, links: rec.links, flags, ..made };
+                *rec = FileRec { dentry: rec.dentry, links: rec.links, memcg: rec.memcg, flags, ..made };
                 file
             }
             None => self.vfs.new_file(made),
         };
         self.vfs.nr_inodes += 1;
         if !known.is_some() {
-            self.attach_dentry(file, dentry);
+            self.attach_dentry(env, file, dentry);
         }
         self.log_dir_change(dir, dirent);
         self.log_inode(file);
-        if log_vector.is_some() {
+        if second.is_some() {
             self.insert_item(file);
         }
+        self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
         self.charge(self.by_fs(file, self.costs.create_file, self.costs.create_ext4));
         Ok(file)
     }
@@ -253,7 +270,7 @@ impl Mm {
         };
         let absent = FileRec { parent: dir, size: 0, flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
         let name = known.unwrap_or_else(|| self.vfs.new_file(absent));
-        self.attach_dentry(name, dentry);
+        self.attach_dentry(env, name, dentry);
         self.dput(env, name);
         self.charge(self.costs.open_file);
         Ok(name)
@@ -306,6 +323,7 @@ impl Mm {
         }
         self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
         self.log_dir_change(rec.parent, rec.dirent);
+        self.journal_changes(env, self.vfs.fs_of(file));
         self.charge(self.by_fs(file, self.costs.unlink_file, self.costs.unlink_ext4));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
         if rec.opens > 0 {

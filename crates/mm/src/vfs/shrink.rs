@@ -1,6 +1,6 @@
 //! The shrinkers: what can be freed of each kind of cache, and freeing it.
 //!
-//! Rule: the superblock shrinker counts unused dentries and inodes of the node and, for every node alike, all inodes
+//! Rule: the superblock shrinker counts unused dentries and inodes of a group on a node and, for every node alike, all inodes
 //! that XFS has evicted, scaled by vfs_cache_pressure; buffers and shadow nodes are not scaled. A scan is divided among the three in proportion, each getting
 //! one more, dentries first because they keep inodes. It does nothing where file systems must not be called.
 //! Source: `super_cache_count()`, `super_cache_scan()`, fs/super.c; `xfs_buftarg_shrink_scan()`, fs/xfs/xfs_buf.c;
@@ -9,12 +9,15 @@
 //! Since/until: [`VfsShrinkers`]: until 3.0 dentries, inodes and XFS's evicted inodes have a shrinker each; the first two
 //! count whole hundreds.
 //! Abstracted: one shrinker for all superblocks. What XFS frees is not counted as freed, as in the kernel.
-//! Omitted: buffers of block devices, caches of cgroups.
+//! Since 4.0 dentries and inodes are listed by the group that they are charged to (`super_cache_count()` with
+//! `SHRINKER_MEMCG_AWARE`).
+//! Omitted: lists of shadow nodes by group, which are shrunk with the root's objects.
 
 use rules::VfsShrinkers;
-use units::{Gfp, NodeId};
+use units::Gfp;
 
-use super::Scanned;
+use super::{Scanned, Share};
+use crate::memcg::ROOT;
 use crate::{Env, Mm};
 
 /// What can be shrunk.
@@ -22,6 +25,8 @@ use crate::{Env, Mm};
 pub enum ShrinkerId {
     /// Dentries and inodes of all file systems.
     Superblock,
+    /// What ext4 remembers of extents.
+    ExtentStatus,
     /// Buffers of file system metadata.
     XfsBuf,
     /// Radix tree nodes that hold only shadow entries.
@@ -43,16 +48,19 @@ pub struct ShrinkerSpec {
     pub seeks: u64,
     /// Objects of a call (`shrinker->batch`, 128 where it is 0).
     pub batch: u64,
+    /// It is called for the objects of each memory cgroup by itself (`SHRINKER_MEMCG_AWARE`); others for all, with the root's.
+    pub by_memcg: bool,
 }
 
 /// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
-pub const SHRINKERS: [ShrinkerSpec; 6] = [
-    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128 },
-    ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024 },
-    ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128 },
-    ShrinkerSpec { id: ShrinkerId::Dentries, seeks: 2, batch: 128 },
-    ShrinkerSpec { id: ShrinkerId::Inodes, seeks: 2, batch: 128 },
-    ShrinkerSpec { id: ShrinkerId::XfsInodes, seeks: 2, batch: 128 },
+pub const SHRINKERS: [ShrinkerSpec; 7] = [
+    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024, by_memcg: true },
+    ShrinkerSpec { id: ShrinkerId::ExtentStatus, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::Dentries, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::Inodes, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::XfsInodes, seeks: 2, batch: 128, by_memcg: false },
 ];
 
 /// `x * n / d` without overflow (`mult_frac()`).
@@ -61,10 +69,11 @@ fn mult_frac(x: u64, n: u64, d: u64) -> u64 {
 }
 
 impl Mm {
-    /// Objects on a node that a shrinker offers to free.
-    pub fn shrinker_count(&self, id: ShrinkerId, node: NodeId) -> u64 {
+    /// Objects of a share that a shrinker offers to free.
+    pub fn shrinker_count(&self, id: ShrinkerId, share: Share) -> u64 {
+        let node = share.node;
         let apart = self.rules.vfs_shrinkers == VfsShrinkers::Apart;
-        let [dentries, inodes, evicted] = self.superblock_objects(node);
+        let [dentries, inodes, evicted] = self.superblock_objects(share);
         let hundreds = |n: u64| n / 100 * self.tunables.vfs_cache_pressure;
         match id {
             ShrinkerId::Superblock if !apart => {
@@ -74,28 +83,32 @@ impl Mm {
             ShrinkerId::Inodes if apart => hundreds(inodes),
             ShrinkerId::XfsInodes if apart => evicted,
             ShrinkerId::Superblock | ShrinkerId::Dentries | ShrinkerId::Inodes | ShrinkerId::XfsInodes => 0,
+            ShrinkerId::ExtentStatus => self.vfs.nr_statuses,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
             ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
         }
     }
 
-    /// Dentries, inodes, and evicted inodes of file systems.
-    fn superblock_objects(&self, node: NodeId) -> [u64; 3] {
-        let dentries = self.vfs.dentry_lru.get(node.index()).map_or(0, |l| u64::from(l.len()));
-        let inodes = self.vfs.inode_lru.get(node.index()).map_or(0, |l| u64::from(l.len()));
-        [dentries, inodes, self.vfs.reclaimable_inodes()]
+    /// Dentries, inodes, and, with the root's, evicted inodes of file systems.
+    fn superblock_objects(&self, share: Share) -> [u64; 3] {
+        let at = share.index(self.vfs.nodes);
+        let dentries = self.vfs.dentry_lru.get(at).map_or(0, |l| u64::from(l.len()));
+        let inodes = self.vfs.inode_lru.get(at).map_or(0, |l| u64::from(l.len()));
+        [dentries, inodes, if share.memcg == ROOT { self.vfs.reclaimable_inodes() } else { 0 }]
     }
 
-    /// Lets a shrinker look at `nr` objects of a node.
-    pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, node: NodeId, nr: u64, gfp: Gfp) -> Scanned {
+    /// Lets a shrinker look at `nr` objects of a share.
+    pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, share: Share, nr: u64, gfp: Gfp) -> Scanned {
+        let node = share.node;
         match id {
             ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
             ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
             ShrinkerId::XfsBuf => Scanned::default(),
-            _ if !gfp.contains(Gfp::FS) || node.index() >= self.vfs.dentry_lru.len() => Scanned::default(),
-            ShrinkerId::Superblock => self.superblock_scan(env, node, nr),
-            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, node, nr) },
-            ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, node, nr) },
+            ShrinkerId::ExtentStatus => self.shrink_statuses(env, nr),
+            _ if !gfp.contains(Gfp::FS) || self.vfs.fs.is_empty() => Scanned::default(),
+            ShrinkerId::Superblock => self.superblock_scan(env, share, nr),
+            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, share, nr) },
+            ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, share, nr) },
             ShrinkerId::XfsInodes => {
                 self.reclaim_inodes_nr(env, nr);
                 Scanned { scanned: nr, freed: 0 }
@@ -103,12 +116,12 @@ impl Mm {
         }
     }
 
-    fn superblock_scan(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
-        let objects = self.superblock_objects(node);
+    fn superblock_scan(&mut self, env: &Env, share: Share, nr: u64) -> Scanned {
+        let objects = self.superblock_objects(share);
         let total = objects.iter().sum::<u64>() + 1;
         let [dentries, inodes, evicted] = objects.map(|n| mult_frac(nr, n, total));
-        let mut freed = self.prune_dentries(env, node, dentries + 1);
-        freed += self.prune_inodes(env, node, inodes + 1);
+        let mut freed = self.prune_dentries(env, share, dentries + 1);
+        freed += self.prune_inodes(env, share, inodes + 1);
         if evicted > 0 {
             self.reclaim_inodes_nr(env, evicted + 1);
         }

@@ -3,8 +3,8 @@
 //! Source: XFS: `XFS_INODE_BIG_CLUSTER_SIZE` 8 KiB for 256-byte inodes and in proportion for larger ones
 //! (fs/xfs/xfs_mount.c), 64 inodes a chunk, mkfs.xfs: 512-byte inodes, 4 allocation groups on a plain disk. ext4:
 //! 256-byte inodes, 128 MiB block groups, mke2fs; `find_group_orlov()`, fs/ext4/ialloc.c, for where directories go.
-//! Abstracted: ext4 has allocation groups of the whole device's quarter, allocates its inode tables by and by like
-//! XFS, and its metadata blocks are unmovable pages with a buffer_head each instead of page cache of the device.
+//! Abstracted: ext4 has allocation groups of the whole device's quarter, and allocates its inode tables by and by like
+//! XFS, though it never gives them back.
 
 use units::{Bytes, PAGE_SIZE};
 
@@ -106,6 +106,11 @@ impl FsSpec {
         let blocks = self.capacity.pages_down().0 / u64::from(self.ag_count);
         u32::try_from(blocks * u64::from(self.ag_count)).expect("a device of at most 16 TiB");
         blocks as u32
+    }
+
+    /// Blocks (4 KiB) of the device.
+    pub(super) fn device_blocks(&self) -> u32 {
+        u32::try_from(self.capacity.pages_down().0).expect("a device of at most 16 TiB")
     }
 
     /// Clusters of a chunk of 64 inodes.

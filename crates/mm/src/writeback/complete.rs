@@ -37,7 +37,7 @@ impl Mm {
         }
     }
 
-    fn end_page_writeback(&mut self, file: FileId, index: u32, device: u16, now: u64) {
+    pub(super) fn end_page_writeback(&mut self, file: FileId, index: u32, device: u16, now: u64) {
         let pfn: Pfn = match self.pagecache_get(file, index) {
             Slot::Page(pfn) => pfn,
             slot => panic!("page {index} of {file:?} left the cache under writeback: {slot:?}"),

@@ -3,19 +3,15 @@
 //! Rule: every transaction adds some bytes to the log in memory. A full log buffer of 32 KiB is written as one bio to
 //! the next place of the log, which is used round and round. fsync writes what is there and waits for it.
 //! Source: `xlog_state_get_iclog_space()`, fs/xfs/xfs_log.c: `XLOG_BIG_RECORD_BSIZE` 32 KiB, 8 log buffers (4.20).
-//! Abstracted: one log per device; the bytes of a transaction of ext4 are a guess, and changes of the same object are not
-//! merged; the log lies in the first 64 MiB of the device, whatever its size is that `mm::vfs::cil` goes by; nothing waits
+//! Abstracted: one log per device; the log lies in the first 64 MiB of the device, whatever its size is that `mm::vfs::cil` goes by; nothing waits
 //! for a log buffer, and writing metadata in place (`xfsaild`) is the file system's own affair.
 
-use units::{FileId, PAGE_SIZE};
+use units::PAGE_SIZE;
 
-use crate::vfs::FsKind;
 use crate::{Bio, BioMemory, BioTarget, Env, Mm};
 
 /// Bytes of a log buffer.
 const BUFFER: u64 = 32 << 10;
-/// Bytes that allocating an extent or changing a size adds. Guess: inode core, one leaf of two btrees, headers.
-const TRANSACTION: u64 = 1 << 10;
 /// Sectors of a page.
 const SECTORS: u64 = 8;
 
@@ -60,15 +56,6 @@ impl Journal {
 }
 
 impl Mm {
-    /// A transaction of usual size on the file system of a file, unless that collects them first (`mm::vfs::cil`).
-    pub(super) fn log_transaction(&mut self, env: &Env, file: FileId) {
-        if self.fs_kind(file) == FsKind::Xfs {
-            return;
-        }
-        let device = self.device_of(file);
-        self.journal_add(env, device, TRANSACTION);
-    }
-
     /// Adds the bytes of a transaction to the log of a device; full log buffers are written.
     pub fn journal_add(&mut self, env: &Env, device: u16, bytes: u64) {
         let mut left = bytes;

@@ -4,7 +4,8 @@
 //! skipped, or waited for where the data must be on the device. Delayed allocation happens here, for the whole run of
 //! dirty pages at once. Pages that follow each other in the file and on the device share a bio of up to 256 vectors; each holds
 //! a page, or as many as lie side by side in memory ([`BioVectors`]), up to what the file system writes in one go.
-//! Source: `write_cache_pages()`, mm/page-writeback.c, `xfs_writepage_map()`, `xfs_add_to_ioend()`,
+//! A page of a device whose buffer the journal has taken over is under writeback for a moment, without I/O.
+//! Source: `__block_write_full_folio()`, fs/buffer.c (6.12), `write_cache_pages()`, mm/page-writeback.c, `xfs_writepage_map()`, `xfs_add_to_ioend()`,
 //! fs/xfs/xfs_aops.c (4.20); `iomap_writepages()`, `iomap_add_to_ioend()`, fs/iomap/buffered-io.c, `ext4_do_writepages()`,
 //! `mpage_prepare_extent_to_map()`, fs/ext4/inode.c, `bio_add_folio()`, `bio_full()`, block/bio.c (6.12 on order-0 folios).
 //! Abstracted: XFS allocates the whole delayed extent, here at most `DELALLOC_MAX` pages of it.
@@ -13,6 +14,7 @@
 use rules::BioVectors;
 use units::{FileId, Gfp, Pfn};
 
+use super::jiffies;
 use crate::pagecache::{BIO_VECTORS, Slot};
 use crate::slab::CacheId;
 use crate::stat::{NodeStat, ZoneStat};
@@ -85,6 +87,7 @@ impl Mm {
         open: &mut OpenBio,
     ) -> WriteRun {
         let mut run = WriteRun { pages: 0, next: from, stop: Written::Enough };
+        let of_device = self.bdev_gfp(file).is_some();
         while run.pages < max {
             let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next) else {
                 run.stop = Written::End;
@@ -102,8 +105,13 @@ impl Mm {
                 run.next = index + 1;
                 continue;
             }
-            self.add_to_bio(env, open, pfn, (file, index), sync);
-            self.start_writeback(pfn);
+            if of_device && self.is_journal_dirty(file, index) {
+                self.start_writeback(pfn);
+                self.end_page_writeback(file, index, self.device_of(file), jiffies(env.now));
+            } else {
+                self.add_to_bio(env, open, pfn, (file, index), sync);
+                self.start_writeback(pfn);
+            }
             run.pages += 1;
             run.next = index + 1;
         }
@@ -147,7 +155,6 @@ impl Mm {
             Some(extent) => extent,
             None => {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
-                self.log_transaction(env, file);
                 self.log_item_nowait(env, file);
                 self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
                 self.allocate_blocks(file, index, run)

@@ -10,6 +10,7 @@ use units::{FileId, Pfn};
 
 use super::submit::{OpenBio, Written};
 use crate::pagecache::{NO_RECORD, Slot};
+use crate::vfs::CommitId;
 use crate::{Bio, Env, Frame, Mm};
 
 /// Pages that are written or looked at in one step.
@@ -21,6 +22,7 @@ pub struct Fsync {
     phase: Phase,
     next: u32,
     open: OpenBio,
+    commit: Option<CommitId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,10 +67,19 @@ impl Mm {
                     FsyncStep::More
                 }
             },
-            Phase::Log => match self.force_log(env, file) {
-                Some(bio) => FsyncStep::Log(bio),
-                None => FsyncStep::Done,
-            },
+            Phase::Log => {
+                if let Some(commit) = fsync.commit.take() {
+                    self.vfs_end_commit(env, self.fs_id(file), commit);
+                    return FsyncStep::Done;
+                }
+                match self.force_log(env, file) {
+                    Some((bio, commit)) => {
+                        fsync.commit = commit;
+                        FsyncStep::Log(bio)
+                    }
+                    None => FsyncStep::Done,
+                }
+            }
         }
     }
 

@@ -68,8 +68,8 @@ pub struct CpuDef {
     pub speed: Spanned<f64>,
     /// Where the speed comes from.
     pub source: String,
-    /// The workload's tasks form one group for the scheduler, beside each of the kernel's threads: a cgroup with the cpu
-    /// controller, or a session's autogroup.
+    /// The workload runs in a cgroup of its own, with the cpu and memory controllers: its tasks form one group for the
+    /// scheduler, beside each of the kernel's threads, and their memory is charged to it.
     #[serde(default)]
     pub workload_group: bool,
 }

@@ -193,6 +193,8 @@ pub struct Rules {
     pub slab_speculation: SlabSpeculation,
     /// Partial slabs of a CPU.
     pub cpu_partial: CpuPartial,
+    /// Objects of slabs in cgroups.
+    pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
     pub struct_sizes: StructSizes,
     /// Pressure on shrinkers.
@@ -318,6 +320,7 @@ impl Rules {
             slab_order: SlabOrder::MoreWaste,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
+            object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             slab_pressure: SlabPressure::PriorityAndDeferred,
             slab_caller: SlabCaller::Lists,

@@ -37,6 +37,15 @@ rule!(
     }
 );
 rule!(
+    /// What it takes to charge objects of slabs to memory cgroups, where one but the root is in use.
+    ObjectAccounting {
+        /// A cache of its own for each cgroup (not modelled): until 5.8.
+        Caches,
+        /// A vector of 8 B an object beside each slab of an accounted cache: since 286e04b8ed7a (5.9).
+        Vectors,
+    }
+);
+rule!(
     /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
     StructSizes {
         /// 4.20.

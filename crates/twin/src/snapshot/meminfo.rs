@@ -8,13 +8,15 @@ use units::Pages;
 pub(super) fn meminfo(mm: &Mm) -> Meminfo {
     let node = |item| Pages(mm.stat.node_sum(item)).kib();
     let zone = |item| Pages(mm.stat.zone_sum(item)).kib();
+    let buffers = Pages(mm.blockdev_pages()).kib();
     let (inactive_anon, active_anon) = (node(NodeStat::InactiveAnon), node(NodeStat::ActiveAnon));
     let (inactive_file, active_file) = (node(NodeStat::InactiveFile), node(NodeStat::ActiveFile));
     let fields = [
         ("MemTotal", mm.total_pages().kib()),
         ("MemFree", zone(ZoneStat::FreePages)),
-        // nr_file_pages counts the swap cache too.
-        ("Cached", node(NodeStat::FilePages) - node(NodeStat::SwapCached)),
+        ("Buffers", buffers),
+        // nr_file_pages counts the swap cache, and the page cache of devices, too.
+        ("Cached", node(NodeStat::FilePages) - node(NodeStat::SwapCached) - buffers),
         ("SwapCached", node(NodeStat::SwapCached)),
         ("Active", active_anon + active_file),
         ("Inactive", inactive_anon + inactive_file),

@@ -17,15 +17,20 @@ impl SysTwin {
             return Err(SysError::Invalid);
         }
         self.task.ctx.with(|world, ctl| {
-            let mut group = ROOT;
+            let mut group = world.workload_memcg;
+            let above = match group {
+                ROOT => String::new(),
+                _ => format!("{}/", world.mm.memcg[group].name()),
+            };
             for (at, _) in path.match_indices('/').chain([(path.len(), "")]) {
-                group = match world.mm.memcg_create(group, &path[..at]) {
+                let name = format!("{above}{}", &path[..at]);
+                group = match world.mm.memcg_create(group, &name) {
                     Ok(made) => {
                         let psi = ctl.add_psi_group(psi_group(group));
                         assert_eq!(psi, psi_group(made), "groups are numbered alike");
                         made
                     }
-                    Err(MemcgError::Exists) => world.mm.memcg.find(&path[..at]).expect("it exists"),
+                    Err(MemcgError::Exists) => world.mm.memcg.find(&name).expect("it exists"),
                     Err(MemcgError::TooMany) => return Err(SysError::NoSpace),
                     Err(MemcgError::TooLate | MemcgError::ZoneLists) => return Err(SysError::NotSupported),
                 };

@@ -83,6 +83,20 @@ pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId, device: u16) {
     }
 }
 
+/// Commits the running transaction when it is due (`kjournald2()`).
+pub(crate) async fn kjournald2(ctx: Ctx<World>, fs: FsId) {
+    let task = Task::new(ctx);
+    loop {
+        let now = task.ctx.now();
+        let (due, log) = task.ctx.with(|world, _| (world.mm.vfs_commit_due(fs), world.queues.log));
+        match due {
+            Some(at) if at <= now => task.commit(fs).await,
+            Some(at) => task.ctx.sleep(SleepReason::FlusherIdle, at.since(now)).await,
+            None => task.ctx.wait(log, SleepReason::FlusherIdle).await,
+        }
+    }
+}
+
 /// Writes metadata that is only in the log, every 30 seconds and when the log needs room (`xfsaild()`). It may use the last
 /// reserves, as the kernel's does.
 pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
@@ -110,6 +124,20 @@ pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
 }
 
 impl Task {
+    /// Writes the running transaction of a journal to the log.
+    async fn commit(&self, fs: FsId) {
+        while let Err(need) = self.mm(|mm, env| mm.vfs_bring_changed(env, fs)) {
+            // What cannot be brought in goes to the log as it is.
+            if self.satisfy(need).await.is_none() {
+                break;
+            }
+        }
+        if let Some((id, bio)) = self.mm(|mm, env| mm.vfs_begin_commit(env, fs)) {
+            self.metadata_io(bio).await;
+            self.mm(|mm, env| mm.vfs_end_commit(env, fs, id));
+        }
+    }
+
     /// Waits until the log wants something, or until its timer, which moves on then; says whether it was that.
     async fn wait_for_log(&self, due: &mut Nanos, at_once: impl Fn(&Mm) -> bool) -> bool {
         let queue = self.ctx.with(|world, _| (!at_once(&world.mm)).then_some(world.queues.log));

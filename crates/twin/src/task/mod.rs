@@ -17,7 +17,7 @@ use sim::Ctx;
 
 use crate::world::World;
 
-pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim};
+pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
 

@@ -128,7 +128,7 @@ impl ShrinkGen {
             Phase::Evict(shrink) => {
                 if let Some(aged) = shrink.step(mm, env, sc) {
                     let (scanned, lru) = (shrink.scanned, shrink.lru);
-                    self.begin_slab(mm, env, sc, (lru, scanned, aged));
+                    self.begin_slab(mm, sc, (lru, scanned, aged));
                 }
             }
             Phase::Slab(pass, rotate) => {
@@ -177,13 +177,7 @@ impl ShrinkGen {
     }
 
     /// The pages of a group are through: what becomes of it, and the slabs.
-    fn begin_slab(
-        &mut self,
-        mm: &mut Mm,
-        env: &Env,
-        sc: &mut ScanControl,
-        (lru, scanned, aged): (LruvecId, u64, bool),
-    ) {
+    fn begin_slab(&mut self, mm: &mut Mm, sc: &mut ScanControl, (lru, scanned, aged): (LruvecId, u64, bool)) {
         let memcg = MemcgId(lru.part);
         let sizable = mm.lru_gen(lru).total(mm.lru_gen_swappiness(lru, sc) > 0) >> sc.priority > 0;
         let rotate = match (aged, sizable) {
@@ -192,12 +186,8 @@ impl ShrinkGen {
             (false, false) if mm.nodes[self.node.index()].fifo.at_tail(memcg) => Some(Rotate::Young),
             (false, false) => Some(Rotate::Tail),
         };
-        if memcg == ROOT {
-            let pages = mm.lru_gen(lru).total(true);
-            self.phase = Phase::Slab(SlabPass::new(mm, sc, scanned, pages), rotate);
-        } else {
-            self.end_group(mm, env, sc, rotate);
-        }
+        let pages = mm.lru_gen(lru).total(true);
+        self.phase = Phase::Slab(SlabPass::of_memcg(mm, sc, memcg, (scanned, pages)), rotate);
     }
 
     fn end_group(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl, rotate: Option<Rotate>) {

@@ -23,7 +23,7 @@ fn an_evicted_file_is_read_again_from_its_cluster() {
     // References 2, 1, 0: the third visit frees. Clusters and one directory block, and the root's chunk's first
     // cluster, which the directory's own inode was read from.
     while mm.vfs.buffers() > 0 {
-        assert!(mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, NODE, 128, Gfp::NOFS).freed > 0);
+        assert!(mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, SHARE, 128, Gfp::NOFS).freed > 0);
     }
     // The directory's inode, its block, and the cluster of the file: three reads.
     let (handle, reads) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), files[39]));
@@ -40,13 +40,13 @@ fn a_dirty_inode_is_not_evicted_and_goes_on_the_lru_when_clean() {
     let (mut mm, _, dir) = xfs(old_rules());
     let file = make(&mut mm, dir);
     mm.inode_dirty(file, true);
-    mm.prune_dentries(&on(0), NODE, 10);
+    mm.prune_dentries(&on(0), SHARE, 10);
     assert_eq!((mm.vfs.cached().0, mm.vfs.unused_inodes()), (0, 1), "only the directory's inode is on the LRU");
     mm.inode_dirty(file, false);
     assert_eq!(mm.vfs.unused_inodes(), 2);
     // Dirty again on the LRU: the shrinker takes it off and does not evict it.
     mm.inode_dirty(file, true);
-    assert_eq!(mm.prune_inodes(&on(0), NODE, 10), 2);
+    assert_eq!(mm.prune_inodes(&on(0), SHARE, 10), 2);
     assert_eq!((mm.vfs.unused_inodes(), mm.vfs.reclaimable_inodes()), (0, 1));
     assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.rec(file).has(FileRec::RECLAIMABLE));
     mm.inode_dirty(file, false);
@@ -60,8 +60,8 @@ fn inodes_change_in_the_log_are_flushed_or_left() {
         for _ in 0..40 {
             make(&mut mm, dir);
         }
-        mm.prune_dentries(&on(0), NODE, 100);
-        mm.prune_inodes(&on(0), NODE, 100);
+        mm.prune_dentries(&on(0), SHARE, 100);
+        mm.prune_inodes(&on(0), SHARE, 100);
         assert_eq!(mm.vfs.reclaimable_inodes(), 41);
         mm.reclaim_inodes_nr(&on(0), 100);
         assert_eq!(mm.vfs.reclaimable_inodes(), 41, "all are pinned");
@@ -86,15 +86,15 @@ fn a_referenced_inode_gets_another_round() {
     let (mut mm, _, dir) = xfs(old_rules());
     let keep = create(&mut mm, dir);
     let file = make(&mut mm, dir);
-    mm.prune_dentries(&on(0), NODE, 10);
+    mm.prune_dentries(&on(0), SHARE, 10);
     assert_eq!(mm.vfs.unused_inodes(), 1);
     // Looked up again while its inode is on the LRU, and let go: marked.
     let handle = mm.vfs_open(&on(0), file).unwrap();
     mm.vfs_close(&on(0), handle);
-    mm.prune_dentries(&on(0), NODE, 1);
+    mm.prune_dentries(&on(0), SHARE, 1);
     assert!(mm.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::INODE_REF));
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
     mm.vfs_close(&on(0), keep);
     assert_valid(&mm);
 }
@@ -115,7 +115,7 @@ fn forgotten(rule: InodeReclaim, pages: u32) -> (Mm, FileId) {
     create(&mut mm, dir);
     let file = make(&mut mm, dir);
     cache_pages(&mut mm, file, pages);
-    mm.prune_dentries(&on(0), NODE, 10);
+    mm.prune_dentries(&on(0), SHARE, 10);
     (mm, file)
 }
 
@@ -127,25 +127,25 @@ fn stolen(mm: &Mm) -> [u64; 2] {
 fn inodes_with_pages_lose_them_first() {
     let (mut mm, file) = forgotten(InodeReclaim::InvalidatePages, 70);
     // First visit: the pages go, and the reference that is dropped then marks the inode. Second: another round.
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.nr_cached(file)), (0, 0));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.nr_cached(file)), (0, 0));
     assert_eq!(stolen(&mm), [70, 0]);
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.vfs.reclaimable_inodes()), (0, 0));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.vfs.reclaimable_inodes()), (1, 1));
     assert_valid(&mm);
     let (mut mm, _) = forgotten(InodeReclaim::InvalidatePages, 5);
     let kswapd = Env { task: TaskFlags { kswapd: true, ..TaskFlags::default() }, ..on(0) };
-    mm.prune_inodes(&kswapd, NODE, 1);
+    mm.prune_inodes(&kswapd, SHARE, 1);
     assert_eq!(stolen(&mm), [0, 5]);
 }
 
 #[test]
 fn inodes_with_more_than_one_page_are_skipped() {
     let (mut mm, file) = forgotten(InodeReclaim::SkipWithPages, 2);
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 50), mm.nr_cached(file)), (0, 2));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 50), mm.nr_cached(file)), (0, 2));
     assert_eq!((mm.vfs.unused_inodes(), stolen(&mm)), (1, [0, 0]));
     // One page is the boundary: it is dropped, and the inode goes two visits later.
     let (mut mm, file) = forgotten(InodeReclaim::SkipWithPages, 1);
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 3), mm.nr_cached(file)), (1, 0));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 3), mm.nr_cached(file)), (1, 0));
     assert_eq!((mm.vfs.reclaimable_inodes(), stolen(&mm)), (1, [1, 0]));
     assert_valid(&mm);
 }
@@ -159,7 +159,7 @@ fn inodes_with_pages_are_not_on_the_lru() {
     assert_eq!(mm.vfs.unused_inodes(), 1);
     // Pages again while it is on the list: it leaves the list and stays in memory.
     cache_pages(&mut mm, file, 2);
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), mm.vfs.unused_inodes()), (1, 0));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), mm.vfs.unused_inodes()), (1, 0));
     assert_eq!((mm.vfs.reclaimable_inodes(), mm.nr_cached(file)), (0, 2));
     assert_valid(&mm);
 }
@@ -186,13 +186,13 @@ fn counts_are_scaled_by_vfs_cache_pressure_and_refused_without_fs() {
         make(&mut mm, dir);
     }
     // 50 files and the directory.
-    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, NODE), 51);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 51);
     mm.tunables.vfs_cache_pressure = 20;
-    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, NODE), 51 * 20 / 100);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 51 * 20 / 100);
     mm.tunables.vfs_cache_pressure = 0;
-    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, NODE), 0);
-    assert_eq!(mm.shrinker_count(ShrinkerId::XfsBuf, NODE), 3, "two clusters and a directory block");
-    let scanned = mm.shrinker_scan(&on(0), ShrinkerId::Superblock, NODE, 1024, Gfp::NOFS);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 0);
+    assert_eq!(mm.shrinker_count(ShrinkerId::XfsBuf, SHARE), 3, "two clusters and a directory block");
+    let scanned = mm.shrinker_scan(&on(0), ShrinkerId::Superblock, SHARE, 1024, Gfp::NOFS);
     assert_eq!((scanned, mm.vfs.cached()), (Scanned::default(), (51, 51)));
 }
 
@@ -204,7 +204,7 @@ fn a_scan_is_divided_in_proportion() {
         make(&mut mm, dir);
     }
     // The directory leaves the list first, then 40 files: 60 dentries and 40 inodes stay on their lists.
-    assert_eq!(mm.prune_dentries(&on(0), NODE, 41), 41);
+    assert_eq!(mm.prune_dentries(&on(0), SHARE, 41), 41);
     assert_eq!((mm.vfs.unused_dentries(), mm.vfs.unused_inodes()), (60, 40));
     // 60 + 40 + 0 + 1 = 101; 50 * 60 / 101 = 29 and 50 * 40 / 101 = 19, each one more.
     assert_eq!(shrink(&mut mm, &on(0), 50), Scanned { scanned: 50, freed: 30 + 20 });
@@ -222,15 +222,15 @@ fn until_3_0_dentries_and_inodes_have_shrinkers_of_their_own_that_count_in_hundr
         let handle = create(&mut mm, dir);
         mm.vfs_close(&on(0), handle);
     }
-    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, NODE), 0);
-    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, NODE), 200, "of 250");
-    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, NODE), 0, "dentries hold their inodes");
-    let nofs = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, NODE, 128, Gfp::NOFS);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 0);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, SHARE), 200, "of 250");
+    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, SHARE), 0, "dentries hold their inodes");
+    let nofs = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, SHARE, 128, Gfp::NOFS);
     assert_eq!(nofs, Scanned::default());
-    let scanned = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, NODE, 128, Gfp::KERNEL);
+    let scanned = mm.shrinker_scan(&on(0), ShrinkerId::Dentries, SHARE, 128, Gfp::KERNEL);
     assert_eq!((scanned.scanned, scanned.freed), (128, 128));
-    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, NODE), 100, "of 122");
-    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, NODE), 100, "of 128");
+    assert_eq!(mm.shrinker_count(ShrinkerId::Dentries, SHARE), 100, "of 122");
+    assert_eq!(mm.shrinker_count(ShrinkerId::Inodes, SHARE), 100, "of 128");
     assert_valid(&mm);
 }
 
@@ -243,7 +243,7 @@ fn a_shadow_in_the_root_is_stolen_from_an_inode_and_counts() {
     mm.pagecache_remove(&on(0), pfn, Some(shadow));
     mm.free_pages(&on(0), pfn, Order(0));
     assert_eq!(mm.vfs.unused_inodes(), 1);
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), stolen(&mm)), (0, [1, 0]), "the shadow first");
-    assert_eq!((mm.prune_inodes(&on(0), NODE, 1), stolen(&mm)), (1, [1, 0]));
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), stolen(&mm)), (0, [1, 0]), "the shadow first");
+    assert_eq!((mm.prune_inodes(&on(0), SHARE, 1), stolen(&mm)), (1, [1, 0]));
     assert_valid(&mm);
 }

@@ -27,7 +27,7 @@ fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
     checkpoint(&mut mm, fs);
     let open = create(&mut mm, dir);
     let file = open.file;
-    let vectors = |mm: &Mm| (mm.vfs.rec(file).log_vector.is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
+    let vectors = |mm: &Mm| (mm.vfs.rec(file).second.is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
     assert_eq!(vectors(&mm), (false, true), "the first change took the one it had");
     mm.log_item(&on(0), file).expect("memory is plentiful");
     mm.log_item(&on(0), file).expect("memory is plentiful");

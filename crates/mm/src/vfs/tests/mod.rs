@@ -3,19 +3,24 @@
 mod blocks;
 mod eviction;
 mod ext4;
+mod extent_status;
+mod jbd2;
 mod log;
+mod shares;
 
 use proptest::prelude::*;
 use rules::{InodeReclaim, Rules, XfsReclaim};
 use units::{Bytes, FileId, Gfp, NodeId, Order};
 
-use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, ShrinkerId};
+use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, Share, ShrinkerId};
+use crate::memcg::ROOT;
 use crate::slab::tests::{assert_valid, exhaust, machine, on, rules_4_20};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
 use crate::{AllocRequest, Effect, Env, Mm, TaskFlags};
 
 const NODE: NodeId = NodeId(0);
+const SHARE: Share = Share { node: NODE, memcg: ROOT };
 
 fn old_rules() -> Rules {
     Rules { inode_reclaim: InodeReclaim::SkipWithPages, xfs_reclaim: XfsReclaim::FlushDirty, ..rules_4_20() }
@@ -71,7 +76,7 @@ fn in_use(mm: &Mm, name: &str) -> u64 {
 }
 
 fn shrink(mm: &mut Mm, env: &Env, nr: u64) -> Scanned {
-    mm.shrinker_scan(env, ShrinkerId::Superblock, NODE, nr, Gfp::KERNEL)
+    mm.shrinker_scan(env, ShrinkerId::Superblock, SHARE, nr, Gfp::KERNEL)
 }
 
 /// The dentry LRU from the head, as numbers of files; `*` after a referenced one.
@@ -85,8 +90,8 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 }
 
 #[test]
-fn a_record_takes_72_bytes() {
-    assert_eq!(size_of::<FileRec>(), 72);
+fn a_record_takes_76_bytes() {
+    assert_eq!(size_of::<FileRec>(), 76);
 }
 
 #[test]
@@ -126,12 +131,12 @@ fn the_dentry_lru_is_in_order_of_the_last_first_close() {
     mm.vfs_close(&on(0), handle);
     assert_eq!(drawn(&mm, &files), "ab*cd");
     // The directory is first on the list: in use, it leaves. a goes; b loses its reference and goes to the tail.
-    assert_eq!(mm.prune_dentries(&on(0), NODE, 3), 2);
+    assert_eq!(mm.prune_dentries(&on(0), SHARE, 3), 2);
     assert_eq!(drawn(&mm, &files), "cdb");
     assert_eq!(mm.vfs.unused_inodes(), 1, "a's inode lost its dentry");
     // One in use leaves the list and is counted.
     let handle = mm.vfs_open(&on(0), files[2]).unwrap();
-    assert_eq!(mm.prune_dentries(&on(0), NODE, 1), 1);
+    assert_eq!(mm.prune_dentries(&on(0), SHARE, 1), 1);
     assert_eq!(drawn(&mm, &files), "db");
     mm.vfs_close(&on(0), handle);
     assert_eq!(drawn(&mm, &files), "dbc");
@@ -166,7 +171,7 @@ fn nothing_is_left_after_everything_is_unlinked() {
     assert_eq!(mm.vfs_background_reclaim(&on(0)), 300);
     assert_eq!(mm.vfs.cached(), (300, 1), "300 = 299 negative and the directory");
     assert_eq!(mm.vfs.fs[0].chunks.iter().filter(|c| c.free != 0).count(), 1, "only the root's chunk is left");
-    mm.prune_dentries(&on(0), NODE, 1000);
+    mm.prune_dentries(&on(0), SHARE, 1000);
     assert_eq!(mm.vfs.cached(), (0, 1), "the directory's inode");
     assert_eq!(in_use(&mm, "filp"), mm.slabs.slabinfo().find(|i| i.name == "filp").unwrap().num_objs);
     // Their records are used again.
@@ -198,7 +203,7 @@ fn a_shrunk_negative_dentry_is_looked_up_anew() {
     let (mut mm, _, dir) = xfs(Rules::newest());
     let name = mm.vfs_lookup_absent(&on(0), dir, None).unwrap();
     let before = mm.vfs.cached().0;
-    assert_eq!(mm.prune_dentries(&on(0), NODE, 100), 2, "it, and the directory in which it was the only name");
+    assert_eq!(mm.prune_dentries(&on(0), SHARE, 100), 2, "it, and the directory in which it was the only name");
     assert_eq!(mm.vfs.cached().0, before - 2);
     assert_valid(&mm);
     mm.vfs_lookup_absent(&on(0), dir, Some(name)).unwrap();
@@ -292,7 +297,7 @@ proptest! {
  let _ = shrink(&mut mm, &on(0), u64::from(pick % 64));
 }
                 8 => {
- let _ = mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, NODE, u64::from(pick % 16), Gfp::KERNEL);
+ let _ = mm.shrinker_scan(&on(0), ShrinkerId::XfsBuf, SHARE, u64::from(pick % 16), Gfp::KERNEL);
 }
                 9 => {
                     if pick % 2 == 0 {

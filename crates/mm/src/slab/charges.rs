@@ -1,0 +1,48 @@
+//! What it takes to charge the objects of a slab to memory cgroups.
+//!
+//! Rule: once a cgroup but the root is in use, each new slab of an accounted cache gets a vector of 8 B for each of its
+//! objects, from kmalloc, which lives as long as the slab.
+//! Source: `account_slab()`, `alloc_slab_obj_exts()`, `__memcg_slab_post_alloc_hook()`, mm/slub.c, `struct slabobj_ext`, 6.12.
+//! Since/until: [`ObjectAccounting`].
+//! Abstracted: a vector is allocated without sleeping, with the slab and not with the first object that is charged; whether
+//! cgroups are in use is known from the start.
+//! Omitted: what is charged, and to whom.
+
+use rules::ObjectAccounting;
+use units::Gfp;
+
+use super::{CacheId, Obj};
+use crate::{Env, Mm};
+
+/// Bytes of a vector for each object.
+const ENTRY: u32 = 8;
+
+/// The kmalloc cache for a vector of so many objects.
+fn cache_for(objects: u16) -> Option<CacheId> {
+    CacheId::kmalloc(u32::from(objects) * ENTRY)
+}
+
+impl Mm {
+    /// Says that objects are charged to cgroups from now on.
+    pub fn account_objects(&mut self) {
+        self.slabs.accounting = self.rules.object_accounting == ObjectAccounting::Vectors;
+    }
+
+    /// Gives a new slab its vector, if it needs one.
+    pub(super) fn attach_charges(&mut self, env: &Env, cache: CacheId, number: u32) {
+        let owner = &self.slabs.caches[cache.index()];
+        if !self.slabs.accounting || !owner.spec.accounted {
+            return;
+        }
+        let Some(kmalloc) = cache_for(owner.slabs[number as usize].objects) else { return };
+        let charges = self.slab_alloc_nowait(env, kmalloc, Gfp::NOFS);
+        self.slabs.caches[cache.index()].slabs[number as usize].charges = charges;
+    }
+
+    /// Frees the vector of a slab that is gone.
+    pub(super) fn free_charges(&mut self, env: &Env, objects: u16, charges: Obj) {
+        if charges.is_some() {
+            self.slab_free(env, cache_for(objects).expect("it was allocated"), charges);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The journal of ext4 (jbd2): how long metadata stays where it is.
+//!
+//! Rule: a block that a transaction changes gets a `journal_head`, which keeps its buffer: its page can neither be reclaimed
+//! nor moved. Five seconds after its first change, and for an fsync, the running transaction is committed: a copy of each
+//! block goes to the log, with a buffer head of its own until that is written, behind descriptors and before a commit
+//! block. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
+//! been written and a later commit finds that.
+//! Source: `jbd2_journal_get_write_access()`, `__jbd2_journal_refile_buffer()` (fs/jbd2/transaction.c),
+//! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
+//! `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
+//! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit; a page that is changed
+//! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
+//! under way.
+//! Omitted: copies of blocks that are changed while they are being committed (`frozen_data`), revoked blocks, transactions that
+//! wait for room in the log, and the journal's shrinker, whose batch is a quarter of the log.
+
+use std::collections::BTreeMap;
+
+use units::{FileId, Gfp, Nanos, PAGE_SIZE};
+
+use super::disk::Metadata;
+use super::{FsId, Need, Obj};
+use crate::slab::CacheId;
+use crate::{Bio, Effect, Env, Frame, Mm};
+
+/// Age at which a transaction is committed.
+const COMMIT_INTERVAL: Nanos = Nanos::secs(5);
+/// Blocks that a descriptor block has room for: 16 B a tag (`JBD2_MIN_JOURNAL_BLOCKS` has 4 KiB blocks, checksums v3).
+const TAGS: u64 = PAGE_SIZE / 16 - 1;
+
+/// What the journal keeps of a block (`struct journal_head`).
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    obj: Obj,
+    /// Changed by the running transaction.
+    running: bool,
+    /// Commits under way that write it.
+    commits: u8,
+}
+
+/// A commit that is being written.
+#[derive(Debug)]
+struct Commit {
+    id: CommitId,
+    blocks: Vec<u32>,
+    /// Buffer heads of the copies.
+    copies: Vec<Obj>,
+}
+
+/// Names a commit under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommitId(u64);
+
+/// The journal of a file system.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// Blocks that the journal keeps, by number.
+    heads: BTreeMap<u32, Head>,
+    /// Blocks of the running transaction that have a head, in the order of their first change.
+    running: Vec<(u32, Metadata)>,
+    /// When the running transaction began.
+    began: Option<Nanos>,
+    commits: Vec<Commit>,
+    next: u64,
+}
+
+impl Journal {
+    pub(super) fn host_bytes(&self) -> usize {
+        self.heads.len() * size_of::<(u32, Head)>() + self.running.capacity() * size_of::<(u32, Metadata)>()
+    }
+
+    /// Whether a block of the device is kept.
+    pub(super) fn keeps(&self, block: u32) -> bool {
+        self.heads.contains_key(&block)
+    }
+
+    /// Blocks kept.
+    pub(super) fn kept(&self) -> impl Iterator<Item = u32> + '_ {
+        self.heads.keys().copied()
+    }
+
+    /// Whether a block was changed, and its last change is not in the log yet.
+    fn is_uncommitted(&self, block: u32) -> bool {
+        self.heads.get(&block).is_some_and(|head| head.running || head.commits > 0)
+    }
+}
+
+impl Mm {
+    /// Has the running transaction keep the blocks that were changed.
+    pub(crate) fn journal_changes(&mut self, env: &Env, fs: FsId) {
+        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return };
+        while let Some((_, of)) = self.vfs.fs_mut(fs).dirty.pop_front() {
+            self.join_transaction(env, fs, bdev, of);
+        }
+    }
+
+    fn join_transaction(&mut self, env: &Env, fs: FsId, bdev: FileId, of: Metadata) {
+        let (block, _) = self.vfs.place(fs, of);
+        if !self.vfs.fs_mut(fs).journal.keeps(block) {
+            let obj = self.slab_alloc_nowait(env, CacheId::JBD2_JOURNAL_HEAD, Gfp::NOFS);
+            self.vfs.fs_mut(fs).journal.heads.insert(block, Head { obj, running: false, commits: 0 });
+        }
+        if let Some(pfn) = self.block_page(bdev, block) {
+            self.frames[pfn].set(Frame::PINNED);
+            self.mark_page_accessed(env, pfn);
+        }
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        journal.heads.get_mut(&block).expect("it has one").running = true;
+        journal.running.push((block, of));
+        if journal.began.is_none() {
+            journal.began = Some(env.now);
+            self.effects.push(Effect::WakeLog(fs));
+        }
+    }
+
+    /// When the running transaction is to be committed; `None` while there is none.
+    pub fn vfs_commit_due(&self, fs: FsId) -> Option<Nanos> {
+        self.vfs.fs[fs.0 as usize].journal.began.map(|began| began + COMMIT_INTERVAL)
+    }
+
+    /// Brings blocks of the running transaction into memory that are not.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn vfs_bring_changed(&mut self, env: &Env, fs: FsId) -> Result<(), Need> {
+        self.journal_changes(env, fs);
+        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return Ok(()) };
+        for n in 0..self.vfs.fs[fs.0 as usize].journal.running.len() {
+            let (block, of) = self.vfs.fs[fs.0 as usize].journal.running[n];
+            if self.block_page(bdev, block).is_none() {
+                self.get_block(env, fs, bdev, of)?;
+                let pfn = self.block_page(bdev, block).expect("it was brought in");
+                self.frames[pfn].set(Frame::PINNED);
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the running transaction: hands it to the log. The bio is the last of it; once that has ended, the caller
+    /// calls [`Mm::vfs_end_commit`]. `None` without a transaction.
+    pub fn vfs_begin_commit(&mut self, env: &Env, fs: FsId) -> Option<(CommitId, Bio)> {
+        self.journal_changes(env, fs);
+        self.clean_checkpoints(env, fs);
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        journal.began = None;
+        if journal.running.is_empty() {
+            return None;
+        }
+        let changed = std::mem::take(&mut journal.running);
+        journal.next += 1;
+        let id = CommitId(journal.next);
+        for (block, of) in &changed {
+            let head = self.vfs.fs_mut(fs).journal.heads.get_mut(block).expect("it is kept");
+            (head.running, head.commits) = (false, head.commits + 1);
+            self.vfs.note_committed(fs, *of);
+        }
+        let copies = changed.iter().map(|_| self.slab_alloc_nowait(env, CacheId::BUFFER_HEAD, Gfp::NOFS)).collect();
+        let blocks: Vec<u32> = changed.into_iter().map(|(block, _)| block).collect();
+        let written = blocks.len() as u64 + (blocks.len() as u64).div_ceil(TAGS) + 1;
+        self.vfs.fs_mut(fs).journal.commits.push(Commit { id, blocks, copies });
+        let device = self.vfs.fs[fs.0 as usize].spec.device;
+        // A byte less leaves something of the last block for the bio that is waited for.
+        self.journal_add(env, device, written * PAGE_SIZE - 1);
+        Some((id, self.journal_force(device).expect("a byte is left")))
+    }
+
+    /// A commit is in the log: its copies go, and blocks that were not changed since are dirty.
+    ///
+    /// # Panics
+    /// If it has ended before.
+    pub fn vfs_end_commit(&mut self, env: &Env, fs: FsId, id: CommitId) {
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        let at = journal.commits.iter().position(|commit| commit.id == id).expect("it is under way");
+        let Commit { blocks, copies, .. } = journal.commits.remove(at);
+        for copy in copies.into_iter().filter(|copy| copy.is_some()) {
+            self.slab_free(env, CacheId::BUFFER_HEAD, copy);
+        }
+        let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
+        for block in blocks {
+            let journal = &mut self.vfs.fs_mut(fs).journal;
+            journal.heads.get_mut(&block).expect("it is kept").commits -= 1;
+            if !journal.is_uncommitted(block)
+                && let Some(pfn) = self.block_page(bdev, block)
+            {
+                self.set_page_dirty(env, pfn);
+            }
+        }
+    }
+
+    /// Whether a page of a device is written without I/O, since all that is dirty in it is the journal's.
+    pub(crate) fn is_journal_dirty(&self, file: FileId, index: u32) -> bool {
+        let rec = self.vfs.rec(file);
+        rec.has(super::FileRec::BDEV) && self.vfs.fs[self.vfs.fs_of(file).0 as usize].journal.is_uncommitted(index)
+    }
+
+    /// Lets blocks go that have been written since they were committed (`__jbd2_journal_clean_checkpoint_list()`).
+    fn clean_checkpoints(&mut self, env: &Env, fs: FsId) {
+        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return };
+        let journal = &self.vfs.fs[fs.0 as usize].journal;
+        let is_done = |block: &u32| {
+            let page = self.block_page(bdev, *block);
+            !journal.is_uncommitted(*block)
+                && page.is_none_or(|pfn| !self.frames[pfn].has_any(Frame::DIRTY | Frame::WRITEBACK))
+        };
+        let done: Vec<u32> = journal.kept().filter(is_done).collect();
+        for block in done {
+            let head = self.vfs.fs_mut(fs).journal.heads.remove(&block).expect("it is kept");
+            if head.obj.is_some() {
+                self.slab_free(env, CacheId::JBD2_JOURNAL_HEAD, head.obj);
+            }
+            if let Some(pfn) = self.block_page(bdev, block) {
+                self.frames[pfn].clear(Frame::PINNED);
+            }
+        }
+    }
+}

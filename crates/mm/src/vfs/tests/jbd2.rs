@@ -1,0 +1,135 @@
+//! Metadata of ext4 in the page cache of its device, and the journal that keeps it.
+
+use super::super::jbd2::CommitId;
+use super::super::{FileRec, FsId};
+use crate::pagecache::rig::Rig;
+use crate::{Bio, Frame, Kind, Mm};
+use units::{FileId, Pfn};
+
+const FS: FsId = FsId(0);
+
+/// Pages of metadata, by block.
+fn metadata(mm: &Mm) -> Vec<Pfn> {
+    let bdev = mm.vfs.fs[0].bdev.expect("an ext4 has one");
+    assert!(mm.vfs.rec(bdev).has(FileRec::BDEV));
+    let mut blocks = Vec::new();
+    let mut from = Some(0);
+    while let Some((block, _)) = from.and_then(|from| mm.pagecache.trees.next_entry(bdev.0, from)) {
+        blocks.extend(mm.block_page(bdev, block));
+        from = block.checked_add(1);
+    }
+    blocks
+}
+
+fn count(rig: &Rig, flag: u32) -> usize {
+    metadata(&rig.mm).into_iter().filter(|pfn| rig.mm.frames[*pfn].has(flag)).count()
+}
+
+fn begin(rig: &mut Rig) -> Option<(CommitId, Bio)> {
+    let begun = rig.mm.vfs_begin_commit(&rig.env, FS);
+    rig.collect();
+    rig.complete_all();
+    begun
+}
+
+fn commit(rig: &mut Rig) {
+    let (id, _) = begin(rig).expect("something was changed");
+    rig.mm.vfs_end_commit(&rig.env, FS, id);
+    rig.check();
+}
+
+fn write_back(rig: &mut Rig) {
+    let bdev: FileId = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
+    rig.write_back(bdev);
+    rig.complete_all();
+}
+
+#[test]
+fn a_block_of_metadata_is_an_active_page_of_the_device_with_a_buffer() {
+    let mut rig = Rig::ext4(1 << 14);
+    for _ in 0..64 {
+        rig.create();
+    }
+    // 64 inodes, the root's included, of 256 B are 4 blocks, the 65th is the first of a fifth; 64 names of 32 B half a block.
+    assert_eq!((metadata(&rig.mm).len(), rig.mm.blockdev_pages()), (6, 6));
+    for pfn in metadata(&rig.mm) {
+        let frame = rig.mm.frames[pfn];
+        assert!(frame.kind() == Kind::File && frame.has(Frame::ACTIVE) && frame.has(Frame::UPTODATE));
+        assert!(rig.mm.has_buffers(pfn));
+    }
+    rig.check();
+}
+
+#[test]
+fn a_changed_block_is_kept_until_it_was_written_and_a_later_commit_finds_that() {
+    let mut rig = Rig::ext4(1 << 14);
+    rig.create();
+    let blocks = metadata(&rig.mm).len();
+    assert_eq!(
+        (blocks, count(&rig, Frame::PINNED), count(&rig, Frame::DIRTY)),
+        (2, 2, 0),
+        "an inode table, a directory"
+    );
+    commit(&mut rig);
+    assert_eq!((count(&rig, Frame::PINNED), count(&rig, Frame::DIRTY)), (2, 2));
+    assert!(begin(&mut rig).is_none(), "nothing was changed");
+    assert_eq!(count(&rig, Frame::PINNED), 2, "not written yet");
+    write_back(&mut rig);
+    assert_eq!((count(&rig, Frame::PINNED), count(&rig, Frame::DIRTY)), (2, 0));
+    assert!(begin(&mut rig).is_none());
+    assert_eq!(count(&rig, Frame::PINNED), 0);
+    rig.check();
+}
+
+#[test]
+fn a_commit_writes_each_block_once_with_descriptors_and_a_commit_block() {
+    let mut rig = Rig::ext4(1 << 14);
+    for _ in 0..20 {
+        rig.create();
+    }
+    // 21 inodes are on 2 blocks, 20 names on 1; a descriptor and the commit block.
+    let (id, bio) = begin(&mut rig).expect("something was changed");
+    assert_eq!((bio.pages, bio.write), (5, true));
+    assert!(rig.objects("buffer_head") >= 6, "3 of the pages, 3 of the copies");
+    rig.mm.vfs_end_commit(&rig.env, FS, id);
+    rig.check();
+}
+
+#[test]
+fn a_block_that_is_changed_during_its_commit_waits_for_the_next() {
+    let mut rig = Rig::ext4(1 << 14);
+    rig.create();
+    let (id, _) = begin(&mut rig).expect("something was changed");
+    rig.create();
+    rig.mm.vfs_end_commit(&rig.env, FS, id);
+    assert_eq!(count(&rig, Frame::DIRTY), 0, "both blocks were changed again");
+    commit(&mut rig);
+    assert_eq!(count(&rig, Frame::DIRTY), 2);
+}
+
+#[test]
+fn a_dirty_block_that_the_journal_took_over_is_written_without_io() {
+    let mut rig = Rig::ext4(1 << 14);
+    rig.create();
+    commit(&mut rig);
+    rig.create();
+    assert_eq!(count(&rig, Frame::DIRTY), 2);
+    let bdev = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
+    rig.write_back(bdev);
+    assert!(rig.bios.is_empty());
+    assert_eq!((count(&rig, Frame::DIRTY), count(&rig, Frame::WRITEBACK)), (0, 0));
+    rig.check();
+}
+
+#[test]
+fn a_transaction_is_committed_five_seconds_after_it_began() {
+    let mut rig = Rig::ext4(1 << 14);
+    assert_eq!(rig.mm.vfs_commit_due(FS), None);
+    rig.at(units::Nanos::secs(3));
+    rig.create();
+    rig.at(units::Nanos::secs(4));
+    rig.create();
+    assert_eq!(rig.mm.vfs_commit_due(FS), Some(units::Nanos::secs(8)));
+    commit(&mut rig);
+    assert_eq!(rig.mm.vfs_commit_due(FS), None);
+}
