@@ -7,6 +7,9 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use profile::{MachineChange, Size};
 
+use twin::Change;
+use units::Nanos;
+
 use crate::failure::Failure;
 use crate::output;
 use crate::real::RealArgs;
@@ -31,7 +34,7 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a workload on a machine under one or several kernels
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Compare runs that were kept with --out
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
@@ -166,6 +169,9 @@ pub(crate) struct RunArgs {
     /// Parameter of the workload
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) params: Vec<(String, String)>,
+    /// Tunable that changes so many seconds after the start, on the twin: lru_gen.enabled=n@5; may be given several times
+    #[arg(long = "change", value_name = "SYSCTL=VALUE@SECONDS", value_parser = change, help_heading = WHAT_IF)]
+    pub(crate) changes: Vec<Change>,
     /// Where to run
     #[arg(long, value_enum, value_name = "WORLD", default_value = "twin")]
     pub(crate) on: On,
@@ -328,6 +334,18 @@ fn pair(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("expected key=value".to_string()),
     }
+}
+
+/// A tunable, its value, and when it is written.
+fn change(text: &str) -> Result<Change, String> {
+    let expected = || "expected key=value@seconds".to_string();
+    let (what, when) = text.rsplit_once('@').ok_or_else(expected)?;
+    let (name, value) = pair(what).map_err(|_| expected())?;
+    let seconds: f64 = when.trim().parse().map_err(|_| expected())?;
+    if !(0.0..=1e6).contains(&seconds) {
+        return Err("expected 0 to 1000000 seconds".to_string());
+    }
+    Ok(Change { at: Nanos::from_secs_f64(seconds), name, value })
 }
 
 /// What clap has to say: help and version are printed, the rest becomes one line.

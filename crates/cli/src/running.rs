@@ -77,6 +77,7 @@ fn jobs_of(
         workload: &args.workload,
         params: &args.params,
         sysctls,
+        changes: &args.changes,
         iterations: args.iterations,
         trace: TraceFilter {
             kmem: records(EventGroup::Kmem),

@@ -18,6 +18,9 @@ const DROP_PAGECACHE: u64 = 1;
 /// Bit of `vm.drop_caches` for slabs.
 const DROP_SLAB: u64 = 2;
 
+/// The tunable that turns generations on and off.
+const LRU_GEN: &str = "lru_gen.enabled";
+
 impl Mm {
     /// Value of a tunable that is a number; none if there is no such tunable.
     pub fn sysctl(&self, name: &str) -> Option<u64> {
@@ -33,9 +36,22 @@ impl Mm {
     /// # Errors
     /// There is no such tunable, or it does not take the value.
     pub fn set_sysctl(&mut self, name: &str, value: u64) -> Result<(), TunableError> {
-        self.tunables.set(name, &value.to_string())?;
+        // The file of the multi-gen LRU shows a mask and takes any way to write one.
+        let text = if name == LRU_GEN { format!("{value:#06x}") } else { value.to_string() };
+        self.set_tunable(name, &text)
+    }
+
+    /// Writes a tunable as it would be typed.
+    ///
+    /// # Errors
+    /// There is no such tunable, or it does not take the value.
+    pub fn set_tunable(&mut self, name: &str, value: &str) -> Result<(), TunableError> {
+        self.tunables.set(name, value)?;
         if matches!(name, "vm.min_free_kbytes" | "vm.watermark_scale_factor") {
             self.setup_watermarks();
+        }
+        if name == LRU_GEN {
+            self.lru_gen_change_state(self.tunables.lru_gen_enabled.core());
         }
         if name == "vm.compaction_proactiveness" {
             self.trigger_proactive_compaction();

@@ -21,5 +21,5 @@ pub use mm::KswapdDeeds;
 pub use mm::compaction::{BlockUse, ZoneMap};
 pub use mm::trace::{TraceEvent, TraceFilter};
 pub use reason::SleepReason;
-pub use run::{Progress, RunError, RunOutcome, RunSpec, run};
+pub use run::{Change, Progress, RunError, RunOutcome, RunSpec, run};
 pub use sys::SysTwin;

@@ -60,6 +60,19 @@ pub struct RunSpec {
     pub trace: TraceFilter,
     /// Virtual time between two readings of the counters (rounded up to half seconds); none are kept without it.
     pub series: Option<Nanos>,
+    /// Tunables that change while the workload runs.
+    pub changes: Vec<Change>,
+}
+
+/// A write to a tunable in the midst of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// When, since the start of the run.
+    pub at: Nanos,
+    /// Which; a name of the registry.
+    pub name: String,
+    /// What is written; what the tunable takes.
+    pub value: String,
 }
 
 impl RunSpec {
@@ -74,6 +87,7 @@ impl RunSpec {
             verify: false,
             trace: TraceFilter::default(),
             series: None,
+            changes: Vec::new(),
         }
     }
 }
@@ -203,7 +217,13 @@ where
 {
     let mut sim = boot(spec)?;
     let mut before = snapshot::snapshot(&sim.world().mm, &spec.kernel, sim.now());
-    sim.with_world(|world, ctl| snapshot::add_pressure(&mut before, ctl, world.era));
+    sim.with_world(|world, ctl| {
+        snapshot::add_pressure(&mut before, ctl, world.era);
+        world.changes.clone_from(&spec.changes);
+        for (number, change) in spec.changes.iter().enumerate() {
+            ctl.schedule_after(change.at, Class::Timer, Event::Change(number));
+        }
+    });
     start_workload(&mut sim, workload);
     let (mut series, mut zone_maps) = (Series::default(), Vec::new());
     let mut deadline = Nanos::ZERO;

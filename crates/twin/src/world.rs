@@ -12,6 +12,7 @@ use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 use crate::devices::Devices;
 use crate::log::{CpuTime, RunLog};
 use crate::reason::SleepReason;
+use crate::run::Change;
 use crate::sys::Processes;
 
 /// Wait queues for page bits, as the kernel hashes them (`folio_wait_table`, mm/filemap.c).
@@ -28,6 +29,8 @@ pub(crate) enum Event {
     Vmstat,
     /// The statistics of memory cgroups are due to be added up.
     MemcgStats,
+    /// A tunable is due to be changed: the number of the change.
+    Change(usize),
 }
 
 /// `vm.stat_interval`.
@@ -141,6 +144,8 @@ pub(crate) struct World {
     pub(crate) user_time: Nanos,
     effects: Vec<Effect>,
     completed: Vec<(crate::devices::InFlight, Result<(), blockdev::IoError>)>,
+    /// Tunables that change in the midst of the run.
+    pub(crate) changes: Vec<Change>,
 }
 
 impl World {
@@ -159,6 +164,7 @@ impl World {
             user_time: Nanos::ZERO,
             effects: Vec::new(),
             completed: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
@@ -415,6 +421,11 @@ impl sim::World for World {
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());
                 ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+            }
+            Event::Change(number) => {
+                let Change { name, value, .. } = self.changes[number].clone();
+                let done = self.enter(ctl, |mm, _| mm.set_tunable(&name, &value));
+                done.expect("it was checked before the run");
             }
             Event::MemcgStats => {
                 self.mm.flush_lru_stats();

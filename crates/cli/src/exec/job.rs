@@ -9,7 +9,7 @@ use observe::{Described, Program, RunDir};
 use profile::{Kernel, Machine};
 use report::HostUse;
 use rules::TUNABLES;
-use twin::{RunSpec, TraceFilter};
+use twin::{Change, RunSpec, TraceFilter};
 use units::Nanos;
 use workloads::Workload;
 
@@ -63,6 +63,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) params: &'a [(String, String)],
     /// Tunables that differ from the kernel's.
     pub(crate) sysctls: &'a [(String, String)],
+    /// Tunables that change while it runs.
+    pub(crate) changes: &'a [Change],
     /// Runs of each kernel.
     pub(crate) iterations: u32,
     /// Tracepoints to record.
@@ -100,6 +102,8 @@ impl Setup<'_> {
         let program = Program { name: self.workload.to_string(), params };
         let sysctls = [self.machine.sysctls(), self.sysctls.to_vec()].concat();
         let tunables = kernel.tunables_with(&sysctls)?;
+        let written: Vec<(String, String)> = self.changes.iter().map(|c| (c.name.clone(), c.value.clone())).collect();
+        kernel.tunables_with(&written)?;
         let place = |out: &Path| out.join(one_word(self.case)).join(one_word(name)).join(format!("iter-{iteration}"));
         Ok(Job {
             case: self.case.to_string(),
@@ -115,6 +119,7 @@ impl Setup<'_> {
                 verify: self.verify,
                 trace: self.trace,
                 series: self.out.map(|_| SERIES_STEP),
+                changes: self.changes.to_vec(),
             },
             dir: self.out.map(place),
         })
@@ -142,10 +147,11 @@ impl Job {
         kernel.chain(traced.then(|| events::ABSTRACTED.to_string())).collect()
     }
 
-    /// Tunables that differ from the kernel's own.
+    /// Tunables that differ from the kernel's own, and those that change in the run, with the second.
     pub(super) fn sysctls(&self) -> IndexMap<String, String> {
         let differs = TUNABLES.iter().filter(|t| (t.get)(&self.spec.tunables) != (t.get)(&self.spec.kernel.tunables));
-        differs.map(|t| (t.name.to_string(), (t.get)(&self.spec.tunables))).collect()
+        let changes = self.spec.changes.iter().map(|c| (format!("{}@{}", c.name, c.at.as_secs_f64()), c.value.clone()));
+        differs.map(|t| (t.name.to_string(), (t.get)(&self.spec.tunables))).chain(changes).collect()
     }
 }
 

@@ -36,6 +36,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if !args.events.is_empty() {
         return Err(Failure::bad_input("--events: a real kernel counts tracepoints and keeps no list of them"));
     }
+    if !args.changes.is_empty() {
+        return Err(Failure::bad_input("--change: only the twin changes tunables in the midst of a run (--on twin)"));
+    }
     // The host is what it is, whatever machine is named.
     let machine = if args.on == On::Host { None } else { Some(load_machine(args)?) };
     let kernels: Vec<Box<dyn Kernel>> = match &machine {

@@ -62,6 +62,7 @@ impl<'a> Plan<'a> {
             workload: self.study.workload.get_ref(),
             params: &case.params,
             sysctls: &sysctls,
+            changes: &[],
             iterations: self.iterations,
             trace: TraceFilter::default(),
             seed: self.args.common.seed,

@@ -189,6 +189,7 @@ impl Again<'_> {
             workload: &run.workload,
             params: &run.params,
             sysctls: self.sysctls,
+            changes: &[],
             iterations: 1,
             trace: twin::TraceFilter::default(),
             seed: run.seed,

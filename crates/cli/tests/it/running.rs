@@ -215,3 +215,26 @@ fn scenarios_of_cgroups_end_in_one_sentence_and_keep_the_groups_files() {
     // What is written is read again.
     stdout(mmtwin().current_dir(&dir).args(["compare", "runs"]));
 }
+
+#[test]
+fn generations_are_switched_in_the_midst_of_a_run() {
+    let dir = inputs();
+    let run = |changes: &[&str]| {
+        let mut command = mmtwin();
+        command.current_dir(&dir).args(["run", "squeeze", "-m", "tiny.toml", "-k", "6.12", "--verify", "--json"]);
+        command.args(["-p", "seconds=3", "-p", "anon-percent=60", "-p", "file-percent=80"]);
+        command.args(changes.iter().flat_map(|change| ["--change", change]));
+        command
+    };
+    let document = json(&mut run(&["lru_gen.enabled=n@0.5", "lru_gen.enabled=y@2.5"]));
+    assert_eq!(document["manifest"]["sysctls"]["lru_gen.enabled@0.5"], "n");
+    // Generations never count so: it is the lists, which were in use in between.
+    assert!(document["vmstat"]["pgdeactivate"].as_i64().unwrap() > 0, "{}", document["vmstat"]);
+    for (change, told) in [
+        ("lru_gen.enabled=n", "expected key=value@seconds"),
+        ("lru_gen.enabled=n@soon", "expected key=value@seconds"),
+        ("lru_gen.enabled=perhaps@1", "lru_gen.enabled: `perhaps` is not"),
+    ] {
+        run(&[change]).assert().code(2).stderr(contains(told));
+    }
+}

@@ -323,3 +323,30 @@ fn a_groups_dirty_limit_follows_the_room_that_its_limits_leave() {
     m.mm.tunables.dirty_bytes = 1 << 20;
     assert_eq!(limits(&m).dirty, 105 * 1000 / 4096);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// Generations may be switched on and off at any moment between accesses and reclaim: no page is lost, and all that is counted
+    /// by group, list and generation equals a recount.
+    #[test]
+    fn generations_can_be_switched_at_any_moment(
+        begins_on in any::<bool>(),
+        ops in prop::collection::vec((0_u32..32, 0_u64..64, prop::option::weighted(0.4, any::<bool>())), 1..25),
+    ) {
+        let mut m = machine(Rules::newest(), begins_on);
+        let (group, heap) = (m.env.task.memcg, m.mmap(32 * 16));
+        for (part, pages, switch) in ops {
+            prop_assert_eq!(touch(&mut m, heap + part * 16, 16), TouchStop::Done);
+            if let Some(on) = switch {
+                m.mm.set_sysctl("lru_gen.enabled", if on { 7 } else { 0 }).expect("a mask");
+                prop_assert_eq!(m.mm.lru_gen_enabled(), on);
+                check(&m);
+            }
+            if pages > 0 {
+                reclaim(&mut m, group, pages);
+            }
+            check(&m);
+        }
+    }
+}

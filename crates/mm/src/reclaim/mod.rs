@@ -37,6 +37,8 @@ mod zone_scope;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod groups_model;
+#[cfg(test)]
 mod tests;
 
 pub use again::BalanceAgain;

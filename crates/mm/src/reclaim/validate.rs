@@ -104,7 +104,7 @@ impl Mm {
             let len = lruvec.lists[list as usize].len();
             note(violations, None, format!("{list:?} of {lru:?} says {len} entries, has {entries}"));
         }
-        if lruvec.lru_gen.is_some() && list != LruList::Unevictable {
+        if self.lru_gen_enabled() && list != LruList::Unevictable {
             if entries > 0 {
                 note(violations, None, format!("{list:?} of {lru:?} has {entries} entries beside generations"));
             }

@@ -56,5 +56,15 @@ pub(super) fn spec(case: &Case) -> RunSpec {
     let changes: Vec<(String, String)> = case.tunables.iter().map(|(n, v)| ((*n).to_string(), v.clone())).collect();
     let tunables = kernel.tunables_with(&changes).expect("values in range");
     let trace = TraceFilter { kmem: true, vmscan: true, compaction: true };
-    RunSpec { machine, kernel, tunables, seed: case.seed, iteration: 0, verify: true, trace, series: None }
+    RunSpec {
+        machine,
+        kernel,
+        tunables,
+        seed: case.seed,
+        iteration: 0,
+        verify: true,
+        trace,
+        series: None,
+        changes: Vec::new(),
+    }
 }

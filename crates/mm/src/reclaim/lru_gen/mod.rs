@@ -18,13 +18,14 @@
 //! | `shrink` | one reclaimer's work on a node |
 //! | `by_kswapd` | the same in 6.1 |
 //! | `refault` | shadows of evicted pages |
+//! | `state` | switching generations on and off while the system runs |
 //!
 //! Source: mm/vmscan.c from `get_lruvec()` to `lru_gen_shrink_node()`, include/linux/mm_inline.h, `struct lru_gen_folio`
 //! (include/linux/mmzone.h), Documentation/mm/multigen_lru.rst; 6.12.
 //! Since/until: [`rules::LruPolicy::MultiGen`] is 6.12's, where reclaim of a node ends as soon as its target is met;
 //! [`rules::LruPolicy::MultiGenByKswapd`] is 6.1's.
 //! Abstracted: sizes follow at once where the kernel batches them; pagevecs; a tick is as fine as the clock.
-//! Omitted: switching at run time, the debugfs files, `CONFIG_LRU_GEN_STATS`.
+//! Omitted: the debugfs files, `CONFIG_LRU_GEN_STATS`.
 
 mod aging;
 mod bloom;
@@ -36,6 +37,7 @@ mod look_around;
 mod mm_list;
 mod refault;
 mod shrink;
+mod state;
 mod validate;
 mod walk;
 
@@ -76,6 +78,8 @@ const FILE: usize = 1;
 /// Generations of a node's pages (`struct lru_gen_folio`, `struct lru_gen_mm_state`).
 #[derive(Clone, Debug)]
 pub struct LruGen {
+    /// Whether pages are kept here; if not, they are on active and inactive lists.
+    enabled: bool,
     /// The youngest generation.
     max_seq: u64,
     /// The oldest generation of [anon, file].
@@ -97,6 +101,7 @@ pub struct LruGen {
 impl Default for LruGen {
     fn default() -> LruGen {
         LruGen {
+            enabled: true,
             max_seq: MIN_NR_GENS + 1,
             min_seq: [0; 2],
             births: [Nanos::ZERO; MAX_NR_GENS],
@@ -171,7 +176,7 @@ impl Mm {
     /// Whether pages are kept in generations.
     #[inline]
     pub(crate) fn lru_gen_enabled(&self) -> bool {
-        self.nodes[0].lruvecs[0].lru_gen.is_some()
+        self.nodes[0].lruvecs[0].lru_gen.as_ref().is_some_and(|lru_gen| lru_gen.enabled)
     }
 
     /// Generations of these lists; there must be some.

@@ -44,7 +44,9 @@ impl Mm {
         if counted != lrugen.nr_pages {
             note(None, format!("generations of {lru:?} hold {counted:?}, not {:?}", lrugen.nr_pages));
         }
-        self.validate_gen_sizes(lru, lrugen, &zones, note);
+        if lrugen.enabled {
+            self.validate_gen_sizes(lru, lrugen, &zones, note);
+        }
         entries
     }
 
