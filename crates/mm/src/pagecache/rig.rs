@@ -35,7 +35,12 @@ impl Rig {
     }
 
     pub(crate) fn with_rules(nodes: u32, pages: u32, rules: Rules) -> Rig {
-        Rig::on_fs(machine(nodes, pages, rules), FsSpec::xfs(3, Bytes::gib(64)))
+        Rig::on_device(nodes, pages, rules, Bytes::gib(64))
+    }
+
+    /// One whose device has this size.
+    pub(crate) fn on_device(nodes: u32, pages: u32, rules: Rules, size: Bytes) -> Rig {
+        Rig::on_fs(machine(nodes, pages, rules), FsSpec::xfs(3, size))
     }
 
     /// A machine with an ext4, and the newest rules.
@@ -97,12 +102,22 @@ impl Rig {
     }
 
     pub(crate) fn write(&mut self, file: FileId, index: u32) -> bool {
+        self.try_write(file, index).expect("there is room")
+    }
+
+    /// Writes a page, which is dirty then; `None` if the device has no room for it.
+    pub(crate) fn try_write(&mut self, file: FileId, index: u32) -> Option<bool> {
         let mut hand = None;
         loop {
             match self.mm.write_page(&self.env, file, index, &mut hand) {
                 WriteStop::Done { dirtied } => {
                     self.collect();
-                    return dirtied;
+                    return Some(dirtied);
+                }
+                WriteStop::Need(Need::Space) => {
+                    self.mm.free_hand(&self.env, &mut hand);
+                    self.collect();
+                    return None;
                 }
                 WriteStop::Wait(_) => {
                     self.collect();

@@ -83,7 +83,7 @@ impl Mm {
 
     /// Frees a page from the slow path that is not needed after all.
     #[inline]
-    pub(super) fn free_hand(&mut self, env: &Env, hand: &mut Option<Pfn>) {
+    pub(crate) fn free_hand(&mut self, env: &Env, hand: &mut Option<Pfn>) {
         if let Some(pfn) = hand.take() {
             self.free_pages(env, pfn, Order(0));
         }

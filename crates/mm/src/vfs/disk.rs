@@ -305,6 +305,12 @@ impl Mm {
         &mut self.vfs.fs_mut(fs).space
     }
 
+    /// Blocks that pages may still claim on a file's device.
+    #[cfg(test)]
+    pub(crate) fn room_of(&mut self, file: FileId) -> u64 {
+        self.space_of(file).available()
+    }
+
     /// Whether a page of a file may be dirtied: it is dirty or has a block, or there is one that it can claim.
     pub(crate) fn has_room_for(&mut self, file: FileId, index: u32) -> bool {
         self.vfs.find_extent(file, index).is_some() || self.space_of(file).available() > 0

@@ -2,15 +2,17 @@
 //!
 //! Every write of a page gives it a new version; a bio carries the versions that its pages had when it was submitted, and
 //! puts them on the device if it succeeds. Pages are written by the flusher, by kswapd and by fsync; bios end in any order, with
-//! and without errors, while files are written to, truncated and removed.
+//! and without errors, while files are written to, stored to through mappings, truncated and removed, processes that map them are
+//! killed, and the device has hardly any room left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use rules::{DirtyThrottle, FilePageout, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
-use units::{FileId, Nanos};
+use units::{Bytes, FileId, Nanos, SpaceId};
 
 use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
+use crate::anon::{Touch, TouchStop};
 use crate::pagecache::Slot;
 use crate::pagecache::rig::{Rig, old_rules};
 use crate::vfs::{Handle, Need};
@@ -19,6 +21,9 @@ use crate::{Bio, BioTarget, Effect, Frame, TaskFlags};
 const DEVICE: u16 = 3;
 const FILES: usize = 3;
 const PAGES: u32 = 40;
+const DEVICE_SIZE: Bytes = Bytes::mib(256);
+/// Size of the files that take up the room.
+const FILLER_PAGES: u64 = 1024;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -26,6 +31,15 @@ enum Op {
         file: usize,
         index: u32,
         pages: u32,
+    },
+    /// The process that maps the file stores to a page.
+    Store {
+        file: usize,
+        index: u32,
+    },
+    /// That process is killed, and another one takes its place.
+    Kill {
+        file: usize,
     },
     /// The flusher does so many steps.
     Flush(u32),
@@ -57,6 +71,8 @@ fn op() -> impl Strategy<Value = Op> {
     let file = 0..FILES;
     prop_oneof![
         6 => (file.clone(), 0..PAGES, 1..8u32).prop_map(|(file, index, pages)| Op::Write { file, index, pages }),
+        4 => (file.clone(), 0..PAGES).prop_map(|(file, index)| Op::Store { file, index }),
+        1 => file.clone().prop_map(|file| Op::Kill { file }),
         3 => (1..6u32).prop_map(Op::Flush),
         2 => (file.clone(), 0..PAGES).prop_map(|(file, index)| Op::Pageout { file, index }),
         4 => (0..8usize, prop::bool::weighted(0.85)).prop_map(|(at, ok)| Op::Complete { at, ok }),
@@ -79,6 +95,9 @@ struct Open {
     seen: ErrorsSeen,
     /// A write has failed that fsync has not reported.
     failed: bool,
+    /// The process that maps the file, and where.
+    space: SpaceId,
+    base: u32,
 }
 
 struct World {
@@ -99,13 +118,24 @@ struct World {
 fn open(rig: &mut Rig) -> Open {
     let handle = rig.mm.vfs_create(&rig.env, rig.dir).expect("memory is plentiful");
     let seen = rig.mm.sample_write_errors(handle.file);
-    Open { handle, id: handle.file, seen, failed: false }
+    let (space, base) = map(rig, handle.file);
+    Open { handle, id: handle.file, seen, failed: false, space, base }
+}
+
+/// A process that maps a file.
+fn map(rig: &mut Rig, file: FileId) -> (SpaceId, u32) {
+    let space = rig.mm.space_create();
+    (space, rig.mm.mmap_file(space, file, PAGES))
 }
 
 impl World {
-    fn new(rules: Rules) -> World {
-        let mut rig = Rig::with_rules(1, 1 << 12, rules);
-        let files = (0..FILES).map(|_| open(&mut rig)).collect();
+    /// A world whose device has room for so many pages more.
+    fn new(rules: Rules, room: u64) -> World {
+        let mut rig = Rig::on_device(1, 1 << 12, rules, DEVICE_SIZE);
+        let files: Vec<Open> = (0..FILES).map(|_| open(&mut rig)).collect();
+        while let surplus @ 1.. = rig.mm.room_of(files[0].id).saturating_sub(room) {
+            rig.mm.vfs_populate(rig.dir, surplus.min(FILLER_PAGES) as u32);
+        }
         World {
             rig,
             files,
@@ -161,13 +191,44 @@ impl World {
     fn write(&mut self, file: usize, from: u32, pages: u32) {
         let id = self.files[file].id;
         for index in from..(from + pages).min(PAGES) {
-            self.rig.write(id, index);
-            self.version += 1;
-            let generation = self.cache.get(&(id.0, index)).map_or(self.generation, |&(_, g)| g);
-            self.cache.insert((id.0, index), (self.version, generation));
-            self.lost.remove(&(id.0, index));
-            self.collect();
+            if self.rig.try_write(id, index).is_none() {
+                return;
+            }
+            self.changed(id, index);
         }
+    }
+
+    /// A page has new content.
+    fn changed(&mut self, id: FileId, index: u32) {
+        self.version += 1;
+        let generation = self.cache.get(&(id.0, index)).map_or(self.generation, |&(_, g)| g);
+        self.cache.insert((id.0, index), (self.version, generation));
+        self.lost.remove(&(id.0, index));
+        self.collect();
+    }
+
+    /// A store to a page of the mapping that was written before, so that nothing is read; a signal instead where there is no room.
+    fn store(&mut self, file: usize, index: u32) {
+        let Open { id, space, base, .. } = self.files[file];
+        if !self.cache.contains_key(&(id.0, index)) {
+            return;
+        }
+        let mut touch = Touch::new(space, base + index, 1, true, u64::MAX >> 1);
+        loop {
+            match self.rig.mm.touch(&self.rig.env, &mut touch, None) {
+                TouchStop::Dirtied(_) => {}
+                TouchStop::Done => return self.changed(id, index),
+                TouchStop::IoError => return self.collect(),
+                stop => panic!("every page is in memory: {stop:?}"),
+            }
+        }
+    }
+
+    fn kill(&mut self, file: usize) {
+        self.rig.mm.space_exit(&self.rig.env, self.files[file].space);
+        let (space, base) = map(&mut self.rig, self.files[file].id);
+        (self.files[file].space, self.files[file].base) = (space, base);
+        self.collect();
     }
 
     fn flush(&mut self, steps: u32) {
@@ -210,6 +271,7 @@ impl World {
 
     fn replace(&mut self, file: usize) {
         let id = self.files[file].id;
+        self.rig.mm.space_exit(&self.rig.env, self.files[file].space);
         while let Err(need) = self.rig.mm.vfs_unlink(&self.rig.env, id) {
             assert!(matches!(need, Need::Read(_)), "{need:?}");
         }
@@ -264,6 +326,8 @@ impl World {
     fn apply(&mut self, op: &Op) {
         match *op {
             Op::Write { file, index, pages } => self.write(file, index, pages),
+            Op::Store { file, index } => self.store(file, index),
+            Op::Kill { file } => self.kill(file),
             Op::Flush(steps) => self.flush(steps),
             Op::Pageout { file, index } => self.pageout(file, index),
             Op::Complete { at, ok } => self.complete(at, ok),
@@ -299,9 +363,10 @@ proptest! {
     fn what_was_written_is_on_the_device_after_fsync_or_fsync_fails(
         ops in prop::collection::vec(op(), 1..120),
         era in 0..3usize,
+        room in prop_oneof![Just(1 << 20), 0..60_u64],
     ) {
         let rules = [rules_3_1(), old_rules(), Rules::newest()][era].clone();
-        let mut world = World::new(rules);
+        let mut world = World::new(rules, room);
         for op in &ops {
             world.apply(op);
         }
