@@ -61,6 +61,9 @@ impl CompactRun {
                 break;
             };
             self.cluster.pop();
+            if mm.frames[pfn].has(Frame::PINNED) {
+                mm.release_buffer(env, pfn);
+            }
             if let Some(why) = fails(&mm.frames[pfn]) {
                 let tries = if matches!(why, Fails::AtOnce) { 1 } else { PASSES };
                 mm.charge(tries * mm.costs.migrate_fail);

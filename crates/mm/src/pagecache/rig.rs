@@ -45,7 +45,12 @@ impl Rig {
 
     /// A machine with an ext4, and the newest rules.
     pub(crate) fn ext4(pages: u32) -> Rig {
-        Rig::on_fs(machine(1, pages, Rules::newest()), FsSpec::ext4(3, Bytes::gib(64)))
+        Rig::ext4_with(pages, Rules::newest())
+    }
+
+    /// A machine with an ext4.
+    pub(crate) fn ext4_with(pages: u32, rules: Rules) -> Rig {
+        Rig::on_fs(machine(1, pages, rules), FsSpec::ext4(3, Bytes::gib(64)))
     }
 
     fn on_fs(mut mm: Mm, spec: FsSpec) -> Rig {

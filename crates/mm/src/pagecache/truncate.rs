@@ -105,6 +105,9 @@ impl Mm {
     }
 
     fn invalidate_page(&mut self, env: &Env, pfn: Pfn) -> bool {
+        if self.frames[pfn].has(Frame::PINNED) {
+            self.release_buffer(env, pfn);
+        }
         let frame = self.frames[pfn];
         if frame.has_any(Frame::LOCKED | Frame::ISOLATED | Frame::PINNED) {
             return false;

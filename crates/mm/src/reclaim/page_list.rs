@@ -419,9 +419,10 @@ impl Mm {
     #[inline]
     fn remove_mapping(&mut self, env: &Env, lru: LruvecId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
-        if frame.has(Frame::PINNED) && self.has_buffers(pfn) {
+        if frame.has(Frame::PINNED) && self.has_buffers(pfn) && !self.release_buffer(env, pfn) {
             return Fate::Activate;
         }
+        let frame = &self.frames[pfn];
         if frame.has_any(Frame::PINNED | Frame::DIRTY) {
             return Fate::Keep;
         }

@@ -186,6 +186,7 @@ impl Mm {
                 break;
             }
         }
+        self.drop_journal_heads(env);
         self.stat.count(VmEvent::DropSlab, 1);
         all
     }

@@ -8,20 +8,22 @@
 //! Source: `jbd2_journal_get_write_access()`, `__jbd2_journal_refile_buffer()` (fs/jbd2/transaction.c),
 //! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
 //! `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
+//! Since/until: [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
 //! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
 //! under way.
 //! Omitted: copies of blocks that are changed while they are being committed (`frozen_data`), revoked blocks, transactions that
-//! wait for room in the log, and the journal's shrinker, whose batch is a quarter of the log.
+//! wait for room in the log; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
 
 use std::collections::BTreeMap;
 
-use units::{FileId, Gfp, Nanos, PAGE_SIZE};
+use rules::JournalRelease;
+use units::{FileId, Gfp, Nanos, PAGE_SIZE, Pfn};
 
 use super::disk::Metadata;
 use super::{FsId, Need, Obj};
 use crate::slab::CacheId;
-use crate::{Bio, Effect, Env, Frame, Mm};
+use crate::{Bio, Effect, Env, Frame, Kind, Mm};
 
 /// Age at which a transaction is committed.
 const COMMIT_INTERVAL: Nanos = Nanos::secs(5);
@@ -193,6 +195,45 @@ impl Mm {
         rec.has(super::FileRec::BDEV) && self.vfs.fs[self.vfs.fs_of(file).0 as usize].journal.is_uncommitted(index)
     }
 
+    /// Whether the page may go or move although its buffer was held by a journal: what was committed and written is let go
+    /// ([`JournalRelease::OnDemand`]).
+    pub(crate) fn release_buffer(&mut self, env: &Env, pfn: Pfn) -> bool {
+        let frame = &self.frames[pfn];
+        let file = FileId(frame.owner);
+        let block = frame.index;
+        if self.rules.journal_release != JournalRelease::OnDemand
+            || frame.kind() != Kind::File
+            || frame.has_any(Frame::DIRTY | Frame::WRITEBACK)
+            || !self.vfs.rec(file).has(super::FileRec::BDEV)
+        {
+            return false;
+        }
+        let fs = self.vfs.fs_of(file);
+        if self.vfs.fs[fs.0 as usize].journal.is_uncommitted(block) {
+            return false;
+        }
+        self.let_go(env, fs, file, block);
+        true
+    }
+
+    /// The journal keeps a block no longer.
+    fn let_go(&mut self, env: &Env, fs: FsId, bdev: FileId, block: u32) {
+        let head = self.vfs.fs_mut(fs).journal.heads.remove(&block).expect("it is kept");
+        if head.obj.is_some() {
+            self.slab_free(env, CacheId::JBD2_JOURNAL_HEAD, head.obj);
+        }
+        if let Some(pfn) = self.block_page(bdev, block) {
+            self.frames[pfn].clear(Frame::PINNED);
+        }
+    }
+
+    /// `drop_caches` has the journals let go of all that was committed and written.
+    pub(crate) fn drop_journal_heads(&mut self, env: &Env) {
+        for fs in (0..self.vfs.fs.len()).map(|fs| FsId(fs as u8)) {
+            self.clean_checkpoints(env, fs);
+        }
+    }
+
     /// Lets blocks go that have been written since they were committed (`__jbd2_journal_clean_checkpoint_list()`).
     fn clean_checkpoints(&mut self, env: &Env, fs: FsId) {
         let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return };
@@ -204,13 +245,7 @@ impl Mm {
         };
         let done: Vec<u32> = journal.kept().filter(is_done).collect();
         for block in done {
-            let head = self.vfs.fs_mut(fs).journal.heads.remove(&block).expect("it is kept");
-            if head.obj.is_some() {
-                self.slab_free(env, CacheId::JBD2_JOURNAL_HEAD, head.obj);
-            }
-            if let Some(pfn) = self.block_page(bdev, block) {
-                self.frames[pfn].clear(Frame::PINNED);
-            }
+            self.let_go(env, fs, bdev, block);
         }
     }
 }

@@ -193,6 +193,8 @@ pub struct Rules {
     pub slab_speculation: SlabSpeculation,
     /// Partial slabs of a CPU.
     pub cpu_partial: CpuPartial,
+    /// Metadata that a journal holds.
+    pub journal_release: JournalRelease,
     /// Objects of slabs in cgroups.
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
@@ -320,6 +322,7 @@ impl Rules {
             slab_order: SlabOrder::MoreWaste,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
+            journal_release: JournalRelease::Shrinker,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             slab_pressure: SlabPressure::PriorityAndDeferred,

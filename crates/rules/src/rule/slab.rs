@@ -46,6 +46,15 @@ rule!(
     }
 );
 rule!(
+    /// Who takes a journal's hold off metadata that was committed and written, before a later commit does.
+    JournalRelease {
+        /// Whoever wants the page: reclaim, migration and `drop_caches` (`bdev_try_to_free_page()`): until 5.13.
+        OnDemand,
+        /// A shrinker alone (not modelled but for `drop_caches`): since 4ba3fcdde7e3 and 3b672e3aedff (5.14).
+        Shrinker,
+    }
+);
+rule!(
     /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
     StructSizes {
         /// 4.20.

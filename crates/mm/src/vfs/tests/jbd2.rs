@@ -4,6 +4,7 @@ use super::super::jbd2::CommitId;
 use super::super::{FileRec, FsId};
 use crate::pagecache::rig::Rig;
 use crate::{Bio, Frame, Kind, Mm};
+use rules::{JournalRelease, Rules};
 use units::{FileId, Pfn};
 
 const FS: FsId = FsId(0);
@@ -132,4 +133,27 @@ fn a_transaction_is_committed_five_seconds_after_it_began() {
     assert_eq!(rig.mm.vfs_commit_due(FS), Some(units::Nanos::secs(8)));
     commit(&mut rig);
     assert_eq!(rig.mm.vfs_commit_due(FS), None);
+}
+
+#[test]
+fn until_5_13_whoever_wants_a_written_block_takes_it() {
+    for (journal_release, takes) in [(JournalRelease::OnDemand, 2), (JournalRelease::Shrinker, 0)] {
+        let mut rig = Rig::ext4_with(1 << 14, Rules { journal_release, ..Rules::newest() });
+        rig.create();
+        let ask = |rig: &mut Rig| {
+            let pages = metadata(&rig.mm);
+            let taken = pages.into_iter().filter(|pfn| rig.mm.release_buffer(&rig.env, *pfn)).count();
+            rig.check();
+            taken
+        };
+        assert_eq!(ask(&mut rig), 0, "they are in the running transaction");
+        commit(&mut rig);
+        assert_eq!(ask(&mut rig), 0, "they are dirty");
+        write_back(&mut rig);
+        assert_eq!(ask(&mut rig), takes);
+        assert_eq!(count(&rig, Frame::PINNED), 2 - takes);
+        // What is left, drop_caches makes droppable.
+        rig.mm.drop_slab(&rig.env);
+        assert_eq!(count(&rig, Frame::PINNED), 0);
+    }
 }
