@@ -324,12 +324,14 @@ impl World {
     /// Makes the memory cgroup that the workload runs in, and puts its first process there. Kernels whose memory cgroups are
     /// not modelled do without.
     pub(crate) fn enter_workload_cgroup(&mut self, ctl: &mut Ctl<World>, process: u32) {
-        if let Ok(memcg) = self.mm.memcg_create(mm::memcg::ROOT, WORKLOAD_CGROUP) {
-            let psi = ctl.add_psi_group(psi_group(mm::memcg::ROOT));
-            assert_eq!(psi, psi_group(memcg), "groups are numbered alike");
-            self.workload_memcg = memcg;
-            self.enter_memcg(ctl, process, memcg);
-        }
+        let memcg = match self.mm.memcg_create(mm::memcg::ROOT, WORKLOAD_CGROUP) {
+            Err(mm::memcg::MemcgError::ZoneLists) => return,
+            made => made.expect("it is the first, before anything was evicted"),
+        };
+        let psi = ctl.add_psi_group(psi_group(mm::memcg::ROOT));
+        assert_eq!(psi, psi_group(memcg), "groups are numbered alike");
+        self.workload_memcg = memcg;
+        self.enter_memcg(ctl, process, memcg);
     }
 
     /// Puts a process into a memory cgroup.

@@ -16,7 +16,8 @@
 //!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
 //!   system's dirty pages can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
 //!   holes whose first and last frames are reserved is taken for a hole.
-//! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
+//! - **Omitted**: until 4.20 dirty pages of a block device's own cache, which only full synchronous mode writes and moves
+//!   (`fallback_migrate_page()`); movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
 use rules::{
     AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, LightLock,

@@ -301,7 +301,6 @@ impl Mm {
         self.memcg.reorder();
         self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len(), SharedWalk::default());
         self.lruvecs_of_new_memcg();
-        self.account_objects();
         Ok(id)
     }
 

@@ -4,8 +4,7 @@
 //! objects, from kmalloc, which lives as long as the slab.
 //! Source: `account_slab()`, `alloc_slab_obj_exts()`, `__memcg_slab_post_alloc_hook()`, mm/slub.c, `struct slabobj_ext`, 6.12.
 //! Since/until: [`ObjectAccounting`].
-//! Abstracted: a vector is allocated without sleeping, with the slab and not with the first object that is charged; whether
-//! cgroups are in use is known from the start.
+//! Abstracted: a vector is allocated without sleeping, with the slab and not with the first object that is charged.
 //! Omitted: what is charged, and to whom.
 
 use rules::ObjectAccounting;
@@ -23,15 +22,11 @@ fn cache_for(objects: u16) -> Option<CacheId> {
 }
 
 impl Mm {
-    /// Says that objects are charged to cgroups from now on.
-    pub fn account_objects(&mut self) {
-        self.slabs.accounting = self.rules.object_accounting == ObjectAccounting::Vectors;
-    }
-
     /// Gives a new slab its vector, if it needs one.
     pub(super) fn attach_charges(&mut self, env: &Env, cache: CacheId, number: u32) {
         let owner = &self.slabs.caches[cache.index()];
-        if !self.slabs.accounting || !owner.spec.accounted {
+        let accounting = self.memcg.in_use() && self.rules.object_accounting == ObjectAccounting::Vectors;
+        if !accounting || !owner.spec.accounted {
             return;
         }
         let Some(kmalloc) = cache_for(owner.slabs[number as usize].objects) else { return };

@@ -183,14 +183,12 @@ pub struct Slabs {
     nr_cpus: usize,
     nr_nodes: usize,
     caches: Vec<Cache>,
-    /// Objects are charged to cgroups.
-    accounting: bool,
 }
 
 impl Slabs {
     /// No cache yet.
     pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
-        Slabs { nr_cpus, nr_nodes, caches: Vec::new(), accounting: false }
+        Slabs { nr_cpus, nr_nodes, caches: Vec::new() }
     }
 
     /// The lines of `/proc/slabinfo`.

@@ -277,7 +277,7 @@ fn a_slab_of_an_accounted_cache_has_a_vector_while_cgroups_are_in_use() {
         );
         alloc(&mut mm, 0, CacheId::BUFFER_HEAD);
         assert_eq!(in_use(&mm, "kmalloc-512"), 0, "no cgroup is in use");
-        mm.account_objects();
+        mm.memcg_create(crate::memcg::ROOT, "group").expect("there is room");
         // 39 heads of 104 B are on a page, and the first has one already; 39 x 8 B are from kmalloc-512, of which two pages
         // hold 16.
         let heads: Vec<Obj> = (0..38 + 39 * 33).map(|_| alloc(&mut mm, 0, CacheId::BUFFER_HEAD)).collect();

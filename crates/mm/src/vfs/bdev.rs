@@ -98,6 +98,9 @@ impl Mm {
         let pfn = self.cache_page(env, GFP, &mut hand).map_err(Need::Page)?;
         self.insert_page(env, pfn, bdev, block, GFP);
         self.frames[pfn].set(Frame::REFERENCED);
+        if self.vfs.fs[self.vfs.fs_of(bdev).0 as usize].journal.keeps(block) {
+            self.frames[pfn].set(Frame::PINNED);
+        }
         // It is still in the pagevec when it is looked up again.
         self.mark_page_accessed(env, pfn);
         self.lru_add(env, pfn);

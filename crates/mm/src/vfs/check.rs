@@ -26,6 +26,7 @@ impl Mm {
             let what = format!("dentries, inodes {:?}, recounted {dentries}, {inodes}", self.vfs.cached());
             violations.push(violation(what));
         }
+        self.check_statuses(violations);
         for (n, dir) in self.vfs.dirs.iter().enumerate().filter(|(n, dir)| dir.children != children[*n]) {
             violations.push(violation(format!("directory {n} has {} children, not {}", children[n], dir.children)));
         }

@@ -58,7 +58,8 @@ pub(super) struct Fs {
     /// Chunks of each group with a free inode.
     room: Vec<BTreeSet<u32>>,
     next_dir_group: u32,
-    /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is.
+    /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is; of ext4 those that
+    /// were changed since the journal last took them up.
     pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
     pub(super) cil: Cil,
     pub(super) journal: Journal,

@@ -6,15 +6,40 @@
 //! shrinker goes round the inodes: it frees entries that are neither delayed nor referenced, and takes the mark of those that are.
 //! Source: `ext4_da_get_block_prep()`, `ext4_determine_insert_hole()`, `ext4_mpage_readpages()`, `ext4_es_lookup_extent()`,
 //! `ext4_es_count()`, `__es_shrink()`, `es_do_reclaim_extents()` (fs/ext4/extents_status.c), 6.12.
-//! Since/until: the mark since 3.20; it is kept for older kernels, too.
-//! Abstracted: one entry for all blocks of a file and one for the hole behind them; the shrinker's list is in the order of the
+//! Abstracted: older kernels have the entries (3.8) and the mark (4.0), too; one entry for all blocks of a file and one for the hole behind them; the shrinker's list is in the order of the
 //! files' numbers; an entry is allocated without sleeping, and missing if that fails.
 //! Omitted: entries of unwritten blocks, `EXT4_STATE_EXT_PRECACHED`.
 
 use units::{FileId, Gfp};
 
 use super::{FileRec, FsKind, Obj, Scanned};
-use crate::{Env, Mm};
+use crate::{Env, Mm, Violation};
+
+/// An entry of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Entry {
+    /// Its blocks.
+    Blocks,
+    /// The hole behind them.
+    Hole,
+}
+
+impl Entry {
+    fn of(self, rec: &mut FileRec) -> &mut Obj {
+        match self {
+            Entry::Blocks => &mut rec.extents,
+            Entry::Hole => &mut rec.second,
+        }
+    }
+
+    /// The flag that it was looked up again.
+    fn mark(self) -> u32 {
+        match self {
+            Entry::Blocks => FileRec::BLOCKS_REF,
+            Entry::Hole => FileRec::HOLE_REF,
+        }
+    }
+}
 
 impl FileRec {
     /// Entries that the shrinker may free: those of blocks that are not delayed, and of the hole.
@@ -36,9 +61,16 @@ impl Mm {
         self.vfs.nr_statuses = self.vfs.nr_statuses + rec.shrinkable() - before;
     }
 
-    fn new_status(&mut self, env: &Env, file: FileId) -> Obj {
+    /// Looks an entry up: marks it, or makes it if it is not known.
+    fn look_up(&mut self, env: &Env, file: FileId, entry: Entry) {
+        let rec = self.vfs.rec_mut(file);
+        if entry.of(rec).is_some() {
+            rec.flags |= entry.mark();
+            return;
+        }
         let cache = self.vfs.spec_of(file).extent_cache;
-        self.slab_alloc_nowait(env, cache, Gfp::NOFS)
+        let made = self.slab_alloc_nowait(env, cache, Gfp::NOFS);
+        self.change_statuses(file, |rec| *entry.of(rec) = made);
     }
 
     /// A page of a file is about to be dirtied: without a block, that is delayed.
@@ -46,18 +78,11 @@ impl Mm {
         if !self.has_statuses(file) || self.vfs.find_extent(file, index).is_some() {
             return;
         }
-        if self.vfs.rec(file).second.is_some() {
-            self.vfs.rec_mut(file).flags |= FileRec::HOLE_REF;
-        } else {
-            let hole = self.new_status(env, file);
-            self.change_statuses(file, |rec| rec.second = hole);
+        self.look_up(env, file, Entry::Hole);
+        if !self.vfs.rec(file).extents.is_some() {
+            self.look_up(env, file, Entry::Blocks);
         }
-        let known = self.vfs.rec(file).extents;
-        let blocks = if known.is_some() { known } else { self.new_status(env, file) };
-        self.change_statuses(file, |rec| {
-            rec.extents = blocks;
-            rec.flags |= FileRec::DELAYED;
-        });
+        self.change_statuses(file, |rec| rec.flags |= FileRec::DELAYED);
     }
 
     /// Delayed blocks of a file were allocated.
@@ -67,14 +92,8 @@ impl Mm {
 
     /// Where the blocks of a file are was looked up.
     pub(crate) fn note_looked_up(&mut self, env: &Env, file: FileId) {
-        if !self.has_statuses(file) {
-            return;
-        }
-        if self.vfs.rec(file).extents.is_some() {
-            self.vfs.rec_mut(file).flags |= FileRec::BLOCKS_REF;
-        } else {
-            let blocks = self.new_status(env, file);
-            self.change_statuses(file, |rec| rec.extents = blocks);
+        if self.has_statuses(file) {
+            self.look_up(env, file, Entry::Blocks);
         }
     }
 
@@ -109,24 +128,36 @@ impl Mm {
     fn reclaim_statuses(&mut self, env: &Env, file: FileId, left: &mut u64) -> u64 {
         let cache = self.vfs.spec_of(file).extent_cache;
         let mut freed = 0;
-        for (hole, mark) in [(false, FileRec::BLOCKS_REF), (true, FileRec::HOLE_REF)] {
+        for entry in [Entry::Blocks, Entry::Hole] {
             let rec = self.vfs.rec_mut(file);
-            let entry = if hole { rec.second } else { rec.extents };
-            if *left == 0 || !entry.is_some() {
+            let obj = *entry.of(rec);
+            if *left == 0 || !obj.is_some() {
                 continue;
             }
             *left -= 1;
-            if !hole && rec.has(FileRec::DELAYED) {
+            if entry == Entry::Blocks && rec.has(FileRec::DELAYED) {
                 continue;
             }
-            if rec.has(mark) {
-                rec.flags &= !mark;
+            if rec.has(entry.mark()) {
+                rec.flags &= !entry.mark();
                 continue;
             }
-            self.change_statuses(file, |rec| *(if hole { &mut rec.second } else { &mut rec.extents }) = Obj::NONE);
-            self.slab_free(env, cache, entry);
+            self.change_statuses(file, |rec| *entry.of(rec) = Obj::NONE);
+            self.slab_free(env, cache, obj);
             freed += 1;
         }
         freed
+    }
+
+    /// The count of entries that can be freed is that of all files'.
+    pub(super) fn check_statuses(&self, violations: &mut Vec<Violation>) {
+        let files = (0..self.vfs.files.len() as u32).map(FileId);
+        let of = |file: FileId| self.vfs.rec(file).shrinkable();
+        let live = files.filter(|file| self.vfs.rec(*file).has(FileRec::LIVE) && self.has_statuses(*file));
+        let found: u64 = live.map(of).sum();
+        if found != self.vfs.nr_statuses {
+            let what = format!("{} entries of extent_status can be freed, recounted {found}", self.vfs.nr_statuses);
+            violations.push(Violation { place: "vfs", pfn: None, what });
+        }
     }
 }

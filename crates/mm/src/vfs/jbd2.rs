@@ -9,7 +9,8 @@
 //! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
 //! `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
 //! Since/until: [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
-//! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit; a page that is changed
+//! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit, but for one by an
+//! fsync, which leaves it to the log; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
 //! under way.
 //! Omitted: copies of blocks that are changed while they are being committed (`frozen_data`), revoked blocks, transactions that
@@ -27,8 +28,9 @@ use crate::{Bio, Effect, Env, Frame, Kind, Mm};
 
 /// Age at which a transaction is committed.
 const COMMIT_INTERVAL: Nanos = Nanos::secs(5);
-/// Blocks that a descriptor block has room for: 16 B a tag (`JBD2_MIN_JOURNAL_BLOCKS` has 4 KiB blocks, checksums v3).
-const TAGS: u64 = PAGE_SIZE / 16 - 1;
+/// Blocks that a descriptor block names: after its header (`journal_header_t`, 12 B) and the UUID (16 B) of the first, tags of
+/// checksums v3 (`journal_block_tag3_t`, 16 B) as long as there is room for a tag, a UUID and the tail (4 B) behind one.
+const TAGS: u64 = (PAGE_SIZE - 12 - 16 - (16 + 16 + 4)) / 16 + 1;
 
 /// What the journal keeps of a block (`struct journal_head`).
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +133,6 @@ impl Mm {
             let (block, of) = self.vfs.fs[fs.0 as usize].journal.running[n];
             if self.block_page(bdev, block).is_none() {
                 self.get_block(env, fs, bdev, of)?;
-                let pfn = self.block_page(bdev, block).expect("it was brought in");
-                self.frames[pfn].set(Frame::PINNED);
             }
         }
         Ok(())

@@ -50,7 +50,7 @@ rule!(
     JournalRelease {
         /// Whoever wants the page: reclaim, migration and `drop_caches` (`bdev_try_to_free_page()`): until 5.13.
         OnDemand,
-        /// A shrinker alone (not modelled but for `drop_caches`): since 4ba3fcdde7e3 and 3b672e3aedff (5.14).
+        /// A shrinker alone, of which `drop_caches` is modelled: since 4ba3fcdde7e3 and 3b672e3aedff (5.14).
         Shrinker,
     }
 );

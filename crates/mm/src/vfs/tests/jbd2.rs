@@ -1,5 +1,6 @@
 //! Metadata of ext4 in the page cache of its device, and the journal that keeps it.
 
+use super::super::disk::Metadata;
 use super::super::jbd2::CommitId;
 use super::super::{FileRec, FsId};
 use crate::pagecache::rig::Rig;
@@ -80,6 +81,26 @@ fn a_changed_block_is_kept_until_it_was_written_and_a_later_commit_finds_that() 
     assert!(begin(&mut rig).is_none());
     assert_eq!(count(&rig, Frame::PINNED), 0);
     rig.check();
+}
+
+#[test]
+fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
+    let mut rig = Rig::ext4(1 << 14);
+    let file = rig.create();
+    commit(&mut rig);
+    write_back(&mut rig);
+    assert!(begin(&mut rig).is_none());
+    let bdev = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
+    for pfn in metadata(&rig.mm) {
+        rig.evict(bdev, rig.mm.frames[pfn].index);
+    }
+    rig.mm.vfs_update_time(&rig.env, file).expect("memory is plentiful");
+    assert_eq!((metadata(&rig.mm).len(), rig.mm.vfs_commit_due(FS).is_some()), (0, true), "changed, and not in memory");
+    let table = Metadata::Inodes { chunk: 0, cluster: 0 };
+    while rig.mm.get_block(&rig.env, FS, bdev, table).is_err() {}
+    assert_eq!(count(&rig, Frame::PINNED), 1);
+    commit(&mut rig);
+    assert_eq!(count(&rig, Frame::DIRTY), 1);
 }
 
 #[test]
