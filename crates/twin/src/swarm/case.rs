@@ -32,6 +32,8 @@ pub(super) enum DiskKind {
 pub(super) enum FsKind {
     Xfs,
     Ext4,
+    /// With its block groups.
+    Ext4FlexBg,
 }
 
 /// A machine.
