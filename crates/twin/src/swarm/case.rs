@@ -32,8 +32,6 @@ pub(super) enum DiskKind {
 pub(super) enum FsKind {
     Xfs,
     Ext4,
-    /// With its block groups.
-    Ext4FlexBg,
 }
 
 /// A machine.

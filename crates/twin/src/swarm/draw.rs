@@ -46,7 +46,7 @@ fn machine() -> impl Strategy<Value = MachineCase> {
     let node = prop_oneof![8 => 32..=96_u64, 4 => 97..=256_u64, 1 => 257..=2048_u64];
     let disk_mib = prop_oneof![2 => 64..=128_u64, 3 => 129..=8192_u64];
     let swap = weighted(0.6, (disk(), 1..=256_u64));
-    let fs = select(vec![FsKind::Xfs, FsKind::Ext4, FsKind::Ext4FlexBg]);
+    let fs = select(vec![FsKind::Xfs, FsKind::Ext4]);
     (vec(node, 1..=2), 1..=8_u32, disk(), disk_mib, swap, fs).prop_map(|(node_mib, cpus, disk, disk_mib, swap, fs)| {
         let cpus = cpus.max(node_mib.len() as u32);
         MachineCase { node_mib, cpus, disk, disk_mib, swap, fs }

@@ -43,11 +43,10 @@ fn text(machine: &MachineCase) -> String {
         out += &format!("[[swap]]\ndisk = \"swap\"\nsize = \"{mib}MiB\"\n");
     }
     let fs = match machine.fs {
-        FsKind::Xfs => "fs = \"xfs\"",
-        FsKind::Ext4 => "fs = \"ext4\"",
-        FsKind::Ext4FlexBg => "fs = \"ext4\"\nflex-bg = true",
+        FsKind::Xfs => "xfs",
+        FsKind::Ext4 => "ext4",
     };
-    out + &format!("[mount]\ndisk = \"data\"\n{fs}\n")
+    out + &format!("[mount]\ndisk = \"data\"\nfs = \"{fs}\"\n")
 }
 
 /// Everything that the run of a case depends on, but for its program.
