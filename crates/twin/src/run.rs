@@ -337,6 +337,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         let device = disk as u16;
         let spec = match mount.fs {
             FileSystem::Xfs => FsSpec::xfs(device, room[disk]),
+            FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
         };
         (mm.vfs_mkfs(spec), device)

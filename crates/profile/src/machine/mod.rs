@@ -125,6 +125,10 @@ pub struct Mount {
     pub disk: String,
     /// File system.
     pub fs: FileSystem,
+    /// ext4: whether tables of inodes lie at the start of block groups, as on disk, or are allocated as they are needed, which
+    /// is what most machines here were measured with. Default false.
+    #[serde(default)]
+    pub flex_bg: bool,
 }
 
 /// A file system.
