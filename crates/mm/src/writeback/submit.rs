@@ -155,9 +155,11 @@ impl Mm {
             Some(extent) => extent,
             None => {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
-                self.log_item_nowait(env, file);
+                let extent = self.allocate_blocks(file, index, run);
                 self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
-                self.allocate_blocks(file, index, run)
+                self.log_item_nowait(env, file);
+                self.note_appended(file);
+                extent
             }
         };
         debug_assert!(pages > 0);
