@@ -9,9 +9,10 @@
 //! `bdev_write_page()` (block/bdev.c), `SWP_SYNCHRONOUS_IO` in `do_swap_page()` (mm/memory.c), `pageout()` (mm/vmscan.c); 6.1.
 //! A cgroup's limit (`io.max`) holds the bios of the group's pages back; the log and metadata are written by threads of the root
 //! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c).
-//! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`]); the swap cache is passed by since 0bcac06f27d7 (4.15).
-//! Abstracted: a bio that was held back is copied by the device's own time, where Linux has a worker do it. Whether a limit holds
-//! a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
+//! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`]); the swap cache is passed by
+//! since 0bcac06f27d7 (4.15).
+//! A bio that was held back is copied by the worker that goes on with it ([`Mm::charge_copy`]).
+//! Abstracted: whether a limit holds a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
 
 use rules::{IoMaxExempt, XfsWriter};
 use units::Nanos;
@@ -93,15 +94,38 @@ impl Mm {
         self.copy_devices.get(usize::from(device)).map(|device| device.end).unwrap_or_default()
     }
 
+    /// Whether the driver of a device copies in its caller's context.
+    #[inline]
+    pub fn copies(&self, device: u16) -> bool {
+        self.bio_end(device) != BioEnd::Interrupt
+    }
+
     /// Whether a bio of a device holds memory while it is under way.
     pub(crate) fn bio_holds_memory(&self, device: u16) -> bool {
-        self.bio_end(device) == BioEnd::Interrupt
+        !self.copies(device)
+    }
+
+    /// Charges the copy of a bio that was held back to whoever goes on with it.
+    pub fn charge_copy(&mut self, bio: &Bio) {
+        if let BioEnd::Copy(costs) | BioEnd::Synchronous(costs) = self.bio_end(bio.device) {
+            self.charge(costs.bio.0 + costs.page.0 * u64::from(bio.pages));
+        }
     }
 
     /// Whether the swap code knows that the bios of a device end before their submission returns.
     #[inline]
     pub(crate) fn is_synchronous(&self, device: u16) -> bool {
         matches!(self.bio_end(device), BioEnd::Synchronous(_))
+    }
+
+    /// What handing a bio to the block layer costs, the device's own part left out.
+    pub(crate) fn submission_cost(&self, device: u16) -> u64 {
+        if self.copies(device) { self.costs.copied_bio } else { self.costs.submit_bio }
+    }
+
+    /// What its end costs; without an interrupt it is part of its submission.
+    fn completion_cost(&self, device: u16) -> u64 {
+        if self.copies(device) { 0 } else { self.costs.complete_bio }
     }
 
     /// Charges a bio of a synchronous device to its submitter.
@@ -120,7 +144,9 @@ impl Mm {
 
     /// Copies what a bio carries if its device does that, and nothing holds it back, as nothing does what is `of_root`; says whether.
     fn copy_bio(&mut self, bio: &Bio, of_root: bool) -> bool {
-        let (BioEnd::Copy(costs) | BioEnd::Synchronous(costs)) = self.bio_end(bio.device) else { return false };
+        if !self.copies(bio.device) {
+            return false;
+        }
         let room = &mut self.copy_devices[usize::from(bio.device)].room;
         let room = if of_root { &mut room.exempt } else { room.of(bio, self.rules.io_max_exempt) };
         let Some(left) = room.checked_sub(u64::from(bio.pages)) else {
@@ -129,7 +155,7 @@ impl Mm {
             return false;
         };
         *room = left;
-        self.charge(costs.bio.0 + costs.page.0 * u64::from(bio.pages));
+        self.charge_copy(bio);
         self.effects.push(Effect::Copied(*bio));
         true
     }
@@ -154,6 +180,7 @@ impl Mm {
 
     /// A bio has ended, or failed.
     pub fn end_bio(&mut self, env: &Env, bio: &Bio, ok: bool) {
+        self.charge(self.completion_cost(bio.device));
         match (bio.target, bio.write) {
             (BioTarget::File { file, index }, false) => self.end_read(env, file, index, bio.pages, ok),
             (BioTarget::File { .. } | BioTarget::Metadata, true) => self.end_writeback(env, bio, ok),
@@ -214,6 +241,10 @@ mod tests {
         // Two pages of room are left by the first, which the third would fit into.
         let under_way: Vec<u32> = rig.bios.iter().map(|bio| bio.pages).collect();
         assert_eq!(under_way, [3, 1]);
+        // Who goes on with the first of them pays for its three pages.
+        rig.mm.take_cpu_ns();
+        rig.mm.charge_copy(&rig.bios[0].clone());
+        assert_eq!(rig.mm.take_cpu_ns(), 1_000 + 3 * 500);
         rig.complete_all();
         assert!([fits, too_long, short].iter().all(|file| rig.mm.dirty_pages_of(*file) == (0, 0)));
         rig.check();

@@ -1,5 +1,7 @@
 //! CPU costs in nanoseconds: one table for all studies, each figure with its source.
 
+use units::Order;
+
 macro_rules! costs {
     ($($(#[doc = $doc:literal])* $field:ident = $default:literal;)*) => {
         /// CPU time of the elementary operations, in ns at the reference speed.
@@ -24,11 +26,24 @@ macro_rules! costs {
     };
 }
 
+impl Costs {
+    /// The costs where copying or clearing 4 KiB takes `ns`, whatever the speed: a guest that counts instructions has no caches.
+    #[must_use]
+    pub fn with_page_ns(self, ns: u64) -> Costs {
+        Costs { copy_page: ns, zero_page: ns, zero_huge: ns * u64::from(Order(9).pages()), ..self }
+    }
+}
+
 costs! {
     /// System call entry and exit. Source: lmbench-class null call with mitigations, about 100 to 200 ns.
     syscall = 150;
-    /// Page fault entry, VMA lookup and return, without allocation. Guess within the measured 0.5 us fault.
-    fault = 350;
+    /// Page fault: entry, VMA and page table, accounting, return; without allocation. Calibration: guests of QEMU that count instructions
+    /// (6.12, wbstrm with 64 and 128 MiB of anonymous memory) take 5,480 for a page from its fault to the end of its process, of which
+    /// zeroing 512, allocation, lists and freeing as here 1,120.
+    fault = 960;
+    /// Entering a cached page of a file in a page table beside the one that faulted. Calibration: the same guests take 970 for each page
+    /// of a cached file that is mapped, read and unmapped, of which a sixteenth of a fault and its end take 640.
+    map_page = 80;
     /// Order-0 allocation through a per-CPU list. Source: Brouer's page_bench, about 200 cycles.
     alloc_pcp = 60;
     /// Taking or returning one page under the zone lock in a bulk refill. Source: page_bench bulk, guess per page.
@@ -45,7 +60,21 @@ costs! {
     copy_page = 450;
     /// Writing 4 KiB of mapped memory (the workload's own memset). Source: memset at 20 GB/s in L2/L3.
     memset_page = 180;
-    /// Page-cache lookup. Guess: two to three dependent misses in the tree.
+    /// A `read()` beside its entry and its pages: file position, access time, iterators. Calibration: guests of QEMU that count
+    /// instructions (6.12, fio, cached pages in calls of 4, 16 and 64 KiB) take 1,570 for a call and 820 for each page; four
+    /// instructions are taken for a ns.
+    read_call = 240;
+    /// A `write()` beside its entry and its pages: locks, times, limits. Calibration: the same guests take 3,180 for a call that writes one
+    /// dirty page again, and 2,120 for each page of a large one.
+    write_call = 115;
+    /// Reading a page into the cache, beside its allocation and insertion: readahead's loop, its block, its place in a bio, its end. Calibration: the same
+    /// guests take 4,950 more for a page that is not cached, of which 512 zero it, 1,020 copy it and 1,160 are allocation and
+    /// insertion.
+    read_page = 550;
+    /// Beginning a bio of such pages: readahead's decision, the blocks of the run. Calibration: the same guests take 4,000 for each run of a random
+    /// read that misses, beside the call and its pages; `copied_bio` and the driver's own 400 are part of that.
+    read_bio = 400;
+    /// Page-cache lookup. Calibration: the same guests' 820 for a page, less its copy of 512.
     cache_lookup = 80;
     /// Inserting into or deleting from the page cache, with accounting. Guess.
     cache_insert = 150;
@@ -75,8 +104,16 @@ costs! {
     zap_page = 100;
     /// Splitting a huge page into 512. Guess: 512 page structs, page table entries and two TLB flushes.
     split_huge = 50_000;
-    /// Freeing one reclaimed page with its bookkeeping. Guess.
-    reclaim_page = 200;
+    /// Freeing one reclaimed page with its bookkeeping. Calibration: kswapd of guests of QEMU that count instructions (6.12, fio, a file of 700 MiB
+    /// through 384 MiB) takes 2,990 (multi-gen) and 3,070 (classic) for each page, of which all else here is 2,510.
+    reclaim_page = 130;
+    /// Writing an anonymous page to swap beside its unmapping, its bio and its freeing: slot, swap cache, records. Calibration: guests of QEMU
+    /// that count instructions (6.12, wbstrm with 192 MiB of anonymous memory, one pass, `memory-max=64MiB`, unlimited disk)
+    /// take 5,300 more for each page than all other costs here explain, with either LRU.
+    swap_out = 1_320;
+    /// Reading a page from swap beside its fault, its bio and its allocation: swap cache, readahead, records, giving the slot back.
+    /// Calibration: three passes of the same take 6,000 (classic) and 6,400 (multi-gen) more for each page.
+    swap_in = 1_540;
     /// Scanning one frame in compaction. Source: cost model of mmtests: 7 units per scanned frame.
     compact_scan = 20;
     /// Isolating one page in compaction. Source: the same: 19 units.
@@ -89,6 +126,9 @@ costs! {
     slab_object = 30;
     /// Shrinking one object of a cache. Guess.
     shrink_object = 300;
+    /// A bio to a driver that copies, without request and interrupt: its submission and its end. A guess within what the guests
+    /// take for a run that misses (`read_bio`).
+    copied_bio = 500;
     /// Submitting one bio, block layer included. Source: about 2 us on a SATA stack.
     submit_bio = 2_000;
     /// Completing one bio. Guess.
@@ -106,22 +146,26 @@ costs! {
     process = 350_000;
     /// Changing an inode in a transaction of its own. Guess: a quarter of a creation, without path walk and directory.
     log_inode = 2_500;
-    /// Opening an existing cached file. Guess.
-    open_file = 1_500;
+    /// Opening an existing cached file. Calibration: guests of QEMU that count instructions (6.12, untar2) take 4,480 to look one up.
+    open_file = 900;
     /// Removing one file. Guess, as creating.
     unlink_file = 12_000;
     /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB) take 121,000 for making
     /// a file of a page, the flusher's left out; four instructions are taken for a ns.
     create_ext4 = 27_500;
-    /// Beginning and ending the write of a page on ext4: reservation, journal, buffer head. Calibration: the same guests,
-    /// with files of 1, 16 and 64 pages.
-    write_ext4 = 1_100;
-    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the same guests' flusher
-    /// takes 45,700 instructions for a file, and 4,520 for each of its pages, of which bio and page take 20,000.
-    allocate_ext4 = 6_650;
-    /// Preparing and ending the write of a page to the device on ext4. Calibration: the same, of which the copy to memory
-    /// that is the disk takes 1,000.
-    writeback_ext4 = 1_000;
+    /// Beginning and ending the write of a page on ext4: journal, buffer head. Calibration: guests of QEMU that count instructions (6.12, fio)
+    /// take 2,120 for each page that is written again in calls of 64 KiB, of which its copy takes 512 and its lookup 320.
+    write_ext4 = 320;
+    /// The same of a page behind the end: reservation of a block, the inode in the journal. Calibration: the same guests take 5,000
+    /// more for each page of a new file, of which allocation, insertion and zeroing are 1,670.
+    extend_ext4 = 830;
+    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the flusher of guests that count instructions
+    /// (6.12, untar2 with files of 1, 16 and 64 pages, 576 MiB) takes 50,200 for a file of a page, of which bio and page take
+    /// 6,000.
+    allocate_ext4 = 11_000;
+    /// Preparing and ending the write of a page to the device on ext4. Calibration: the same flusher takes 3,600 for each page of the
+    /// larger files.
+    writeback_ext4 = 650;
     /// Removing a file on ext4. Calibration: the same, 93,000 instructions.
     unlink_ext4 = 23_000;
     /// Taking a page's buffer head off and freeing it. Calibration: the same, 2,700 instructions for each page of a file that
@@ -138,4 +182,19 @@ costs! {
     lru_locked = 90;
     /// Passing a spin lock to a CPU that waits for it. Source: a line goes from core to core in 50 to 60 ns on Skylake-SP.
     lock_handoff = 60;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_may_say_what_its_memory_takes() {
+        let costs = Costs::default().at_speed(0.25);
+        assert_eq!((costs.syscall, costs.copy_page), (600, 1_800));
+        // 512 pages are a huge one.
+        let told = costs.clone().with_page_ns(512);
+        assert_eq!((told.copy_page, told.zero_page, told.zero_huge), (512, 512, 512 * 512));
+        assert_eq!(told, Costs { copy_page: 512, zero_page: 512, zero_huge: 262_144, ..costs });
+    }
 }

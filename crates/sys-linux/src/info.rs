@@ -28,7 +28,7 @@ pub fn system_info(mem_limit: Option<Bytes>) -> Result<SystemInfo> {
     if node_mem.is_empty() {
         node_mem.push(mem_total);
     }
-    Ok(SystemInfo { mem_total, node_mem, cpus })
+    Ok(SystemInfo { mem_total, node_mem, cpus, cpu_speed: 1.0 })
 }
 
 /// The value of `MemTotal:` in KiB, alone or after `Node N`.

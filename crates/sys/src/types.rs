@@ -3,7 +3,7 @@
 use units::{Bytes, Pages};
 
 /// Sizes of the machine, from which workloads scale themselves.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct SystemInfo {
     /// Memory of the machine (`MemTotal`).
     pub mem_total: Pages,
@@ -11,6 +11,8 @@ pub struct SystemInfo {
     pub node_mem: Vec<Pages>,
     /// Logical CPUs.
     pub cpus: u32,
+    /// How fast a CPU is, relative to the one that programs' own times are given for; 1 where that is not known.
+    pub cpu_speed: f64,
 }
 
 /// A thread of the workload.

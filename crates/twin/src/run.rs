@@ -320,7 +320,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
         TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
     };
-    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
+    let costs = costs(machine);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     mm.trace.filter = spec.trace;
@@ -349,11 +349,21 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
     let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    world.cpu_speed = *machine.cpus.speed.get_ref();
     world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
     Ok(sim)
+}
+
+/// What things cost on a machine.
+fn costs(machine: &Machine) -> Costs {
+    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
+    match &machine.cpus.page_ns {
+        Some(ns) => costs.with_page_ns(*ns.get_ref()),
+        None => costs,
+    }
 }
 
 /// What copying to or from a RAM disk costs.
@@ -447,6 +457,10 @@ fn start_daemons(
     }
     if let Some((fs, device)) = mounted {
         start_fs_daemons(sim, topology, fs, device);
+    }
+    if sim.with_world(|world, _| (0..nr_devices as u16).any(|device| world.mm.copies(device))) {
+        let options = SpawnOptions::new("kworker/throttle", CpuSet::all(topology)).daemon();
+        sim.spawn(options, task::throttle_dispatch);
     }
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();

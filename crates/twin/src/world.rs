@@ -1,5 +1,7 @@
 //! The world of the simulation: the memory of the machine, its devices, and who waits for what.
 
+use std::collections::VecDeque;
+
 use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
@@ -9,7 +11,7 @@ use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
-use crate::devices::Devices;
+use crate::devices::{Devices, InFlight};
 use crate::log::{CpuTime, RunLog};
 use crate::reason::SleepReason;
 use crate::run::Change;
@@ -60,6 +62,8 @@ pub(crate) struct Queues {
     reclaim: Vec<[WaitQueueId; ThrottleReason::COUNT]>,
     /// Writers of data to be on the device (`sync`, `fsync`).
     pub(crate) written: WaitQueueId,
+    /// The worker that goes on with bios that a limit held back, while it sleeps.
+    pub(crate) dispatch: WaitQueueId,
 }
 
 impl Queues {
@@ -72,6 +76,7 @@ impl Queues {
             log: WaitQueueId(u32::MAX),
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
+            dispatch: WaitQueueId(u32::MAX),
         }
     }
 
@@ -85,6 +90,7 @@ impl Queues {
             log: table(1)[0],
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
+            dispatch: table(1)[0],
         }
     }
 
@@ -135,6 +141,8 @@ pub(crate) struct World {
     pub(crate) processes: Processes,
     /// The scheduler's group of the workload's tasks.
     pub(crate) workload_group: Option<CpuGroup>,
+    /// How fast its CPUs are, relative to the reference.
+    pub(crate) cpu_speed: f64,
     /// The memory cgroup that it runs in, and makes its own below.
     pub(crate) workload_memcg: MemcgId,
     pub(crate) log: RunLog,
@@ -143,7 +151,9 @@ pub(crate) struct World {
     /// CPU time that programs used outside the kernel.
     pub(crate) user_time: Nanos,
     effects: Vec<Effect>,
-    completed: Vec<(crate::devices::InFlight, Result<(), blockdev::IoError>)>,
+    completed: Vec<(InFlight, Result<(), blockdev::IoError>)>,
+    /// Bios that a limit held back and a worker is to copy, each with whether its device works.
+    pub(crate) dispatched: VecDeque<(InFlight, bool)>,
     /// Tunables that change in the midst of the run.
     pub(crate) changes: Vec<Change>,
 }
@@ -158,12 +168,14 @@ impl World {
             tasks: Vec::new(),
             processes,
             workload_group: None,
+            cpu_speed: 1.0,
             workload_memcg: mm::memcg::ROOT,
             log: RunLog::default(),
             era,
             user_time: Nanos::ZERO,
             effects: Vec::new(),
             completed: Vec::new(),
+            dispatched: VecDeque::new(),
             changes: Vec::new(),
         }
     }
@@ -292,7 +304,12 @@ impl World {
         self.devices.advance(ctl, number, &mut completed);
         let any = !completed.is_empty();
         for (entry, result) in completed.drain(..) {
-            self.end_bio(ctl, entry, result.is_ok());
+            if self.mm.copies(number) {
+                self.dispatched.push_back((entry, result.is_ok()));
+                ctl.wake_all(self.queues.dispatch);
+            } else {
+                self.end_bio(ctl, entry, result.is_ok());
+            }
         }
         self.completed = completed;
         if any {
@@ -301,7 +318,8 @@ impl World {
         }
     }
 
-    fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: crate::devices::InFlight, ok: bool) {
+    /// A bio of a device has ended, or failed.
+    pub(crate) fn end_bio(&mut self, ctl: &mut Ctl<World>, entry: InFlight, ok: bool) {
         let bio = entry.bio;
         self.enter(ctl, |mm, env| mm.end_bio(env, &bio, ok));
         if bio.write {

@@ -69,7 +69,7 @@ pub(super) fn version_of(name: &str) -> Option<String> {
 
 fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
     let lru = if mglru { "mglru" } else { "classic" };
-    let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={value}"));
+    let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={}", in_a_name(&value)));
     let written = written.iter().map(|(name, value)| format!(" {name}={value}"));
     format!("{kernel}-{}-{lru}{}", manifest.workload.name, given.chain(written).collect::<String>())
 }
@@ -80,6 +80,15 @@ fn params(program: &Program) -> impl Iterator<Item = (&String, String)> {
     let is_default =
         |(name, value): &(&String, String)| defaults.iter().any(|param| param.name == *name && param.default == value);
     program.params.iter().map(|(name, value)| (name, text(value))).filter(move |given| !is_default(given))
+}
+
+/// A value as part of a name: a text of several lines, such as a job file, is told by its checksum (FNV-1a).
+fn in_a_name(value: &str) -> String {
+    if !value.contains('\n') {
+        return value.to_string();
+    }
+    let sum = value.bytes().fold(0x811C_9DC5_u32, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{sum:08x}")
 }
 
 /// A parameter's value as it would be typed.
@@ -97,5 +106,14 @@ mod tests {
         assert_eq!(version_of("6.1").as_deref(), Some("6.1"));
         assert_eq!(version_of("mine"), None);
         assert_eq!(version_of("v6"), None);
+    }
+
+    #[test]
+    fn a_text_is_told_by_its_checksum() {
+        assert_eq!(in_a_name("64KiB"), "64KiB");
+        // Published values of FNV-1a with 32 bits hold for texts without a line's end, so it is computed here: one step of it.
+        let step = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        assert_eq!(in_a_name("\n"), format!("{:08x}", step(0x811C_9DC5, b'\n')));
+        assert_ne!(in_a_name("a\nb"), in_a_name("b\na"));
     }
 }

@@ -238,3 +238,17 @@ fn generations_are_switched_in_the_midst_of_a_run() {
         run(&[change]).assert().code(2).stderr(contains(told));
     }
 }
+
+#[test]
+fn a_worker_copies_what_a_limit_held_back() {
+    let dir = inputs();
+    let mut command = mmtwin();
+    let sizes = ["-p", "write-mb=64", "-p", "anon-mb=1", "-p", "file-mb=1", "-p", "passes=1"];
+    command.current_dir(dir.path()).args(["run", "wbstrm", "-m", "guest-384m", "-k", "6.12", "--json"]).args(sizes);
+    let document = json(&mut command);
+    let metrics = document["metrics"].as_array().unwrap();
+    let mean = |name: &str| metrics.iter().find(|m| m["name"] == name).map(|m| m["mean"].as_f64().unwrap());
+    let worker = mean("task_cpu_s/kworker/throttle").expect("the limit is 100 MiB/s");
+    // Each page takes 1,024 ns, each bio 400: at most all pages, each a bio.
+    assert!(worker > 0.0 && worker <= f64::from(64 << 8) * 1.424e-6, "{worker}");
+}

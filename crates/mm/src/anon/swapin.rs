@@ -97,7 +97,7 @@ impl Mm {
         self.lru_add(env, pfn);
         self.count_major_fault(env);
         self.stat.count(VmEvent::Pswpin, 1);
-        self.charge(self.costs.fault);
+        self.charge(self.costs.fault + self.costs.swap_in);
         self.charge_sync_bio(device, 1);
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;

@@ -22,7 +22,7 @@ impl Mm {
     pub fn account_bio(&mut self, bio: Bio) {
         let event = if bio.write { VmEvent::Pgpgout } else { VmEvent::Pgpgin };
         self.stat.count(event, u64::from(bio.pages) << (PAGE_SHIFT - 10));
-        self.charge(self.costs.submit_bio);
+        self.charge(self.submission_cost(bio.device));
     }
 
     /// Wakes who waits for a page's lock or writeback.
@@ -46,8 +46,10 @@ impl Mm {
             };
             debug_assert!(pages > 0);
             let pages = pages.min(to - at).min(BIO_VECTORS);
+            self.charge(self.costs.read_bio);
             if self.is_synchronous(device) {
                 self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));
+                self.charge(self.costs.copied_bio);
                 self.charge_sync_bio(device, pages);
                 self.end_read(env, file, at, pages, true);
                 at += pages;

@@ -199,7 +199,7 @@ impl Mm {
             self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, 1);
         }
         self.frames[pfn].set(Frame::YOUNG);
-        self.charge(self.costs.unmap_page);
+        self.charge(self.costs.map_page);
     }
 
     /// A page table does not map this page any more.

@@ -172,6 +172,7 @@ impl Mm {
         let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.frames[pfn].set(Frame::LOCKED);
+        self.charge(self.costs.read_page);
         self.submit_read(env, file, index, index + 1);
         Ok(())
     }
@@ -247,5 +248,6 @@ impl Mm {
         self.add_to_page_cache(env, pfn, file, index, gfp);
         let mark = if marked { Frame::READAHEAD } else { 0 };
         self.frames[pfn].set(Frame::LOCKED | mark);
+        self.charge(self.costs.read_page);
     }
 }

@@ -71,11 +71,13 @@ impl Mm {
             return WriteStop::Need(need);
         }
         self.note_write(env, file, index);
-        self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4));
+        let extends = index >= self.inode_size_pages(file);
+        let extending = if extends { self.costs.extend_ext4 } else { 0 };
+        self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4 + extending));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);
         }
-        if index >= self.inode_size_pages(file) {
+        if extends {
             self.set_inode_size_pages(file, index + 1);
         }
         WriteStop::Done { dirtied: self.set_page_dirty(env, pfn) }

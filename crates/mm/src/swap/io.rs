@@ -25,6 +25,7 @@ impl Mm {
         frame.set(Frame::WRITEBACK);
         self.count_writeback(pfn, 1);
         self.stat.count(VmEvent::Pswpout, 1);
+        self.charge(self.costs.swap_out);
         let device = self.swap.device_of(self.swap_entry(pfn));
         if self.is_synchronous(device) {
             self.charge_sync_bio(device, 1);
@@ -40,6 +41,7 @@ impl Mm {
 
     pub(crate) fn submit_swap_read(&mut self, env: &Env, pfn: Pfn, entry: SwapEntry, wanted: bool) {
         self.stat.count(VmEvent::Pswpin, 1);
+        self.charge(self.costs.swap_in);
         self.submit_swap(env, pfn, entry, false, wanted);
     }
 
@@ -78,7 +80,6 @@ impl Mm {
         let rotate = frame.take(Frame::RECLAIM) && frame.has(Frame::LRU);
         self.count_writeback(pfn, -1);
         self.stat.node_add(self.node_of(pfn), NodeStat::Written, 1);
-        self.charge(self.costs.complete_bio);
         if rotate {
             self.rotate_reclaimable(pfn);
         }
@@ -93,7 +94,6 @@ impl Mm {
         if ok {
             frame.set(Frame::UPTODATE);
         }
-        self.charge(self.costs.complete_bio);
         self.io_ended(env, pfn);
     }
 

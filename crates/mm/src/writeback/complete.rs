@@ -17,7 +17,6 @@ impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
     pub fn end_writeback(&mut self, env: &Env, bio: &Bio, ok: bool) {
         debug_assert!(bio.write);
-        self.charge(self.costs.complete_bio);
         let BioTarget::File { file, index } = bio.target else {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;

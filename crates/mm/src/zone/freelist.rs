@@ -10,7 +10,7 @@
 //! Abstracted: the cost of a free through a per-CPU list is part of `alloc_pcp`, which is measured on pairs.
 //! Omitted: `node_reclaim()` (`vm.zone_reclaim_mode` other than 0), cpusets, memory policies but `__GFP_THISNODE`.
 
-use rules::{AllocReserves, DirtySpread, PcpLists, WatermarkCheck, ZoneFairness};
+use rules::{AllocReserves, DirtySpread, InitOnAlloc, PcpLists, WatermarkCheck, ZoneFairness};
 use units::{Gfp, NodeId, Order, Pfn, ZoneId};
 
 use crate::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
@@ -88,6 +88,7 @@ impl Mm {
         self.take_batch(id, order.pages());
         self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
         self.count_numa(env.node, node, node);
+        self.init_on_alloc(req);
         Some(pfn)
     }
 
@@ -212,11 +213,20 @@ impl Mm {
             self.take_batch(zone, order.pages());
             self.stat.count_zone(ZoneEvent::Pgalloc, kind, u64::from(order.pages()));
             self.count_numa(env.node, preferred, node);
+            self.init_on_alloc(walk.req);
         }
         if flags.kswapd && self.zones[zone.index()].boosted_flag {
             self.wake_for_boost(zone);
         }
         found
+    }
+
+    /// Zeroes what nobody asked to be zeroed (`post_alloc_hook()`, `want_init_on_alloc()`); who asks charges it himself.
+    #[inline(always)]
+    fn init_on_alloc(&mut self, req: AllocRequest) {
+        if self.rules.init_on_alloc == InitOnAlloc::On && !req.gfp.contains(Gfp::ZERO) {
+            self.charge(self.costs.zero_page * u64::from(req.order.pages()));
+        }
     }
 
     /// Takes a block from the buddy lists (`rmqueue_buddy()`).

@@ -27,6 +27,8 @@ const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
 /// Size of XFS's log (`XFS_MIN_LOG_BYTES`, `XFS_MAX_LOG_BYTES`).
 const LOG_BYTES: RangeInclusive<u64> = Bytes::mib(10).0..=Bytes::gib(2).0;
 
+/// Time in which 4 KiB are copied or cleared.
+const PAGE_NS: RangeInclusive<u64> = 1..=1_000_000;
 /// How long a machine may have been up.
 const UPTIME_S: RangeInclusive<f64> = 0.0..=1e9;
 
@@ -61,6 +63,12 @@ impl Machine {
         if !(0.01..=100.0).contains(&speed) {
             let message = format!("{speed}: expected 0.01 to 100 times the reference");
             return Err(text.invalid(self.cpus.speed.span(), "cpus.speed", message));
+        }
+        if let Some(ns) = &self.cpus.page_ns
+            && !PAGE_NS.contains(ns.get_ref())
+        {
+            let message = format!("{}: expected 1 to 1000000 ns for 4 KiB", ns.get_ref());
+            return Err(text.invalid(ns.span(), "cpus.page-ns", message));
         }
         let nodes = self.nodes.len();
         if nodes == 0 || nodes > 64 || nodes > count as usize {

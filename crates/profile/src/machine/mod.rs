@@ -66,6 +66,10 @@ pub struct CpuDef {
     pub count: Spanned<u32>,
     /// Speed relative to the machine that the cost table was measured on.
     pub speed: Spanned<f64>,
+    /// Nanoseconds in which 4 KiB are copied or cleared, where that does not follow from the speed: a guest that counts
+    /// instructions has no caches.
+    #[serde(default)]
+    pub page_ns: Option<Spanned<u64>>,
     /// Where the speed comes from.
     pub source: String,
     /// The workload runs in a cgroup of its own, with the cpu and memory controllers: its tasks form one group for the

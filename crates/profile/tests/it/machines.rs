@@ -33,6 +33,10 @@ fn processors_and_nodes_are_in_range() {
         refused("speed = 1.0", "speed = nan"),
         "x.toml:6: cpus.speed: NaN: expected 0.01 to 100 times the reference"
     );
+    assert_eq!(
+        refused("speed = 1.0", "speed = 1.0\npage-ns = 0"),
+        "x.toml:7: cpus.page-ns: 0: expected 1 to 1000000 ns for 4 KiB"
+    );
     let two = "[[node]]\nmemory = \"1GiB\"\n\n[[node]]\nmemory = \"1GiB\"\n\n[[node]]";
     let nodes = "x.toml:5: node: 3 nodes and 2 CPUs: expected 1 to 64 nodes, and a CPU for each";
     assert_eq!(refused("[[node]]", two), nodes);

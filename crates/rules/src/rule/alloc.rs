@@ -147,3 +147,12 @@ rule!(
         LocalThenAny,
     }
 );
+rule!(
+    /// Whether the allocator zeroes pages that nobody asked to be zeroed.
+    InitOnAlloc {
+        /// No: the kernel's own default.
+        Off,
+        /// `init_on_alloc=1`, as built by `CONFIG_INIT_ON_ALLOC_DEFAULT_ON`, which distributions choose: since 6471384af2a6 (5.3).
+        On,
+    }
+);

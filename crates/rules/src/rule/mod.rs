@@ -59,6 +59,8 @@ pub struct Rules {
     pub alloc_reserves: AllocReserves,
     /// Reserve for high-order atomic allocations.
     pub highatomic_reserve: HighAtomicReserve,
+    /// Pages zeroed as they are allocated.
+    pub init_on_alloc: InitOnAlloc,
     /// Per-CPU page lists.
     pub pcp_lists: PcpLists,
     /// Node of huge pages.
@@ -257,6 +259,7 @@ impl Rules {
             free_list_end: FreeListEnd::Tail,
             alloc_reserves: AllocReserves::NonBlocking,
             highatomic_reserve: HighAtomicReserve::OnePercent,
+            init_on_alloc: InitOnAlloc::On,
             pcp_lists: PcpLists::AutoTuned,
             thp_node: ThpNode::LocalThenAny,
             compaction: Compaction::Built,

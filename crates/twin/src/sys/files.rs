@@ -63,6 +63,7 @@ impl SysTwin {
             return Err(SysError::FileTooLarge);
         }
         let file = self.fget(fd)?;
+        self.task.mm(|mm, _| mm.charge(mm.costs.write_call));
         let before = self.size(file);
         let mut next = first as u32;
         let result = self.write_pages(file, &mut next, end as u32).await;
@@ -129,6 +130,7 @@ impl SysTwin {
     pub(super) async fn read_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
         let (first, wanted) = pages_of(offset, length)?;
         let file = self.fget(fd)?;
+        self.task.mm(|mm, _| mm.charge(mm.costs.read_call));
         let read = Bytes(length.0.min(self.size(file).0.saturating_sub(offset.0)));
         let end = if read == Bytes(0) { first } else { Bytes(offset.0 + read.0).pages_up().0 };
         let mut result = Ok(());

@@ -68,6 +68,7 @@ impl Sys for SysTwin {
             mem_total: world.mm.total_pages(),
             node_mem: world.mm.nodes.iter().map(|n| world.mm.node_pages(n.id)).collect(),
             cpus: ctl.topology().nr_cpus() as u32,
+            cpu_speed: world.cpu_speed,
         })
     }
 

@@ -3,6 +3,7 @@
 mod alloc;
 mod alloc_around_reclaim;
 mod compact;
+mod dispatch;
 mod flusher;
 mod io;
 mod kcompactd;
@@ -17,6 +18,7 @@ use sim::Ctx;
 
 use crate::world::World;
 
+pub(crate) use dispatch::throttle_dispatch;
 pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;

@@ -3,8 +3,8 @@
 //! Rule: a file is opened when it is first chosen, and stays open until it is chosen and has no block left; then it is
 //! closed and done. Sequential jobs take the blocks of a file in order, random ones each block once or any block. A job
 //! that is limited by time, or that serves more blocks than its files have, starts a file that has no block left over, so that
-//! none is ever done.
-//! Source: `__get_next_file()`, `get_next_file_rr()`, `get_next_file_rand()`, `set_io_u_file()`,
+//! none is ever done; what of that file is cached is forgotten then, if it was when the file was opened.
+//! Source: `loop_cache_invalidate()`, `__get_next_file()`, `get_next_file_rr()`, `get_next_file_rand()`, `set_io_u_file()`,
 //! `get_next_rand_block()`, `get_next_seq_offset()`, io_u.c; `do_io()`, backend.c, fio 2.99.
 
 use std::collections::BTreeMap;
@@ -79,6 +79,8 @@ pub(super) enum Step {
         /// Whether it is written.
         write: bool,
     },
+    /// A file that has no block left starts over.
+    StartOver(u32),
     /// Close a file that has no block left.
     Close(u32),
 }
@@ -107,6 +109,8 @@ pub(super) struct Course {
     left_on_current: u32,
     /// The file that was chosen for the next block.
     chosen: Option<u32>,
+    /// Whether the next block is written, if that was drawn already.
+    drawn: Option<bool>,
     /// Next block of each file of a sequential job, for reads and for writes.
     positions: [Vec<u32>; 2],
     /// Blocks served of each file that a random job has begun.
@@ -135,6 +139,7 @@ impl Course {
             current: None,
             left_on_current: 0,
             chosen: None,
+            drawn: None,
             positions: [positions(job.pattern.reads()), positions(job.pattern.writes())],
             maps: BTreeMap::new(),
             left: job.blocks(),
@@ -155,8 +160,13 @@ impl Course {
             self.states[file as usize] = State::Open;
             return Some(Step::Open(file));
         }
+        let write = self.drawn.take().unwrap_or_else(|| self.draw_direction(rng));
+        if self.starts_over && self.is_over(file, write) {
+            self.start_over(file, write);
+            self.drawn = Some(write);
+            return Some(Step::StartOver(file));
+        }
         self.chosen = None;
-        let write = self.draw_direction(rng);
         match self.block_of(file, write, rng) {
             Some(block) => {
                 self.left = self.left.saturating_sub(1);
@@ -234,13 +244,26 @@ impl Course {
         }
     }
 
+    /// Whether no block of a file is left.
+    fn is_over(&self, file: u32, write: bool) -> bool {
+        match self.pattern.order {
+            Order::Sequential => self.positions[usize::from(write)][file as usize] == self.blocks,
+            Order::Random => self.maps.get(&file).is_some_and(|map| map.left() == 0),
+            Order::RandomAnew => false,
+        }
+    }
+
+    fn start_over(&mut self, file: u32, write: bool) {
+        match self.pattern.order {
+            Order::Sequential => self.positions[usize::from(write)][file as usize] = 0,
+            // A map that is not there is one without a block served.
+            _ => drop(self.maps.remove(&file)),
+        }
+    }
+
     /// Reads and writes go through a file each on its own (`f->last_pos[ddir]`).
     fn next_in_order(&mut self, file: u32, write: bool) -> Option<u32> {
-        let starts_over = self.starts_over;
         let position = &mut self.positions[usize::from(write)][file as usize];
-        if *position == self.blocks && starts_over {
-            *position = 0;
-        }
         let block = *position;
         *position += u32::from(block < self.blocks);
         (block < self.blocks).then_some(block)
@@ -248,13 +271,7 @@ impl Course {
 
     fn any_block(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
         let blocks = self.blocks;
-        let map = self.maps.entry(file).or_insert_with(|| RandomMap::new(blocks));
-        let block = map.serve(rng.random_range(0..blocks));
-        if self.starts_over && map.left() == 0 {
-            // It starts over; a map that is not there is one without a block served.
-            self.maps.remove(&file);
-        }
-        block
+        self.maps.entry(file).or_insert_with(|| RandomMap::new(blocks)).serve(rng.random_range(0..blocks))
     }
 }
 
@@ -281,6 +298,7 @@ mod tests {
             drawn.push(match step {
                 Step::Open(file) => format!("o{file}"),
                 Step::Block { file, block, .. } => format!("{file}.{block}"),
+                Step::StartOver(file) => format!("s{file}"),
                 Step::Close(file) => format!("c{file}"),
             });
         }
@@ -299,7 +317,7 @@ mod tests {
     #[test]
     fn a_writer_limited_by_time_starts_its_files_over() {
         let job = job(Pattern::WRITE, FileService::RoundRobin(1), 2, 1, true);
-        assert_eq!(course(&job, 7), ["o0", "0.0", "o1", "1.0", "0.0", "1.0", "0.0"]);
+        assert_eq!(course(&job, 7), ["o0", "0.0", "o1", "1.0", "s0", "0.0", "s1"]);
     }
 
     /// Blocks by file in the order of their reading, runs of the same file joined.
@@ -322,6 +340,10 @@ mod tests {
         assert_eq!(steps.len(), 4000);
         assert!(!steps.iter().any(|step| step.starts_with('c')));
         assert_eq!(steps.iter().filter(|step| step.starts_with('o')).count(), 5, "each file is opened once");
+        let served = steps.iter().filter(|step| step.contains('.')).count();
+        let starts = steps.iter().filter(|step| step.starts_with('s')).count();
+        // One start for each sixteen blocks, but for the first ones of each file and what is not over yet.
+        assert!((served / 16 - 5..=served / 16).contains(&starts), "{starts} starts, {served} blocks");
         let runs = runs(&steps);
         for (_, blocks) in &runs[..runs.len() - 1] {
             // A file that is drawn twice in a row is read twice.
@@ -393,6 +415,6 @@ mod tests {
     fn a_job_of_more_blocks_than_its_files_have_starts_them_over() {
         let job =
             FioJob { io_size: Some(Bytes::kib(4 * 5)), ..job(Pattern::WRITE, FileService::RoundRobin(1), 1, 2, false) };
-        assert_eq!(course(&job, 99), ["o0", "0.0", "0.1", "0.0", "0.1", "0.0"]);
+        assert_eq!(course(&job, 99), ["o0", "0.0", "0.1", "s0", "0.0", "0.1", "s0", "0.0"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Splitting, merging and the per-CPU lists, step by step.
 
-use rules::{PcpLists, Rules};
+use rules::{InitOnAlloc, PcpLists, Rules};
 use units::{CpuId, Gfp, Order, Pfn, ZoneId};
 
 use crate::stat::{VmEvent, ZoneEvent, ZoneStat};
@@ -160,4 +160,21 @@ fn freed_pages_are_counted_when_freed_not_when_drained() {
     mm.drain_pcp(CpuId(0));
     assert_eq!(mm.stat.event(VmEvent::Pgfree), 1);
     assert_eq!(mm.zones[0].free_pages, 512 * 512);
+}
+
+#[test]
+fn pages_are_zeroed_once_by_the_allocator_or_by_who_asked() {
+    let took = |rule: InitOnAlloc, gfp: Gfp, order: u8| {
+        let mut mm = one_zone(8, Rules { init_on_alloc: rule, ..rules_4_20() });
+        mm.alloc_pages(&env(0), request(gfp, order)).expect("memory is free");
+        mm.take_cpu_ns()
+    };
+    let page = Gfp::HIGHUSER_MOVABLE;
+    for order in [0, 2] {
+        let [plain, zeroed] = [page, page.with(Gfp::ZERO)].map(|gfp| took(InitOnAlloc::Off, gfp, order));
+        assert_eq!(plain, zeroed, "nobody zeroes, or the caller");
+        let zeroing = crate::Costs::default().zero_page << order;
+        assert_eq!(took(InitOnAlloc::On, page, order), plain + zeroing, "order {order}");
+        assert_eq!(took(InitOnAlloc::On, page.with(Gfp::ZERO), order), plain, "order {order}");
+    }
 }
