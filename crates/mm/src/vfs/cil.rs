@@ -131,6 +131,7 @@ impl Mm {
         let rec = self.vfs.rec_mut(file);
         if rec.has(FileRec::APPENDED) {
             rec.set(FileRec::APPENDED, false);
+            self.charge(self.costs.log_size);
             self.log_item_nowait(env, file);
         }
     }

@@ -233,7 +233,7 @@ impl Mm {
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);
         let owner = FileId(self.frames[pfn].owner);
-        self.charge(self.costs.writeback_page + self.by_fs(owner, 0, self.costs.writeback_ext4));
+        self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.
