@@ -40,7 +40,10 @@ impl Loop {
         // A multiplicative scatter over the device: cheap, and never twice the same place in a row.
         let pages = self.device.capacity_sectors() / 8;
         let page = if self.sequential { self.count } else { self.count.wrapping_mul(0x9e37_79b9_7f4a_7c15) } % pages;
-        self.device.submit(self.now, Bio { id: self.count, op: self.op, sector: page * 8, sectors: 8, sync: true });
+        self.device.submit(
+            self.now,
+            Bio { id: self.count, op: self.op, sector: page * 8, sectors: 8, sync: true, context: 0, meta: false },
+        );
         self.count += 1;
     }
 

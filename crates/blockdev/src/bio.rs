@@ -36,6 +36,10 @@ pub struct Bio {
     pub sectors: u32,
     /// Someone waits for it (`REQ_SYNC`). Reads are synchronous whatever this says.
     pub sync: bool,
+    /// Who submits it (`io_context`): a number for each process. CFQ shares the disk out among them.
+    pub context: u32,
+    /// It reads metadata (`REQ_META`).
+    pub meta: bool,
 }
 
 /// The end of a bio.

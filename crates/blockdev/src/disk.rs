@@ -58,7 +58,7 @@ impl Disk {
             now: Nanos::ZERO,
             capacity_sectors: spec.capacity().0 / SECTOR_SIZE,
             bios: Slab::new(),
-            queue: Queue::new(queue, !traits.bio_based),
+            queue: Queue::new(queue, &traits),
             congestion: (!traits.bio_based).then(|| Congestion::new(queue.nr_requests)),
             throttle: traits.throttle.as_ref().map(Throttle::new),
             model: Model::new(spec, seed)?,
@@ -108,7 +108,8 @@ impl Disk {
     fn add(&mut self, now: Nanos, bio: Bio, range: (u64, u32), slot: u32) {
         let sync = bio.sync || bio.op != Op::Write;
         let part = self.queue.parts.insert(Part { bio: slot, next: NIL });
-        let added = self.queue.add(now, Request::new(now, bio.op, sync, range, part));
+        let request = Request::new(now, bio.op, sync, range, part);
+        let added = self.queue.add(now, request.by(bio.context, bio.meta));
         match added {
             Added::New => {
                 self.accounting.start(now);
@@ -139,6 +140,7 @@ impl Disk {
         if let Some(throttle) = &self.throttle {
             next = next.min(throttle.next_event().unwrap_or(Nanos::MAX));
         }
+        next = next.min(self.queue.next_event().unwrap_or(Nanos::MAX));
         self.next = self.faults.after_stall(next);
     }
 
@@ -188,6 +190,7 @@ impl Disk {
             }
         }
         self.unplug_at = None;
+        self.queue.tick(now);
         while let Some(slot) = self.next_request(now) {
             self.dispatch(now, slot);
         }
@@ -257,7 +260,11 @@ impl Disk {
     fn complete(&mut self, at: Nanos, slot: u32) {
         let request = self.queue.requests.remove(slot);
         self.in_flight -= 1;
-        self.flush_in_flight &= request.op != Op::Flush;
+        if request.op == Op::Flush {
+            self.flush_in_flight = false;
+        } else {
+            self.queue.completed(&request, at);
+        }
         let sectors = u64::from(request.sectors);
         self.accounting.complete(at, request.op, sectors, request.started);
         if let Some(congestion) = &mut self.congestion {

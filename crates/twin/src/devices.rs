@@ -121,6 +121,8 @@ impl Devices {
                 sector: bio.sector,
                 sectors: bio.pages * SECTORS_PER_PAGE,
                 sync: bio.sync,
+                context: ctl.current().map_or(0, |task| task.0 + 1),
+                meta: !bio.write && bio.target == BioTarget::Metadata,
             },
         );
         self.arm(ctl, bio.device);

@@ -340,6 +340,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
                 let plain = FsSpec::xfs(device, room[disk]);
                 FsSpec { log: mount.log.map_or(plain.log, |log| log.0), ..plain }
             }
+            FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
         };
         (mm.vfs_mkfs(spec), device)

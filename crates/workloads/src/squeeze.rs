@@ -19,21 +19,39 @@ const PART: Bytes = Bytes::mib(1);
 /// CPU time of a reader for a part: 10 GB/s.
 const READ: Nanos = Nanos::micros(100);
 
+/// The parameters, with these defaults.
+const fn params(defaults: [&'static str; 10]) -> [Param; 10] {
+    let [seconds, anon, anon_seconds, file, readers, blocks, from, order, zone, held] = defaults;
+    [
+        Param { name: "seconds", default: seconds, doc: "how long, in seconds" },
+        Param { name: "anon-percent", default: anon, doc: "memory that a process takes and uses, in percent of all" },
+        Param { name: "anon-seconds", default: anon_seconds, doc: "how long it has it, in seconds; auto: to the end" },
+        Param { name: "file-percent", default: file, doc: "size of the file, in percent of memory" },
+        Param { name: "readers", default: readers, doc: "processes that read the file" },
+        Param {
+            name: "blocks-per-s",
+            default: blocks,
+            doc: "blocks that the driver allocates in a second; 0: no driver",
+        },
+        Param { name: "driver-from", default: from, doc: "when the driver starts, in seconds" },
+        Param { name: "order", default: order, doc: "order of a block" },
+        Param { name: "zone", default: zone, doc: "what of the memory the driver's device reaches: any, dma32 or dma" },
+        Param { name: "held", default: held, doc: "blocks that the driver holds" },
+    ]
+}
+
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     name: "squeeze",
     doc: "memory taken, a mapped file read in rounds, and blocks allocated by a driver, side by side",
-    params: &[
-        Param { name: "seconds", default: "60", doc: "how long, in seconds" },
-        Param { name: "anon-percent", default: "50", doc: "memory that a process takes and uses, in percent of all" },
-        Param { name: "anon-seconds", default: "auto", doc: "how long it has it, in seconds; auto: to the end" },
-        Param { name: "file-percent", default: "60", doc: "size of the file, in percent of memory" },
-        Param { name: "readers", default: "2", doc: "processes that read the file" },
-        Param { name: "blocks-per-s", default: "0", doc: "blocks that the driver allocates in a second; 0: no driver" },
-        Param { name: "driver-from", default: "0", doc: "when the driver starts, in seconds" },
-        Param { name: "order", default: "2", doc: "order of a block" },
-        Param { name: "held", default: "256", doc: "blocks that the driver holds" },
-    ],
+    params: &params(["60", "50", "auto", "60", "2", "0", "0", "2", "any", "256"]),
+};
+
+/// The same with the sizes that make kswapd take page cache that is in use, because nothing else can be reclaimed.
+pub(crate) const CACHE: WorkloadSpec = WorkloadSpec {
+    name: "kswapd-cache",
+    doc: "squeeze with programs that take most of memory beside a file that many read; for machines without swap",
+    params: &params(["10", "80", "auto", "30", "6", "0", "0", "2", "any", "256"]),
 };
 
 /// The workload with its parameters.
@@ -52,6 +70,8 @@ pub struct Squeeze {
 struct Driver {
     from: Nanos,
     blocks_per_s: u64,
+    /// Where the blocks must be (`Gfp::DMA`), or nothing.
+    zone: Gfp,
     order: Order,
     held: usize,
 }
@@ -69,6 +89,7 @@ impl Squeeze {
             driver: Driver {
                 from: Nanos::secs(params.number("driver-from", 0, 1_000_000)?),
                 blocks_per_s: params.number("blocks-per-s", 0, 10_000_000)?,
+                zone: params.choice("zone", &[("any", Gfp(0)), ("dma32", Gfp::DMA32), ("dma", Gfp::DMA)])?,
                 order: Order(params.number("order", 0, 9)? as u8),
                 held: params.number("held", 0, 1 << 24)? as usize,
             },
@@ -159,7 +180,7 @@ impl Driver {
         let mut held = VecDeque::new();
         let (mut tried, mut failed) = (0.0, 0.0);
         while !sys.stopping() {
-            let block = sys.alloc_pages(Gfp::ATOMIC.with(Gfp::NOWARN), self.order).await?;
+            let block = sys.alloc_pages(Gfp::ATOMIC.with(Gfp::NOWARN).with(self.zone), self.order).await?;
             tried += 1.0;
             failed += f64::from(u8::from(block.is_none()));
             held.extend(block);

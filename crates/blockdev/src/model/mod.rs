@@ -105,6 +105,8 @@ pub(crate) struct Traits {
     pub(crate) bio_based: bool,
     /// A flush is not queued with other commands (`ata_std_qc_defer()`, drivers/ata/libata-core.c).
     pub(crate) flush_alone: bool,
+    /// It is taken for a disk that rotates, which sticks are too (`blk_queue_nonrot()` is false).
+    pub(crate) seeks: bool,
     pub(crate) throttle: Option<ThrottleSpec>,
 }
 
@@ -118,6 +120,7 @@ impl Traits {
             DeviceSpec::Usb(spec) => (1, false, true, &spec.throttle),
             DeviceSpec::Raid0(_) => return None,
         };
-        Some(Traits { depth, bio_based, flush_alone, throttle: throttle.clone() })
+        let seeks = matches!(spec, DeviceSpec::Hdd(_) | DeviceSpec::Usb(_));
+        Some(Traits { depth, bio_based, flush_alone, seeks, throttle: throttle.clone() })
     }
 }

@@ -4,12 +4,12 @@
 //! is chosen: reads, unless reads have been preferred to waiting writes `writes_starved` times. The new batch begins at
 //! the oldest request of that direction if its deadline has passed or nothing lies ahead, else where it left off.
 //! **Source.** `__dd_dispatch_request()`, `deadline_check_fifo()`, `dd_merged_requests()`, block/mq-deadline.c, 6.12.
-//! **Abstracted.** Sorted arrays in place of red-black trees. **Omitted.** I/O priority classes and their aging,
-//! `async_depth`, zoned devices.
+//! **Omitted.** I/O priority classes and their aging, `async_depth`, zoned devices.
 
-use super::{Request, Side};
+use super::Request;
+use super::sorted::Sorted;
 use crate::bio::Op;
-use crate::slab::{NIL, Slab};
+use crate::slab::Slab;
 use crate::spec::{SpecError, check};
 use serde::{Deserialize, Serialize};
 use units::Nanos;
@@ -52,86 +52,28 @@ impl DeadlineSpec {
     }
 }
 
-/// The requests of one direction, in both orders.
+/// The requests of one direction.
 #[derive(Clone, Debug)]
 struct Direction {
-    /// First sector and slot, ascending.
-    sorted: Vec<(u64, u32)>,
-    oldest: u32,
-    youngest: u32,
-    expire: Nanos,
+    queued: Sorted,
     /// Where the last request dispatched in this direction began (`latest_pos`).
     position: u64,
 }
 
 impl Direction {
     fn new(expire_ms: u64) -> Direction {
-        Direction { sorted: Vec::new(), oldest: NIL, youngest: NIL, expire: Nanos::millis(expire_ms), position: 0 }
-    }
-
-    /// Index of the first request at or after `key`.
-    fn lower_bound(&self, key: (u64, u32)) -> usize {
-        self.sorted.partition_point(|&entry| entry < key)
-    }
-
-    fn sort_in(&mut self, key: (u64, u32)) {
-        let at = self.lower_bound(key);
-        self.sorted.insert(at, key);
-    }
-
-    fn sort_out(&mut self, key: (u64, u32)) {
-        let at = self.lower_bound(key);
-        let removed = self.sorted.remove(at);
-        assert_eq!(removed, key, "a queued request is in sector order");
-    }
-
-    fn push_youngest(&mut self, requests: &mut Slab<Request>, slot: u32) {
-        requests[slot].older = self.youngest;
-        requests[slot].younger = NIL;
-        match self.youngest {
-            NIL => self.oldest = slot,
-            youngest => requests[youngest].younger = slot,
-        }
-        self.youngest = slot;
-    }
-
-    fn unlink(&mut self, requests: &mut Slab<Request>, slot: u32) {
-        let Request { older, younger, .. } = requests[slot];
-        match older {
-            NIL => self.oldest = younger,
-            older => requests[older].younger = younger,
-        }
-        match younger {
-            NIL => self.youngest = older,
-            younger => requests[younger].older = older,
-        }
-    }
-
-    /// Puts `slot`, which is not linked, where `place` is, and unlinks `place`.
-    fn replace(&mut self, requests: &mut Slab<Request>, place: u32, slot: u32) {
-        let Request { older, younger, .. } = requests[place];
-        requests[slot].older = older;
-        requests[slot].younger = younger;
-        match older {
-            NIL => self.oldest = slot,
-            older => requests[older].younger = slot,
-        }
-        match younger {
-            NIL => self.youngest = slot,
-            younger => requests[younger].older = slot,
-        }
+        Direction { queued: Sorted::new(Nanos::millis(expire_ms)), position: 0 }
     }
 
     /// The next request in sector order from where the last one began.
     fn ahead(&self) -> Option<u32> {
-        let at = self.lower_bound((self.position, 0));
-        self.sorted.get(at).map(|&(_, slot)| slot)
+        self.queued.from(self.position)
     }
 
     /// Where a new batch begins.
     fn batch_start(&self, requests: &Slab<Request>, now: Nanos) -> u32 {
-        let expired = requests[self.oldest].expires <= now;
-        self.ahead().filter(|_| !expired).unwrap_or(self.oldest)
+        let expired = self.queued.expired(requests, now);
+        expired.or_else(|| self.ahead()).unwrap_or(self.queued.oldest())
     }
 }
 
@@ -162,23 +104,32 @@ impl Deadline {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.directions.iter().all(|d| d.sorted.is_empty())
+        self.directions.iter().all(|d| d.queued.is_empty())
+    }
+
+    /// The requests that one could join.
+    pub(super) fn like(&self, request: &Request) -> &Sorted {
+        &self.directions[request.op.index()].queued
+    }
+
+    pub(super) fn like_mut(&mut self, request: &Request) -> &mut Sorted {
+        &mut self.directions[request.op.index()].queued
+    }
+
+    pub(super) fn front_merges(&self) -> bool {
+        self.front_merges
     }
 
     pub(super) fn insert(&mut self, requests: &mut Slab<Request>, slot: u32, now: Nanos) {
-        let request = &mut requests[slot];
-        let direction = &mut self.directions[request.op.index()];
-        request.expires = now + direction.expire;
-        direction.sort_in((request.sector, slot));
-        direction.push_youngest(requests, slot);
+        let request = requests[slot];
+        self.like_mut(&request).insert(requests, slot, now);
     }
 
     pub(super) fn pop(&mut self, requests: &mut Slab<Request>, now: Nanos) -> Option<u32> {
         let slot = self.choose(requests, now)?;
         let request = requests[slot];
         let direction = &mut self.directions[request.op.index()];
-        direction.sort_out((request.sector, slot));
-        direction.unlink(requests, slot);
+        direction.queued.remove(requests, slot);
         direction.position = request.sector;
         self.batched += 1;
         Some(slot)
@@ -191,7 +142,7 @@ impl Deadline {
             return Some(slot);
         }
         let [reads, writes] = &self.directions;
-        let direction = match (reads.sorted.is_empty(), writes.sorted.is_empty()) {
+        let direction = match (reads.queued.is_empty(), writes.queued.is_empty()) {
             (true, true) => return None,
             (false, true) => Op::Read,
             (true, false) => Op::Write,
@@ -207,55 +158,5 @@ impl Deadline {
         self.last = direction.index();
         self.batched = 0;
         Some(self.directions[self.last].batch_start(requests, now))
-    }
-
-    pub(super) fn find_merge(&self, requests: &Slab<Request>, part: &Request, sectors_max: u32) -> Option<(u32, Side)> {
-        let direction = &self.directions[part.op.index()];
-        let at = direction.lower_bound((part.sector, 0));
-        let joins = |slot: u32, side| {
-            let request = &requests[slot];
-            let fits = request.sectors + part.sectors <= sectors_max;
-            (fits && request.touches(part) == Some(side)).then_some((slot, side))
-        };
-        let before = at.checked_sub(1).map(|i| direction.sorted[i].1);
-        let back = before.and_then(|slot| joins(slot, Side::Back));
-        back.or_else(|| {
-            let from = direction.lower_bound((part.end(), 0));
-            let after = direction.sorted.get(from).filter(|_| self.front_merges);
-            after.and_then(|&(_, slot)| joins(slot, Side::Front))
-        })
-    }
-
-    /// `slot` now begins earlier than at `before`.
-    pub(super) fn moved(&mut self, requests: &Slab<Request>, slot: u32, before: u64) {
-        let request = &requests[slot];
-        let direction = &mut self.directions[request.op.index()];
-        direction.sort_out((before, slot));
-        direction.sort_in((request.sector, slot));
-    }
-
-    /// `slot` and its neighbour on `side`, in sector order.
-    pub(super) fn neighbours(&self, requests: &Slab<Request>, slot: u32, side: Side) -> Option<(u32, u32)> {
-        let request = &requests[slot];
-        let sorted = &self.directions[request.op.index()].sorted;
-        let at = sorted.partition_point(|&entry| entry < (request.sector, slot));
-        match side {
-            Side::Back => sorted.get(at + 1).map(|&(_, next)| (slot, next)),
-            Side::Front => Some((sorted[at.checked_sub(1)?].1, slot)),
-        }
-    }
-
-    /// Takes `second` out, which joins `first`; `first` inherits the earlier deadline and its place.
-    pub(super) fn absorb(&mut self, requests: &mut Slab<Request>, first: u32, second: u32) {
-        let (a, b) = (requests[first], requests[second]);
-        let direction = &mut self.directions[a.op.index()];
-        direction.sort_out((b.sector, second));
-        if b.expires < a.expires {
-            direction.unlink(requests, first);
-            requests[first].expires = b.expires;
-            direction.replace(requests, second, first);
-        } else {
-            direction.unlink(requests, second);
-        }
     }
 }

@@ -5,16 +5,21 @@
 //! its neighbour in sector order joins that too. Flushes skip the scheduler, and all that wait share one.
 //! **Source.** block/blk-merge.c (`ll_back_merge_fn()`, `attempt_merge()`), block/elevator.c, block/blk-flush.c, 6.12.
 //! **Abstracted.** Segment limits (`max_segments`, gaps) never bind. Of several requests that a bio could join,
-//! mq-deadline here finds only the one next to it in sector order, where Linux's hash also finds one that overlaps.
-//! **Omitted.** CFQ, BFQ, Kyber; `nomerges`; the flush machinery's order of data and post-flush (no FUA here).
+//! mq-deadline and CFQ here find only the one next to it in sector order, where Linux's hash also finds one that overlaps.
+//! **Omitted.** BFQ, Kyber; `nomerges`; the flush machinery's order of data and post-flush (no FUA here).
 
+mod cfq;
 mod congestion;
 mod deadline;
 mod fifo;
+mod sorted;
 
 use crate::bio::Op;
+use crate::model::Traits;
 use crate::slab::{NIL, Slab};
 use crate::spec::{SpecError, check};
+use cfq::Cfq;
+pub use cfq::CfqSpec;
 pub(crate) use congestion::Congestion;
 use deadline::Deadline;
 pub use deadline::DeadlineSpec;
@@ -32,6 +37,8 @@ pub enum SchedulerSpec {
     /// `mq-deadline`; `deadline` of the legacy queue.
     #[serde(alias = "deadline")]
     MqDeadline,
+    /// `cfq` of the legacy queue.
+    Cfq,
 }
 
 /// The files under `/sys/block/*/queue/` that matter here.
@@ -48,6 +55,8 @@ pub struct QueueSpec {
     pub max_sectors_kb: u32,
     /// The files under `queue/iosched/` of mq-deadline.
     pub deadline: DeadlineSpec,
+    /// The files under `queue/iosched/` of CFQ.
+    pub cfq: CfqSpec,
 }
 
 impl Default for QueueSpec {
@@ -57,6 +66,7 @@ impl Default for QueueSpec {
             scheduler: SchedulerSpec::MqDeadline,
             max_sectors_kb: 1280,
             deadline: DeadlineSpec::default(),
+            cfq: CfqSpec::default(),
         }
     }
 }
@@ -69,7 +79,8 @@ impl QueueSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         check("queue.nr_requests", u64::from(self.nr_requests), 4..=1 << 16)?;
         check("queue.max_sectors_kb", u64::from(self.max_sectors_kb), 4..=1 << 16)?;
-        self.deadline.validate()
+        self.deadline.validate()?;
+        self.cfq.validate()
     }
 }
 
@@ -81,15 +92,20 @@ pub(crate) struct Request {
     pub(crate) sync: bool,
     pub(crate) sector: u64,
     pub(crate) sectors: u32,
+    /// Who submitted its first bio, and whether that was metadata.
+    pub(crate) context: u32,
+    pub(crate) meta: bool,
     /// Submission of its oldest bio.
     pub(crate) started: Nanos,
     /// First and last of its parts, in a table of the owner.
     pub(crate) parts: (u32, u32),
-    /// When mq-deadline prefers it to sector order.
+    /// When a scheduler prefers it to sector order.
     expires: Nanos,
-    /// Neighbours in mq-deadline's order of arrival.
+    /// Neighbours in the order of arrival.
     older: u32,
     younger: u32,
+    /// CFQ's queue that it is in, or was dispatched from.
+    queue: u32,
 }
 
 impl Request {
@@ -100,12 +116,20 @@ impl Request {
             sync,
             sector: range.0,
             sectors: range.1,
+            context: 0,
+            meta: false,
             started: now,
             parts: (part, part),
             expires: Nanos::MAX,
             older: NIL,
             younger: NIL,
+            queue: NIL,
         }
+    }
+
+    /// The request, submitted by that process.
+    pub(crate) fn by(self, context: u32, meta: bool) -> Request {
+        Request { context, meta, ..self }
     }
 
     /// First sector after it.
@@ -160,6 +184,7 @@ pub(crate) enum Added {
 enum Scheduler {
     Fifo(Fifo),
     Deadline(Deadline),
+    Cfq(Box<Cfq>),
 }
 
 /// Queued requests. Requests in the device stay in its table until they complete.
@@ -174,11 +199,13 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// `merges` is false for a device that takes bios directly.
-    pub(crate) fn new(spec: &QueueSpec, merges: bool) -> Queue {
+    /// The queue of a device like that.
+    pub(crate) fn new(spec: &QueueSpec, traits: &Traits) -> Queue {
+        let merges = !traits.bio_based;
         let scheduler = match spec.scheduler {
             SchedulerSpec::MqDeadline if merges => Scheduler::Deadline(Deadline::new(&spec.deadline)),
-            SchedulerSpec::MqDeadline | SchedulerSpec::None => Scheduler::Fifo(Fifo::new()),
+            SchedulerSpec::Cfq if merges => Scheduler::Cfq(Box::new(Cfq::new(&spec.cfq, traits.depth, traits.seeks))),
+            _ => Scheduler::Fifo(Fifo::new()),
         };
         Queue {
             requests: Slab::new(),
@@ -200,6 +227,7 @@ impl Queue {
         match &self.scheduler {
             Scheduler::Fifo(fifo) => !fifo.is_empty(),
             Scheduler::Deadline(deadline) => !deadline.is_empty(),
+            Scheduler::Cfq(cfq) => !cfq.is_empty(),
         }
     }
 
@@ -218,6 +246,29 @@ impl Queue {
         match &mut self.scheduler {
             Scheduler::Fifo(fifo) => fifo.pop(),
             Scheduler::Deadline(deadline) => deadline.pop(&mut self.requests, now),
+            Scheduler::Cfq(cfq) => cfq.pop(&mut self.requests, now),
+        }
+    }
+
+    /// A read or write has completed.
+    pub(crate) fn completed(&mut self, request: &Request, now: Nanos) {
+        if let Scheduler::Cfq(cfq) = &mut self.scheduler {
+            cfq.completed(request, now);
+        }
+    }
+
+    /// When the scheduler stops holding requests back.
+    pub(crate) fn next_event(&self) -> Option<Nanos> {
+        match &self.scheduler {
+            Scheduler::Cfq(cfq) => cfq.next_event(),
+            Scheduler::Fifo(_) | Scheduler::Deadline(_) => None,
+        }
+    }
+
+    /// Tells the scheduler the time.
+    pub(crate) fn tick(&mut self, now: Nanos) {
+        if let Scheduler::Cfq(cfq) = &mut self.scheduler {
+            cfq.tick(now);
         }
     }
 
@@ -233,6 +284,7 @@ impl Queue {
             match &mut self.scheduler {
                 Scheduler::Fifo(fifo) => fifo.insert(slot),
                 Scheduler::Deadline(deadline) => deadline.insert(&mut self.requests, slot, now),
+                Scheduler::Cfq(cfq) => cfq.insert(&mut self.requests, slot, now),
             }
             Added::New
         })
@@ -248,34 +300,49 @@ impl Queue {
     }
 
     fn join(&mut self, part: &Request) -> Option<Added> {
+        let (requests, max) = (&self.requests, self.sectors_max);
         let (slot, side) = match &self.scheduler {
-            Scheduler::Fifo(fifo) => fifo.find_merge(&self.requests, part, self.sectors_max),
-            Scheduler::Deadline(deadline) => deadline.find_merge(&self.requests, part, self.sectors_max),
+            Scheduler::Fifo(fifo) => fifo.find_merge(requests, part, max),
+            Scheduler::Deadline(deadline) => {
+                deadline.like(part).find_merge(requests, part, max, deadline.front_merges())
+            }
+            Scheduler::Cfq(cfq) => cfq.like(part).and_then(|like| like.find_merge(requests, part, max, true)),
         }?;
         let before = self.requests[slot].sector;
         self.append(slot, part);
-        if let Scheduler::Deadline(deadline) = &mut self.scheduler {
-            if side == Side::Front {
-                deadline.moved(&self.requests, slot, before);
-            }
-            if let Some(gone_sync) = self.bridge(slot, side) {
-                return Some(Added::Bridged { gone_sync });
-            }
+        if side == Side::Front {
+            self.moved(slot, before);
         }
-        Some(Added::Merged)
+        Some(self.bridge(slot, side).map_or(Added::Merged, |gone_sync| Added::Bridged { gone_sync }))
+    }
+
+    /// `slot` begins earlier than at `before`.
+    fn moved(&mut self, slot: u32, before: u64) {
+        let request = self.requests[slot];
+        match &mut self.scheduler {
+            Scheduler::Fifo(_) => {}
+            Scheduler::Deadline(deadline) => deadline.like_mut(&request).moved(&self.requests, slot, before),
+            Scheduler::Cfq(cfq) => cfq.moved(&self.requests, slot, before),
+        }
     }
 
     /// Joins `slot`, which grew on `side`, with the neighbour that it may now touch.
     fn bridge(&mut self, slot: u32, side: Side) -> Option<bool> {
-        let Scheduler::Deadline(deadline) = &mut self.scheduler else {
-            return None;
-        };
-        let (first, second) = deadline.neighbours(&self.requests, slot, side)?;
+        let request = self.requests[slot];
+        let (first, second) = match &self.scheduler {
+            Scheduler::Fifo(_) => None,
+            Scheduler::Deadline(deadline) => deadline.like(&request).neighbours(&self.requests, slot, side),
+            Scheduler::Cfq(cfq) => cfq.neighbours(&self.requests, slot, side),
+        }?;
         let (a, b) = (self.requests[first], self.requests[second]);
         if a.touches(&b) != Some(Side::Back) || a.sectors + b.sectors > self.sectors_max {
             return None;
         }
-        deadline.absorb(&mut self.requests, first, second);
+        match &mut self.scheduler {
+            Scheduler::Fifo(_) => {}
+            Scheduler::Deadline(deadline) => deadline.like_mut(&a).absorb(&mut self.requests, first, second),
+            Scheduler::Cfq(cfq) => cfq.absorb(&mut self.requests, first, second),
+        }
         self.append(first, &b);
         self.requests.remove(second);
         Some(b.sync)

@@ -14,7 +14,7 @@ pub(crate) fn device(spec: DeviceSpec, scheduler: SchedulerSpec) -> BlockDevice 
 }
 
 pub(crate) fn bio(op: Op, sector: u64, sectors: u32) -> Bio {
-    Bio { id: sector, op, sector, sectors, sync: op == Op::Read }
+    Bio { id: sector, op, sector, sectors, sync: op == Op::Read, context: 0, meta: false }
 }
 
 /// Runs until the device is at rest.

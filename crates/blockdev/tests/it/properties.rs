@@ -49,9 +49,10 @@ fn spec() -> impl Strategy<Value = DeviceSpec> {
 }
 
 fn queue() -> impl Strategy<Value = QueueSpec> {
-    (any::<bool>(), prop_oneof![Just(16), Just(512), Just(1280)], 4..200u32).prop_map(
-        |(sorted, max_sectors_kb, nr_requests)| QueueSpec {
-            scheduler: if sorted { SchedulerSpec::MqDeadline } else { SchedulerSpec::None },
+    let schedulers = [SchedulerSpec::None, SchedulerSpec::MqDeadline, SchedulerSpec::Cfq];
+    (prop::sample::select(schedulers.to_vec()), prop_oneof![Just(16), Just(512), Just(1280)], 4..200u32).prop_map(
+        |(scheduler, max_sectors_kb, nr_requests)| QueueSpec {
+            scheduler,
             max_sectors_kb,
             nr_requests,
             ..QueueSpec::default()
@@ -61,7 +62,7 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Submit { gap_us: u64, op: Op, page: u64, pages: u32, sync: bool },
+    Submit { gap_us: u64, op: Op, page: u64, pages: u32, sync: bool, context: u32 },
     Fault(Fault),
 }
 
@@ -70,12 +71,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![4 => Just(0), 4 => 1..200u64, 1 => 1000..50_000u64];
     let page = prop_oneof![2 => 0..64u64, 1 => 0..SECTORS / 8];
     let pages = prop_oneof![4 => 1..4u32, 1 => 4..600u32];
-    let submit = (gap, op, page, pages, any::<bool>()).prop_map(|(gap_us, op, page, pages, sync)| Step::Submit {
+    let who = (any::<bool>(), 0..4u32);
+    let submit = (gap, op, page, pages, who).prop_map(|(gap_us, op, page, pages, (sync, context))| Step::Submit {
         gap_us,
         op,
         page,
         pages,
         sync,
+        context,
     });
     let stall = (0..100u64).prop_map(|ms| Step::Fault(Fault::Stall { duration: Nanos::millis(ms) }));
     let eio = (1..4u32).prop_map(|requests| Step::Fault(Fault::Eio { requests }));
@@ -88,14 +91,14 @@ fn run(spec: &DeviceSpec, queue: &QueueSpec, steps: &[Step], eager: bool) -> (Ve
     let (mut now, mut done) = (Nanos::ZERO, Vec::new());
     for (id, step) in (0..).zip(steps) {
         match *step {
-            Step::Submit { gap_us, op, page, pages, sync } => {
+            Step::Submit { gap_us, op, page, pages, sync, context } => {
                 let next = now + Nanos::micros(gap_us);
                 while let Some(at) = device.next_event().filter(|&at| eager && at < next) {
                     device.advance(at, &mut done);
                 }
                 now = next;
                 let sectors = if op == Op::Flush { 0 } else { pages * 8 };
-                device.submit(now, Bio { id, op, sector: page * 8, sectors, sync });
+                device.submit(now, Bio { id, op, sector: page * 8, sectors, sync, context, meta: context == 3 });
             }
             Step::Fault(fault) => device.inject_fault(now, fault),
         }

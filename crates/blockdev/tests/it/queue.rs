@@ -5,7 +5,7 @@ use blockdev::{Bio, BlockDevice, DeadlineSpec, DeviceSpec, Op, QueueSpec, Schedu
 use units::Nanos;
 
 /// One command at a time, 1 ms each: the order of completion is the order of dispatch.
-fn slow(queue: QueueSpec) -> BlockDevice {
+pub(crate) fn slow(queue: QueueSpec) -> BlockDevice {
     let spec = SsdSpec {
         queue_depth: 1,
         channels: 1,

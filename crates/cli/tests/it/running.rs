@@ -240,6 +240,22 @@ fn generations_are_switched_in_the_midst_of_a_run() {
 }
 
 #[test]
+fn a_kswapd_that_takes_page_cache_in_use_is_told_so_and_one_with_room_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = |changes: &[&str]| {
+        let mut command = mmtwin();
+        command.current_dir(&dir).args(["run", "kswapd-cache", "-m", "small-noswap", "--memory", "128MiB"]);
+        command.args(["-k", "6.12", "-p", "seconds=2"]).args(changes);
+        stdout(&mut command)
+    };
+    let squeezed = table(&[]);
+    assert!(squeezed.contains("kswapd used") && squeezed.contains("it takes page cache that is in use"), "{squeezed}");
+    assert!(squeezed.contains("there is no swap"), "{squeezed}");
+    let roomy = table(&["-p", "anon-percent=20"]);
+    assert!(!roomy.contains("kswapd used"), "{roomy}");
+}
+
+#[test]
 fn a_worker_copies_what_a_limit_held_back() {
     let dir = inputs();
     let mut command = mmtwin();

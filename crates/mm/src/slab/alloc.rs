@@ -140,17 +140,25 @@ impl Mm {
         Ok(taken.expect("a partial or new slab has a free object"))
     }
 
-    /// An object for whoever may not sleep: as above, and with the first attempt of the allocator's slow path; none if that
-    /// fails.
+    /// An object for whoever may not sleep: as above, and with the first attempt of the allocator's slow path for each of the
+    /// orders; none if those fail.
     pub(crate) fn slab_alloc_nowait(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Obj {
         self.slab_alloc(env, cache, gfp).unwrap_or_else(|SlabRequest { pages, fallback }| {
-            let request = fallback.unwrap_or(pages);
-            self.wake_all_kswapds(request);
-            let flags = self.gfp_to_alloc_flags(env, request);
-            let Some(pfn) = self.get_page_from_freelist(env, request, flags) else { return Obj::NONE };
+            let first = self.slow_path_start(env, pages);
+            let page = first.or_else(|| fallback.and_then(|least| self.slow_path_start(env, least)));
+            let Some(pfn) = page else { return Obj::NONE };
             self.slab_add_page(env, cache, pfn);
             self.slab_alloc(env, cache, gfp).expect("a new slab has free objects")
         })
+    }
+
+    /// What the slow path does before it would have to reclaim: it wakes kswapd, if the request may, and looks again.
+    fn slow_path_start(&mut self, env: &Env, request: AllocRequest) -> Option<Pfn> {
+        if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
+            self.wake_all_kswapds(request);
+        }
+        let flags = self.gfp_to_alloc_flags(env, request);
+        self.get_page_from_freelist(env, request, flags)
     }
 
     /// Finds a CPU a slab with free objects among those that exist.
@@ -193,11 +201,7 @@ impl Mm {
             if gfp.contains(Gfp::DIRECT_RECLAIM) {
                 return Err(SlabRequest { pages: request, fallback: Some(least) });
             }
-            if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {
-                self.wake_all_kswapds(request);
-            }
-            let flags = self.gfp_to_alloc_flags(env, request);
-            if let Some(pfn) = self.get_page_from_freelist(env, request, flags) {
+            if let Some(pfn) = self.slow_path_start(env, request) {
                 return Ok(pfn);
             }
         }

@@ -165,6 +165,17 @@ fn until_4_1_the_request_for_the_slow_path_is_of_the_preferred_order_and_has_a_f
 }
 
 #[test]
+fn who_may_not_sleep_wakes_kswapd_for_the_preferred_order_where_that_wakes_it() {
+    use rules::SlabSpeculation;
+    for (speculation, order) in [(SlabSpeculation::Reclaims, 2), (SlabSpeculation::ReclaimsQuietly, 0)] {
+        let mut mm = machine(1, 1 << 12, Rules { slab_speculation: speculation, ..rules_2_6_39() });
+        exhaust(&mut mm, Some(Wmark::Min));
+        assert!(!mm.slab_alloc_nowait(&on(0), CacheId::XFS_INODE, Gfp::NOFS).is_some(), "at the min watermark");
+        assert_eq!(mm.nodes[0].kswapd.order, Order(order));
+    }
+}
+
+#[test]
 fn until_3_1_an_empty_slab_of_a_node_is_given_back_at_once() {
     let mut mm = machine(1, 1 << 14, rules_2_6_39());
     // 21 dentries a page: two slabs, and a third that the CPU allocates from.

@@ -1,6 +1,7 @@
 //! Where inodes and blocks lie on a device.
 //!
-//! Rule: directories go round the allocation groups, in ext4 only those in the root, with all that is below them; a file's inode and blocks are in the group of its directory.
+//! Rule: directories go round the allocation groups, in ext4 only those in the root, with all that is below them (with
+//! `flex_bg`: orlov.rs); a file's inode and blocks are in the group of its directory.
 //! Inodes come in chunks of 64. Blocks of delayed allocation are allocated at writeback for the whole range that the
 //! file has by then, with a preallocation as large as the file from 64 KiB on, so a file written page by page is
 //! contiguous; the last close gives the preallocation back.
@@ -15,8 +16,9 @@ use units::FileId;
 use super::cil::Cil;
 use super::extents::FileExtent;
 use super::jbd2::Journal;
+use super::orlov::Orlov;
 use super::space::Space;
-use super::{DirId, Extent, FileRec, FsId, FsSpec, NONE, Vfs};
+use super::{DirId, Extent, FileRec, FsId, FsKind, FsSpec, NONE, Vfs};
 use crate::Mm;
 
 /// Sectors of a block.
@@ -58,6 +60,8 @@ pub(super) struct Fs {
     /// Chunks of each group with a free inode.
     room: Vec<BTreeSet<u32>>,
     next_dir_group: u32,
+    /// With `flex_bg`.
+    pub(super) orlov: Option<Orlov>,
     /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is; of ext4 those that
     /// were changed since the journal last took them up.
     pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
@@ -77,6 +81,7 @@ impl Fs {
             space: Space::new(&spec),
             room: vec![BTreeSet::new(); spec.ag_count as usize],
             next_dir_group: 0,
+            orlov: spec.flex_bg.then(|| Orlov::new(&spec)),
             dirty: std::collections::VecDeque::new(),
             cil: Cil::new(&spec),
             journal: Journal::default(),
@@ -92,8 +97,11 @@ impl Fs {
             + self.space.host_bytes()
     }
 
-    /// Blocks that chunks of inodes take.
+    /// Blocks that chunks of inodes take, of those that tables do not.
     pub(super) fn chunk_blocks(&self) -> u64 {
+        if self.orlov.is_some() {
+            return 0;
+        }
         (self.chunks.len() - self.unused_chunks.len()) as u64 * u64::from(self.spec.chunk_pages())
     }
 
@@ -107,10 +115,14 @@ impl Fs {
     /// A chunk of the group with a free inode, and the first free one in it; a new chunk if none has, and none without
     /// room for one.
     pub(super) fn find_inode(&mut self, group: u32) -> Option<(u32, u32)> {
+        let group = self.orlov.as_ref().map_or(Some(group), |orlov| orlov.group_of_inode(group))?;
         if let Some(&chunk) = self.room[group as usize].first() {
             return Some((chunk, self.chunks[chunk as usize].free.trailing_zeros()));
         }
-        let block = self.space.take_for_metadata(group, self.spec.chunk_pages())?;
+        let block = match &mut self.orlov {
+            Some(orlov) => self.space.table(group) + orlov.next_chunk(group),
+            None => self.space.take_for_metadata(group, self.spec.chunk_pages())?,
+        };
         let fresh = (1u8 << self.spec.clusters()) - 1;
         let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0 };
         let number = match self.unused_chunks.pop() {
@@ -134,6 +146,9 @@ impl Fs {
         if record.free == 0 {
             self.room[record.ag as usize].remove(&chunk);
         }
+        if let Some(orlov) = &mut self.orlov {
+            orlov.take_inode(record.ag);
+        }
         chunk * 64 + slot
     }
 
@@ -144,6 +159,9 @@ impl Fs {
         debug_assert!(record.free >> (ino % 64) & 1 == 0, "inode {ino} is free already");
         record.free |= 1 << (ino % 64);
         self.room[record.ag as usize].insert(chunk);
+        if let Some(orlov) = &mut self.orlov {
+            orlov.give_inode(record.ag);
+        }
         (record.free == u64::MAX).then_some(chunk)
     }
 
@@ -374,13 +392,13 @@ impl Mm {
     /// The cost that is that of the file's file system.
     pub(crate) fn by_fs(&self, file: FileId, xfs: u64, ext4: u64) -> u64 {
         match self.fs_kind(file) {
-            super::FsKind::Xfs => xfs,
-            super::FsKind::Ext4 => ext4,
+            FsKind::Xfs => xfs,
+            FsKind::Ext4 => ext4,
         }
     }
 
     /// What kind a file system is.
-    pub fn vfs_kind(&self, fs: FsId) -> super::FsKind {
+    pub fn vfs_kind(&self, fs: FsId) -> FsKind {
         self.vfs.fs[fs.0 as usize].spec.kind
     }
 
@@ -390,7 +408,7 @@ impl Mm {
     }
 
     /// What kind of file system the file lies on.
-    pub(crate) fn fs_kind(&self, file: FileId) -> super::FsKind {
+    pub(crate) fn fs_kind(&self, file: FileId) -> FsKind {
         self.vfs.spec_of(file).kind
     }
 

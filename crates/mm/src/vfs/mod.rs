@@ -21,6 +21,7 @@ mod inode;
 mod jbd2;
 mod lru;
 mod namespace;
+mod orlov;
 mod shrink;
 mod space;
 mod spec;
@@ -251,8 +252,9 @@ struct DirBlock {
 struct Dir {
     fs: FsId,
     file: FileId,
-    /// Allocation group of its files.
+    /// Allocation group of its files, and where its last directory went.
     ag: u32,
+    last_dir: u32,
     /// Dentries in memory below it.
     children: u32,
     /// Places for names used so far, and those that are free again.

@@ -56,18 +56,38 @@ impl Vfs {
     }
 
     fn new_dir(&mut self, fs: FsId, file: FileId, ag: u32) -> DirId {
-        let dir = Dir { fs, file, ag, children: 0, dirents: 0, free_dirents: Vec::new(), blocks: Vec::new() };
+        let dir =
+            Dir { fs, file, ag, last_dir: ag, children: 0, dirents: 0, free_dirents: Vec::new(), blocks: Vec::new() };
         self.dirs.push(dir);
         DirId(self.dirs.len() as u32 - 1)
     }
 
-    /// Makes a file a directory.
-    fn make_dir(&mut self, file: FileId) -> DirId {
-        let fs = self.fs_of(file);
-        let parent = &self.dirs[self.rec(file).parent.0 as usize];
-        let near = !self.fs[fs.0 as usize].spec.spreads_dirs && !self.rec(parent.file).has(FileRec::ROOT);
-        let ag = if near { parent.ag } else { self.fs[fs.0 as usize].rotor() };
-        let dir = self.new_dir(fs, file, ag);
+    /// Group of a new directory's inode: with `flex_bg` that of its files, too.
+    fn group_of_new_dir(&self, parent: DirId) -> u32 {
+        let Dir { fs, file, ag, last_dir, .. } = self.dirs[parent.0 as usize];
+        let Fs { orlov, space, .. } = &self.fs[fs.0 as usize];
+        match orlov {
+            None => ag,
+            Some(orlov) if self.rec(file).has(FileRec::ROOT) => orlov.group_of_top_dir(space),
+            Some(orlov) => orlov.group_near(space, last_dir),
+        }
+    }
+
+    /// Makes a file a directory, whose inode went to a group.
+    fn make_dir(&mut self, file: FileId, group: u32) -> DirId {
+        let (fs, parent) = (self.fs_of(file), self.rec(file).parent);
+        let in_root = self.rec(self.dirs[parent.0 as usize].file).has(FileRec::ROOT);
+        let record = &mut self.fs[fs.0 as usize];
+        let group = match (&mut record.orlov, record.spec.kind) {
+            (Some(orlov), _) => {
+                orlov.add_dir(group);
+                group
+            }
+            (None, FsKind::Ext4) if !in_root => group,
+            (None, _) => record.rotor(),
+        };
+        self.dirs[parent.0 as usize].last_dir = group;
+        let dir = self.new_dir(fs, file, group);
         let rec = self.rec_mut(file);
         rec.flags |= FileRec::DIR;
         rec.size = dir.0;
@@ -107,12 +127,12 @@ impl Mm {
     }
 
     /// Finds the place for a new file, with all metadata in memory that making it changes.
-    fn prepare_create(&mut self, env: &Env, dir: DirId) -> Result<Place, Need> {
-        let Dir { fs, ag, file, .. } = self.vfs.dirs[dir.0 as usize];
+    fn prepare_create(&mut self, env: &Env, dir: DirId, group: u32) -> Result<Place, Need> {
+        let Dir { fs, file, .. } = self.vfs.dirs[dir.0 as usize];
         self.lookup(env, file)?;
         let dirent = self.vfs.next_dirent(dir)?;
         self.get_dir_block(env, dir, dirent)?;
-        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag).ok_or(Need::Space)?;
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(group).ok_or(Need::Space)?;
         match self.vfs.fs_mut(fs).spec.kind {
             FsKind::Xfs => self.make_chunk(env, fs, chunk)?,
             FsKind::Ext4 => {
@@ -135,17 +155,17 @@ impl Mm {
         Ok(())
     }
 
-    /// Makes a file or directory, without a user yet; `negative` is its name if that was looked up before.
-    fn create_inode(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<FileId, Need> {
-        let created = self.try_create(env, dir, negative);
+    /// Makes a file or directory in a group, without a user yet; `negative` is its name if that was looked up before.
+    fn create_inode(&mut self, env: &Env, dir: DirId, group: u32, negative: Option<FileId>) -> Result<FileId, Need> {
+        let created = self.try_create(env, dir, group, negative);
         if created.is_err() {
             self.put_unused(env, self.vfs.dirs[dir.0 as usize].file);
         }
         created
     }
 
-    fn try_create(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<FileId, Need> {
-        let place = self.prepare_create(env, dir)?;
+    fn try_create(&mut self, env: &Env, dir: DirId, group: u32, negative: Option<FileId>) -> Result<FileId, Need> {
+        let place = self.prepare_create(env, dir, group)?;
         let known = negative.map_or(Obj::NONE, |file| self.vfs.rec(file).dentry);
         let dentry = if known.is_some() { known } else { self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)? };
         let objects = match self.new_inode_objects(env, dir) {
@@ -213,7 +233,7 @@ impl Mm {
 
     fn create_and_open(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<Handle, Need> {
         let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
-        match self.create_inode(env, dir, negative) {
+        match self.create_inode(env, dir, self.vfs.dirs[dir.0 as usize].ag, negative) {
             Ok(file) => {
                 self.vfs.rec_mut(file).opens = 1;
                 Ok(Handle { file, filp })
@@ -227,8 +247,9 @@ impl Mm {
 
     /// Creates a directory.
     pub fn vfs_mkdir(&mut self, env: &Env, parent: DirId) -> Result<DirId, Need> {
-        let file = self.create_inode(env, parent, None)?;
-        let dir = self.vfs.make_dir(file);
+        let group = self.vfs.group_of_new_dir(parent);
+        let file = self.create_inode(env, parent, group, None)?;
+        let dir = self.vfs.make_dir(file, group);
         self.dput(env, file);
         Ok(dir)
     }
@@ -340,17 +361,21 @@ impl Mm {
     /// # Panics
     /// Without room for it in one piece.
     pub fn vfs_populate(&mut self, dir: DirId, pages: u32) -> FileId {
-        let Dir { fs, ag, .. } = self.vfs.dirs[dir.0 as usize];
+        self.populate_in(dir, self.vfs.dirs[dir.0 as usize].ag, pages)
+    }
+
+    fn populate_in(&mut self, dir: DirId, group: u32, pages: u32) -> FileId {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
         let dirent = self.vfs.next_dirent(dir).expect("there is room");
         if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
             self.vfs.dirs[dir.0 as usize].blocks[index as usize].fresh = false;
         }
-        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(ag).expect("there is room");
+        let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(group).expect("there is room");
         self.vfs.fs_mut(fs).chunks[chunk as usize].fresh = 0;
         let ino = self.vfs.take_place(dir, Place { dirent, chunk, slot });
         let (block, blocks) = match pages {
             0 => (0, 0),
-            _ => self.vfs.fs_mut(fs).space.take(ag, pages).expect("there is room"),
+            _ => self.vfs.fs_mut(fs).space.take(group, pages).expect("there is room"),
         };
         assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
         self.vfs.new_file(FileRec { parent: dir, dirent, ino, size: pages, block, blocks, ..FileRec::UNUSED })
@@ -358,7 +383,8 @@ impl Mm {
 
     /// A directory that is on disk since before the run, and not in memory.
     pub fn vfs_populate_dir(&mut self, parent: DirId) -> DirId {
-        let file = self.vfs_populate(parent, 0);
-        self.vfs.make_dir(file)
+        let group = self.vfs.group_of_new_dir(parent);
+        let file = self.populate_in(parent, group, 0);
+        self.vfs.make_dir(file, group)
     }
 }

@@ -21,10 +21,15 @@ const JOIN_MIN: usize = 1024;
 /// The free blocks of an allocation group.
 #[derive(Debug)]
 struct Group {
+    /// First block behind its headers and tables.
     start: u32,
     end: u32,
     /// Everything behind it is free.
     next: u32,
+    /// Blocks for directories, from the first that was never used to their end.
+    dirs: (u32, u32),
+    /// Blocks that nothing holds.
+    free: u32,
     /// First block and length of extents before `next` that are free again.
     freed: Vec<(u32, u32)>,
     /// How many there are when neighbours are joined the next time.
@@ -49,10 +54,12 @@ impl Space {
         let group_blocks = spec.ag_blocks();
         let group = |n: u32| {
             let start = n * group_blocks;
-            Group { start, end: start + group_blocks, next: start + HEADERS, freed: Vec::new(), join_at: JOIN_MIN }
+            let dirs = start + HEADERS + spec.table_blocks();
+            let (next, end) = (dirs + spec.dir_blocks(), start + group_blocks);
+            Group { start: dirs, end, next, dirs: (dirs, next), free: end - dirs, freed: Vec::new(), join_at: JOIN_MIN }
         };
         let groups: Vec<Group> = (0..spec.ag_count).map(group).collect();
-        let free = groups.iter().map(|g| u64::from(g.end - g.next)).sum();
+        let free = groups.iter().map(|g| u64::from(g.free)).sum();
         let kept = match spec.kind {
             FsKind::Xfs => 8192.min(free / 20),
             FsKind::Ext4 => 4096.min(free / 50),
@@ -63,6 +70,21 @@ impl Space {
     /// Blocks that nothing holds.
     pub(super) fn free(&self) -> u64 {
         self.free
+    }
+
+    /// Blocks of a group that nothing holds.
+    pub(super) fn free_in(&self, group: u32) -> u32 {
+        self.groups[group as usize].free
+    }
+
+    /// Blocks of a group, headers and tables included.
+    pub(super) fn group_blocks(&self) -> u32 {
+        self.group_blocks
+    }
+
+    /// Where the tables of a group begin.
+    pub(super) fn table(&self, group: u32) -> u32 {
+        group * self.group_blocks + HEADERS
     }
 
     /// Blocks claimed by dirty pages.
@@ -90,6 +112,10 @@ impl Space {
         if self.available() < u64::from(want) {
             return None;
         }
+        if let Some(block) = self.groups[group as usize].take_for_dirs(want) {
+            self.free -= u64::from(want);
+            return Some(block);
+        }
         self.take_piece(group, want)
     }
 
@@ -99,8 +125,8 @@ impl Space {
         if let Some(block) = self.take_piece(group, want) {
             return Some((block, want));
         }
-        let pieces = self.groups.iter().flat_map(|g| g.freed.iter().map(|piece| piece.1).chain([g.end - g.next]));
-        let largest = pieces.max().filter(|blocks| *blocks > 0)?;
+        let pieces = |g: &Group| g.freed.iter().map(|piece| piece.1).chain([g.end - g.next, g.dirs.1 - g.dirs.0]).max();
+        let largest = self.groups.iter().filter_map(pieces).max().filter(|blocks| *blocks > 0)?;
         self.take_piece(group, largest).map(|block| (block, largest))
     }
 
@@ -115,14 +141,18 @@ impl Space {
 
     fn find_piece(&mut self, group: u32, want: u32) -> Option<u32> {
         let count = self.groups.len();
-        (0..count).find_map(|n| self.groups[(group as usize + n) % count].take(want))
+        let nearest = |n: usize| (group as usize + n) % count;
+        let found = (0..count).find_map(|n| self.groups[nearest(n)].take(want));
+        found.or_else(|| (0..count).find_map(|n| self.groups[nearest(n)].take_for_dirs(want)))
     }
 
     /// Takes up to `want` blocks that follow `end` directly.
     pub(super) fn extend(&mut self, end: u32, want: u32) -> u32 {
-        let Some(group) = self.groups.iter_mut().find(|g| g.next == end && end < g.end) else { return 0 };
+        let group = self.groups.get_mut((end / self.group_blocks) as usize);
+        let Some(group) = group.filter(|g| g.next == end && end < g.end) else { return 0 };
         let got = want.min(group.end - end);
         group.next += got;
+        group.free -= got;
         self.free -= u64::from(got);
         got
     }
@@ -133,6 +163,7 @@ impl Space {
         }
         self.free += u64::from(blocks);
         let group = &mut self.groups[(block / self.group_blocks) as usize];
+        group.free += blocks;
         if block + blocks == group.next {
             group.next = block;
         } else if let Some(last) = group.freed.last_mut().filter(|(b, n)| b + n == block) {
@@ -153,7 +184,7 @@ impl Space {
 
     /// All of it, headers excepted.
     pub(super) fn total(&self) -> u64 {
-        self.groups.iter().map(|g| u64::from(g.end - g.start - HEADERS)).sum()
+        self.groups.iter().map(|g| u64::from(g.end - g.start)).sum()
     }
 }
 
@@ -163,9 +194,11 @@ impl Group {
         let last = self.freed.len().checked_sub(1).filter(|at| self.freed[*at].1 >= want);
         if last.is_none() && self.end - self.next >= want {
             self.next += want;
+            self.free -= want;
             return Some(self.next - want);
         }
         let at = last.or_else(|| self.freed.iter().rposition(|(_, blocks)| *blocks >= want))?;
+        self.free -= want;
         let piece = &mut self.freed[at];
         let first = piece.0;
         *piece = (first + want, piece.1 - want);
@@ -173,6 +206,16 @@ impl Group {
             self.freed.remove(at);
         }
         Some(first)
+    }
+
+    /// Takes `want` blocks of those for directories.
+    fn take_for_dirs(&mut self, want: u32) -> Option<u32> {
+        let (first, end) = self.dirs;
+        (end - first >= want).then(|| {
+            self.dirs.0 += want;
+            self.free -= want;
+            first
+        })
     }
 
     /// Joins neighbours among the freed extents, and the last of them with what was never used.

@@ -2,9 +2,11 @@
 //!
 //! Source: XFS: `XFS_INODE_BIG_CLUSTER_SIZE` 8 KiB for 256-byte inodes and in proportion for larger ones
 //! (fs/xfs/xfs_mount.c), 64 inodes a chunk, mkfs.xfs: 512-byte inodes, 4 allocation groups on a plain disk. ext4:
-//! 256-byte inodes, 128 MiB block groups, mke2fs; `find_group_orlov()`, fs/ext4/ialloc.c, for where directories go.
-//! Abstracted: ext4 has allocation groups of the whole device's quarter, and allocates its inode tables by and by like
-//! XFS, though it never gives them back.
+//! 256-byte inodes, one for each 16 KiB, block groups of 128 MiB, 16 of which have their tables together and directories in
+//! the first of them (mke2fs: `flex_bg`; `EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
+//! Abstracted: unless [`FsSpec::flex_bg`] says so, ext4 has allocation groups of the whole device's quarter, and allocates its
+//! inode tables by and by like XFS, though it never gives them back; with it, what is left of a device behind its last whole
+//! group is shared out among them.
 
 use units::{Bytes, PAGE_SIZE};
 
@@ -18,6 +20,14 @@ pub enum FsKind {
     /// ext4, simplified.
     Ext4,
 }
+
+/// Blocks of one of ext4's block groups, how many are an allocation group, and from how many on the first one is for
+/// directories.
+const BLOCK_GROUP: u32 = 32_768;
+const FLEX_GROUPS: u32 = 16;
+const DIR_SCHEME_GROUPS: u32 = 4;
+/// Blocks of data for each block of a table: 16 inodes of 256 bytes, one for each 16 KiB.
+const TABLE_SHARE: u32 = 64;
 
 /// Parameters of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,9 +46,8 @@ pub struct FsSpec {
     pub cluster_pages: u32,
     /// Allocation groups.
     pub ag_count: u32,
-    /// Whether every new directory goes to the next group; otherwise only those in the root do, and others to the group of
-    /// the directory that they are in.
-    pub spreads_dirs: bool,
+    /// ext4: tables of inodes lie at the start of each allocation group of 2 GiB, and directories go where Orlov's rule says.
+    pub flex_bg: bool,
     /// Bytes that a name takes in its directory, its hash entry included.
     pub dirent_bytes: u32,
     /// Names that fit the directory's inode.
@@ -70,7 +79,7 @@ impl FsSpec {
             inode_bytes: 512,
             cluster_pages: 4,
             ag_count: 4,
-            spreads_dirs: true,
+            flex_bg: false,
             dirent_bytes: 40,
             inline_dirents: 12,
             prealloc_from_pages: 16,
@@ -91,7 +100,7 @@ impl FsSpec {
             inode_bytes: 256,
             cluster_pages: 1,
             ag_count: 4,
-            spreads_dirs: false,
+            flex_bg: false,
             dirent_bytes: 32,
             inline_dirents: 0,
             prealloc_from_pages: u32::MAX,
@@ -102,11 +111,40 @@ impl FsSpec {
         }
     }
 
+    /// ext4 with its block groups.
+    pub fn with_flex_bg(self) -> FsSpec {
+        assert!(self.kind == FsKind::Ext4);
+        let ag_count = (self.capacity.pages_down().0 / u64::from(BLOCK_GROUP * FLEX_GROUPS)).max(1) as u32;
+        FsSpec { ag_count, flex_bg: true, ..self }
+    }
+
     /// Blocks (4 KiB) of an allocation group.
     pub(super) fn ag_blocks(&self) -> u32 {
         let blocks = self.capacity.pages_down().0 / u64::from(self.ag_count);
         u32::try_from(blocks * u64::from(self.ag_count)).expect("a device of at most 16 TiB");
         blocks as u32
+    }
+
+    /// Blocks at the start of an allocation group that are tables of inodes; none where inodes are allocated as they are needed.
+    pub(super) fn table_blocks(&self) -> u32 {
+        if !self.flex_bg {
+            return 0;
+        }
+        // Whole chunks.
+        (self.ag_blocks() / TABLE_SHARE).next_multiple_of(self.chunk_pages())
+    }
+
+    /// Blocks behind those that are for directories first.
+    pub(super) fn dir_blocks(&self) -> u32 {
+        if self.flex_bg && self.ag_blocks() >= DIR_SCHEME_GROUPS * BLOCK_GROUP {
+            return BLOCK_GROUP - self.table_blocks();
+        }
+        0
+    }
+
+    /// Directories that an allocation group may have more than the mean: a 16th of a block group's inodes.
+    pub(super) fn dirs_beyond_mean(&self) -> u32 {
+        (BLOCK_GROUP / TABLE_SHARE) * (PAGE_SIZE as u32 / self.inode_bytes) / 16
     }
 
     /// Blocks (4 KiB) of the device.

@@ -142,7 +142,10 @@ impl Machine {
 
     fn check_mount(&self, text: &Text) -> Result<(), ProfileError> {
         let Some(mount) = &self.mount else { return Ok(()) };
-        let name = &mount.get_ref().disk;
+        let Mount { disk: name, fs, flex_bg, .. } = mount.get_ref();
+        if *flex_bg && *fs != FileSystem::Ext4 {
+            return Err(text.invalid(mount.span(), "mount.flex-bg", "expected `fs = \"ext4\"` beside it".to_string()));
+        }
         let disk = self.disk_of(text, mount.span(), "mount.disk", name)?;
         let room = disk.device.get_ref().capacity().0 - self.swap_on(name, self.swaps.len());
         if !(FILE_SYSTEM_MIN.0..FILE_SYSTEM_END.0).contains(&room) {

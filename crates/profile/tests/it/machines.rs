@@ -75,6 +75,8 @@ fn swap_and_mount_name_disks_that_hold_them() {
     let mount = refused("[mount]\ndisk = \"disk\"", "[mount]\ndisk = \"sdb\"");
     assert_eq!(mount, "x.toml:33: mount.disk: no disk is named `sdb`: expected one of disk");
     assert!(refused("fs = \"xfs\"", "fs = \"zfs\"").starts_with("x.toml:35: fs: unknown variant `zfs`"));
+    let tables = refused("fs = \"xfs\"", "fs = \"xfs\"\nflex-bg = true");
+    assert_eq!(tables, "x.toml:33: mount.flex-bg: expected `fs = \"ext4\"` beside it");
 }
 
 #[test]

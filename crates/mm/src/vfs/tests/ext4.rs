@@ -68,3 +68,39 @@ fn a_page_that_is_written_on_ext4_has_a_buffer_head_until_it_leaves_its_file() {
         assert_valid(&mm);
     }
 }
+
+#[test]
+fn with_flex_bg_inodes_lie_in_tables_and_directories_before_the_data() {
+    let mut mm = machine(1, 1 << 15, Rules::newest());
+    let fs = mm.vfs_mkfs(FsSpec::ext4(3, Bytes::gib(4)).with_flex_bg());
+    let root = mm.vfs_root(fs);
+    let dir = mm.vfs_mkdir(&on(0), root).expect("memory is plentiful");
+    for _ in 0..200 {
+        let handle = create(&mut mm, dir);
+        mm.set_inode_size_pages(handle.file, 2);
+        mm.allocate_blocks(handle.file, 0, 2);
+        mm.vfs_close(&on(0), handle);
+    }
+    // Two groups of 2 GiB, each with 16 blocks of headers, a table of an inode for each 16 KiB: 2 GiB / 16 KiB / 16 a block,
+    // and directories until block 32,768.
+    let group = mm.vfs.dirs[dir.0 as usize].ag * (2 << 18);
+    let (table, data) = (group + 16, group + 32_768 + 16);
+    let chunks: Vec<u32> = mm.vfs.fs[0].chunks.iter().filter(|c| c.block >= group).map(|c| c.block).collect();
+    assert!(chunks.ends_with(&[table + 4, table + 8, table + 12]), "{chunks:?}: 201 inodes in chunks of 64");
+    assert!((table + 8192..data).contains(&mm.vfs.dirs[dir.0 as usize].blocks[0].block));
+    assert!(mm.vfs.files.iter().filter(|rec| rec.blocks == 2).all(|rec| rec.block >= data));
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_small_ext4_with_flex_bg_can_be_filled() {
+    let mut mm = machine(1, 1 << 15, Rules::newest());
+    let fs = mm.vfs_mkfs(FsSpec::ext4(3, Bytes::mib(64)).with_flex_bg());
+    let dir = mm.vfs_root(fs);
+    // 16,384 blocks / 64 are tables: 4096 inodes, one of which is the root's.
+    for _ in 0..4095 {
+        make(&mut mm, dir);
+    }
+    assert_eq!(mm.vfs_create(&on(0), dir), Err(Need::Space));
+    assert_valid(&mm);
+}
