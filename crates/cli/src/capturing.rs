@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use observe::{Manifest, PagetypeNode, Snapshot, ZoneSection, parse_settings};
+use observe::{Manifest, PagetypeNode, Snapshot, ZoneSection, chosen_word, parse_settings};
 use profile::{MIGRATE_TYPES, Machine, MachineState, PcpDef, ZoneDef};
 use rules::{TUNABLES, Tunables};
 
@@ -107,8 +107,14 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
     def
 }
 
-/// The settings in force in a guest: what it showed, and what was written.
-pub(crate) fn settings(shown: Option<String>, manifest: &Manifest) -> Vec<(String, String)> {
-    let written = manifest.sysctls.iter().map(|(name, value)| (name.clone(), value.clone()));
-    shown.map(|text| parse_settings(&text)).unwrap_or_default().into_iter().chain(written).collect()
+/// The settings in force in a guest whose run is kept in `run`: what it showed, and what was written.
+pub(crate) fn settings(run: &Path, manifest: &Manifest) -> Vec<(String, String)> {
+    let shown = |name: &str| fs::read_to_string(run.join("guest").join(name)).ok();
+    let mut settings: Vec<_> =
+        shown("sysctl").map(|text| parse_settings(&text)).unwrap_or_default().into_iter().collect();
+    for (name, file) in [("thp.enabled", "thp_enabled"), ("thp.defrag", "thp_defrag")] {
+        settings.extend(shown(file).and_then(|text| Some((name.to_string(), chosen_word(&text)?.to_string()))));
+    }
+    settings.extend(manifest.sysctls.iter().map(|(name, value)| (name.clone(), value.clone())));
+    settings
 }

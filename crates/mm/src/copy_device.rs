@@ -9,13 +9,16 @@
 //! `bdev_write_page()` (block/bdev.c), `SWP_SYNCHRONOUS_IO` in `do_swap_page()` (mm/memory.c), `pageout()` (mm/vmscan.c); 6.1.
 //! A cgroup's limit (`io.max`) holds the bios of the group's pages back; the log and metadata are written by threads of the root
 //! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c).
-//! Since/until: [`IoMaxExempt`]; the swap cache is passed by since 0bcac06f27d7 (4.15).
+//! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`]); the swap cache is passed by
+//! since 0bcac06f27d7 (4.15).
 //! A bio that was held back is copied by the worker that goes on with it ([`Mm::charge_copy`]).
 //! Abstracted: whether a limit holds a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
 
-use rules::IoMaxExempt;
+use rules::{IoMaxExempt, XfsWriter};
 use units::Nanos;
 
+use crate::memcg::ROOT;
+use crate::vfs::FsKind;
 use crate::{Bio, BioTarget, Effect, Env, Mm};
 
 /// What copying costs whoever submits a bio.
@@ -132,12 +135,20 @@ impl Mm {
         self.charge(costs.bio.0 + costs.page.0 * u64::from(pages));
     }
 
-    /// Copies what a bio carries if its device does that, and nothing holds it back; says whether.
-    fn copy_bio(&mut self, bio: &Bio) -> bool {
+    /// Whether data of a file counts as the root group's, which has no limit, because its submitter is of that group.
+    fn writes_for_root(&self, env: &Env, bio: &Bio) -> bool {
+        let BioTarget::File { file, .. } = bio.target else { return false };
+        let by_submitter = self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(file) == FsKind::Xfs;
+        bio.write && by_submitter && env.task.memcg == ROOT
+    }
+
+    /// Copies what a bio carries if its device does that, and nothing holds it back, as nothing does what is `of_root`; says whether.
+    fn copy_bio(&mut self, bio: &Bio, of_root: bool) -> bool {
         if !self.copies(bio.device) {
             return false;
         }
-        let room = self.copy_devices[usize::from(bio.device)].room.of(bio, self.rules.io_max_exempt);
+        let room = &mut self.copy_devices[usize::from(bio.device)].room;
+        let room = if of_root { &mut room.exempt } else { room.of(bio, self.rules.io_max_exempt) };
         let Some(left) = room.checked_sub(u64::from(bio.pages)) else {
             // What comes later must not overtake it.
             *room = 0;
@@ -152,7 +163,8 @@ impl Mm {
     /// Hands a bio to the block layer; what is copied at once has ended then.
     pub(crate) fn submit(&mut self, env: &Env, bio: Bio) {
         self.account_bio(bio);
-        if self.copy_bio(&bio) {
+        let of_root = self.writes_for_root(env, &bio);
+        if self.copy_bio(&bio, of_root) {
             self.end_bio(env, &bio, true);
         } else {
             self.effects.push(Effect::Submit(bio));
@@ -163,7 +175,7 @@ impl Mm {
     pub fn begin_metadata(&mut self, bio: Bio) -> bool {
         debug_assert!(bio.target == BioTarget::Metadata);
         self.account_bio(bio);
-        self.copy_bio(&bio)
+        self.copy_bio(&bio, true)
     }
 
     /// A bio has ended, or failed.
@@ -236,6 +248,17 @@ mod tests {
         rig.complete_all();
         assert!([fits, too_long, short].iter().all(|file| rig.mm.dirty_pages_of(*file) == (0, 0)));
         rig.check();
+    }
+
+    #[test]
+    fn what_a_flusher_writes_of_xfs_is_held_back_by_the_groups_limit_since_5_3() {
+        for (writer, under_way) in [(XfsWriter::Submitter, 0), (XfsWriter::Owner, 1)] {
+            let (mut rig, [file]) = written(BioEnd::Copy(COSTS), 0, [4]);
+            rig.mm.rules.xfs_writer = writer;
+            rig.mm.set_copy_room(DEVICE, CopyRoom { exempt: u64::MAX, ..CopyRoom::default() });
+            rig.write_back(file);
+            assert_eq!(rig.bios.len(), under_way, "{writer:?}");
+        }
     }
 
     #[test]

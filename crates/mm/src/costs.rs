@@ -135,12 +135,22 @@ costs! {
     complete_bio = 1_500;
     /// Writeback bookkeeping of one page. Guess.
     writeback_page = 150;
-    /// Allocating blocks for a run of delayed pages, with its transaction. Guess.
-    allocate_extent = 3_000;
+    /// Allocating blocks for a run of delayed pages on XFS, with its transaction. Calibration: the flusher of guests that count instructions
+    /// (5.0, untar2 with files of 1, 16 and 64 pages, 576 MiB) takes 28,300 for a file of a page, of which bio and page take 9,700.
+    allocate_extent = 4_650;
+    /// Preparing and ending the write of a page to the device on XFS. Calibration: the same flusher takes 3,300 for each page of
+    /// the larger files, and the worker behind it 680.
+    writeback_xfs = 590;
+    /// Logging the size of a file whose data reached the device (XFS). Calibration: that worker takes 6,300 for each file besides.
+    log_size = 1_600;
+    /// What a `write()` to XFS takes for its place in the file: locks, extents, reservation of a block. Calibration: the same guests take
+    /// 14,300 for a call that appends a page to one of many files (thpfioscale, 1 GiB), 9,000 of which are the other costs here.
+    write_xfs = 1_300;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
-    /// Creating one file: path walk, transaction, log. Source: XFS creates some 50 to 100 thousand files a second per core.
-    create_file = 12_000;
+    /// Creating one file on XFS: path walk, transactions, log. Calibration: guests that count instructions (5.0, untar2) take 62,300 for
+    /// making a file of a page, the flusher's left out; four instructions are taken for a ns.
+    create_file = 13_000;
     /// Starting and ending a process: fork, exec, exit, wait. Source: 139 us without exec measured on a Zen 4 guest;
     /// lmbench's fork and exec take two to three times its fork.
     process = 350_000;
@@ -148,8 +158,8 @@ costs! {
     log_inode = 2_500;
     /// Opening an existing cached file. Calibration: guests of QEMU that count instructions (6.12, untar2) take 4,480 to look one up.
     open_file = 900;
-    /// Removing one file. Guess, as creating.
-    unlink_file = 12_000;
+    /// Removing one file on XFS. Calibration: the same, 73,100 instructions besides its pages.
+    unlink_file = 18_000;
     /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB) take 121,000 for making
     /// a file of a page, the flusher's left out; four instructions are taken for a ns.
     create_ext4 = 27_500;

@@ -140,8 +140,14 @@ fn parse_zone<'a>(head: Line<'a>, lines: &mut Lines<'a>) -> Result<ZoneSection, 
 
 fn parse_stats(lines: &mut Lines<'_>) -> Result<Counters, ParseError> {
     let is_stat = |text: &str| text.strip_prefix(STAT_INDENT).is_some_and(|rest| rest.starts_with(char::is_alphabetic));
+    // 4.17 to 4.19 print `nr_indirectly_reclaimable` without a name.
+    let is_unnamed =
+        |text: &str| text.starts_with(STAT_INDENT) && text.trim_start().bytes().all(|byte| byte.is_ascii_digit());
     let mut stats = Counters::default();
-    while let Some(line) = lines.take_if(is_stat) {
+    while let Some(line) = lines.take_if(|text| is_stat(text) || is_unnamed(text)) {
+        if is_unnamed(line.text) {
+            continue;
+        }
         let (name, value) = line.name_value("a counter's name and value")?;
         if stats.0.insert(name.to_owned(), value).is_some() {
             return Err(line.error(format!("{name} only once")));
@@ -254,6 +260,19 @@ fn write_pageset(out: &mut String, pageset: &Pageset) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counter_without_a_name_is_passed_over() {
+        let text = "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 7\n                   40\n  pages free     0\n        \
+            min      0\n        low      0\n        high     0\n        spanned  0\n        present  0\n        managed  0\n        \
+            protection: (0, 0)\n";
+        let zones = Zoneinfo::parse("zoneinfo", text).unwrap().zones;
+        let stats = zones[0].node_stats.as_ref().unwrap();
+        assert_eq!(
+            stats.0.iter().map(|(name, value)| (name.as_str(), *value)).collect::<Vec<_>>(),
+            [("nr_inactive_anon", 7)]
+        );
+    }
 
     #[test]
     fn an_unpopulated_zone_of_4_20_has_neither_boost_nor_counters() {

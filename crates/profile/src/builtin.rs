@@ -15,6 +15,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
     ("guest-384m-slow", include_str!("../../../machines/guest-384m-slow.toml")),
     ("guest-576m", include_str!("../../../machines/guest-576m.toml")),
+    ("guest-576m-xfs", include_str!("../../../machines/guest-576m-xfs.toml")),
 ];
 
 /// Kernels by name.
@@ -32,6 +33,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
     ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
     ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),
+    ("4.18", include_str!("../../../kernels/4.18.toml")),
     ("4.20-rc3", include_str!("../../../kernels/4.20-rc3.toml")),
     ("4.20-rc3-lowzone", include_str!("../../../kernels/4.20-rc3-lowzone.toml")),
     ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),

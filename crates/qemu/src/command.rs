@@ -19,8 +19,11 @@ pub enum Mode {
 /// File system of the data disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileSystem {
-    /// XFS.
-    Xfs,
+    /// XFS, with a log of this size if it is given.
+    Xfs {
+        /// Size of the log.
+        log: Option<Bytes>,
+    },
     /// ext4.
     Ext4,
 }
@@ -29,7 +32,7 @@ impl FileSystem {
     /// As `mount` calls it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            FileSystem::Xfs => "xfs",
+            FileSystem::Xfs { .. } => "xfs",
             FileSystem::Ext4 => "ext4",
         }
     }

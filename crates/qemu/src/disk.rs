@@ -29,15 +29,20 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuE
             mke2fs.env("E2FSPROGS_FAKE_TIME", MADE_AT).env("SOURCE_DATE_EPOCH", MADE_AT);
             mke2fs
         }
-        FileSystem::Xfs => {
+        FileSystem::Xfs { log } => {
             let mut mkfs = Command::new(program("mkfs.xfs"));
-            mkfs.args(["-q", "-f", "-m", &format!("uuid={UUID}")]);
+            // What came to the format by and by is left out, so that kernels from 4.18 on can mount it.
+            let features = format!("uuid={UUID},reflink=0,rmapbt=0,bigtime=0,inobtcount=0");
+            mkfs.args(["-q", "-f", "-m", &features, "-i", "nrext64=0"]);
+            if let Some(log) = log {
+                mkfs.args(["-l", &format!("size={}", log.0)]);
+            }
             mkfs
         }
     };
     let (name, package) = match fs {
         FileSystem::Ext4 => ("mke2fs", "e2fsprogs"),
-        FileSystem::Xfs => ("mkfs.xfs", "xfsprogs"),
+        FileSystem::Xfs { .. } => ("mkfs.xfs", "xfsprogs"),
     };
     if !Path::new(command.get_program()).is_file() {
         let remedy = format!("on Debian: `apt-get install {package}`");

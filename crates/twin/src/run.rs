@@ -336,7 +336,10 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
         let device = disk as u16;
         let spec = match mount.fs {
-            FileSystem::Xfs => FsSpec::xfs(device, room[disk]),
+            FileSystem::Xfs => {
+                let plain = FsSpec::xfs(device, room[disk]);
+                FsSpec { log: mount.log.map_or(plain.log, |log| log.0), ..plain }
+            }
             FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
         };

@@ -171,7 +171,7 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         data: whole(device.capacity().0.saturating_sub(shared)),
         swap: whole(swap),
         fs: match mount.fs {
-            profile::FileSystem::Xfs => FileSystem::Xfs,
+            profile::FileSystem::Xfs => FileSystem::Xfs { log: mount.log.map(|log| log.0) },
             profile::FileSystem::Ext4 => FileSystem::Ext4,
         },
         io_bytes_per_s,

@@ -1,10 +1,10 @@
 //! Runs of real kernels that `mmtwin run --on qemu` made.
 
-use std::fs;
 use std::path::Path;
 
 use observe::{Manifest, Program, RunDir, World};
-use profile::Machine;
+use profile::{Kernel, Machine};
+use rules::LruPolicy;
 use workloads::WORKLOADS;
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
@@ -26,11 +26,12 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         uptime_s: run.before.uptime.map(|uptime| uptime.up_s),
         // The agent starts every workload in one.
         workload_group: true,
-        sysctls: settings(fs::read_to_string(path.join("guest/sysctl")).ok(), manifest),
+        sysctls: settings(path, manifest),
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
-    let mglru = manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
+    let has_generations = Kernel::load(&kernel).map_or(true, |kernel| kernel.rules.lru_policy != LruPolicy::TwoLists);
+    let mglru = has_generations && manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
     let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
     let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
     let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.clone(), value)).collect();

@@ -10,7 +10,6 @@ use rules::{KswapdRun, LruScope, SlabCaller};
 use units::ZoneId;
 
 use super::ScanControl;
-use crate::memcg::ROOT;
 use crate::stat::ZoneEvent;
 use crate::{Env, LruvecId, Mm};
 
@@ -67,7 +66,7 @@ impl Mm {
         if self.rules.slab_caller == SlabCaller::Reclaimer {
             return false;
         }
-        let Some(zone) = self.zone_with(lru) else { return self.memcg_of(lru) == ROOT };
+        let Some(zone) = self.zone_with(lru) else { return true };
         let highest = self.zones_up_to(lru.node, sc.reclaim_idx).last();
         highest == Some(zone)
     }

@@ -384,6 +384,11 @@ impl Mm {
         }
     }
 
+    /// Charges a `write()` to a file what it takes beside its entry and its pages.
+    pub fn charge_write_call(&mut self, file: FileId) {
+        self.charge(self.costs.write_call + self.by_fs(file, self.costs.write_xfs, 0));
+    }
+
     /// The cost that is that of the file's file system.
     pub(crate) fn by_fs(&self, file: FileId, xfs: u64, ext4: u64) -> u64 {
         match self.fs_kind(file) {

@@ -16,6 +16,7 @@
 use rules::{InodeReclaim, StructSizes, XfsReclaim};
 use units::{FileId, Gfp};
 
+use super::cil::vector_cache;
 use super::disk::Metadata;
 use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj, Share};
 use crate::slab::CacheId;
@@ -23,8 +24,6 @@ use crate::{Env, Mm};
 
 /// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
 const LOOKUP_BATCH: u64 = 32;
-/// Cache of the log vector of an inode item (one extent: 40 + 56 + 176 + 64 B).
-pub(super) const LOG_VECTOR: CacheId = CacheId::KMALLOC_512;
 /// Objects of an inode: itself, its extents, its log item, the item's log vector, what security modules keep of it.
 pub(super) const PARTS: usize = 5;
 
@@ -36,10 +35,10 @@ impl Mm {
 
     /// The caches of all parts of an inode. Security modules have theirs since 5.1 (`lsm_inode_alloc()`,
     /// security/security.c; afb1cbe37440).
-    fn part_caches(&self, spec: &FsSpec) -> [Option<CacheId>; PARTS] {
+    fn part_caches(&self, spec: &FsSpec, large_shadow: bool) -> [Option<CacheId>; PARTS] {
         let secured = self.rules.struct_sizes == StructSizes::Linux612;
         let second = match spec.kind {
-            FsKind::Xfs => LOG_VECTOR,
+            FsKind::Xfs => vector_cache(spec, large_shadow),
             FsKind::Ext4 => spec.extent_cache,
         };
         let always = [spec.inode_cache, spec.extent_cache, spec.item_cache, second].map(Some);
@@ -48,7 +47,7 @@ impl Mm {
 
     /// The same of those that come with it; the log's only if it is `changed`. ext4 has its extents when it looks for them.
     pub(super) fn inode_caches(&self, spec: &FsSpec, changed: bool) -> [Option<CacheId>; PARTS] {
-        let [inode, extents, item, second, security] = self.part_caches(spec);
+        let [inode, extents, item, second, security] = self.part_caches(spec, false);
         let xfs = spec.kind == FsKind::Xfs;
         [inode, extents.filter(|_| xfs), item.filter(|_| changed), second.filter(|_| xfs && changed), security]
     }
@@ -218,8 +217,10 @@ impl Mm {
     fn free_inode(&mut self, env: &Env, file: FileId) {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
         self.forget_statuses(file);
-        let caches = self.part_caches(self.vfs.spec_of(file));
+        let large_shadow = self.vfs.rec(file).has(FileRec::SHADOW_LARGE);
+        let caches = self.part_caches(self.vfs.spec_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
+        rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
         let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second, &mut rec.security];
         let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
         self.free_inode_parts(env, caches, objects);

@@ -36,6 +36,7 @@ use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
+pub use cil::LogVector;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
@@ -117,7 +118,7 @@ pub struct Handle {
 const DENTRIES: usize = 0;
 const INODES: usize = 1;
 
-/// One file: on disk, and what is in memory of it. 76 bytes.
+/// One file: on disk, and what is in memory of it. 80 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
@@ -126,6 +127,8 @@ struct FileRec {
     inode: Obj,
     ili: Obj,
     second: Obj,
+    /// The vector that the checkpoint being collected has of it (`li_lv`).
+    vector: Obj,
     /// What security modules keep of the inode.
     security: Obj,
     extents: Obj,
@@ -184,12 +187,18 @@ impl FileRec {
     const DELAYED: u32 = 1 << 16;
     const BLOCKS_REF: u32 = 1 << 17;
     const HOLE_REF: u32 = 1 << 18;
+    /// XFS: the vector in reserve, that of the checkpoint, has room for extents.
+    const SHADOW_LARGE: u32 = 1 << 19;
+    const VECTOR_LARGE: u32 = 1 << 20;
+    /// XFS: it got blocks that its size on disk does not cover yet.
+    const APPENDED: u32 = 1 << 21;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
         inode: Obj::NONE,
         ili: Obj::NONE,
         second: Obj::NONE,
+        vector: Obj::NONE,
         security: Obj::NONE,
         extents: Obj::NONE,
         links: [Link::NONE; 2],
@@ -208,6 +217,11 @@ impl FileRec {
     #[inline]
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
+    }
+
+    #[inline]
+    fn set(&mut self, flag: u32, on: bool) {
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
 }
 

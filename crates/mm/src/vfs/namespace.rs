@@ -198,7 +198,7 @@ impl Mm {
         self.log_dir_change(dir, dirent);
         self.log_inode(file);
         if second.is_some() {
-            self.insert_item(file);
+            self.insert_item(env, file);
         }
         self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
         self.charge(self.by_fs(file, self.costs.create_file, self.costs.create_ext4));

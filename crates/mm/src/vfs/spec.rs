@@ -38,6 +38,8 @@ pub struct FsSpec {
     pub device: u16,
     /// Size of the device.
     pub capacity: Bytes,
+    /// Size of the log; 0 if the kind has none that counts.
+    pub log: Bytes,
     /// Bytes of an inode on disk.
     pub inode_bytes: u32,
     /// Pages of the buffer that inodes are read and written in, up to 4.
@@ -64,13 +66,16 @@ pub struct FsSpec {
 }
 
 impl FsSpec {
-    /// XFS as mkfs.xfs makes it on a plain disk: 512-byte inodes in clusters of 16 KiB, 4 allocation groups.
+    /// XFS as mkfs.xfs makes it on a plain disk: 512-byte inodes in clusters of 16 KiB, 4 allocation groups, a log of a 2048th of
+    /// the disk, from 10 MiB to 2 GiB.
     /// A name is taken to be 16 letters: 32 B of data and 8 B of hash.
     pub fn xfs(device: u16, capacity: Bytes) -> FsSpec {
         FsSpec {
             kind: FsKind::Xfs,
             device,
             capacity,
+            // `calculate_log_size()`, mkfs.xfs 4.19.
+            log: Bytes((capacity.0 / 2048).clamp(Bytes::mib(10).0, Bytes::gib(2).0)),
             inode_bytes: 512,
             cluster_pages: 4,
             ag_count: 4,
@@ -91,6 +96,7 @@ impl FsSpec {
             kind: FsKind::Ext4,
             device,
             capacity,
+            log: Bytes(0),
             inode_bytes: 256,
             cluster_pages: 1,
             ag_count: 4,
@@ -110,11 +116,6 @@ impl FsSpec {
         assert!(self.kind == FsKind::Ext4);
         let ag_count = (self.capacity.pages_down().0 / u64::from(BLOCK_GROUP * FLEX_GROUPS)).max(1) as u32;
         FsSpec { ag_count, flex_bg: true, ..self }
-    }
-
-    /// Size of the log: a 2048th of the device, from 10 MiB to 2 GiB (`calculate_log_size()`, mkfs.xfs 4.19).
-    pub(super) fn log_bytes(&self) -> Bytes {
-        Bytes((self.capacity.0 / 2048).clamp(Bytes::mib(10).0, Bytes::gib(2).0))
     }
 
     /// Blocks (4 KiB) of an allocation group.

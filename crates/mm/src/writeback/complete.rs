@@ -4,7 +4,8 @@
 //! back, it goes to the tail of the inactive list. Who waits for it is woken.
 //! Source: `end_page_writeback()`, mm/filemap.c, `test_clear_page_writeback()`, mm/page-writeback.c (4.20; 6.12 the
 //! same), `xfs_end_io()`, fs/xfs/xfs_aops.c.
-//! Abstracted: XFS completes data that was appended in a worker after a transaction for the size; here at once.
+//! Abstracted: XFS completes data that was appended in a worker after a transaction for the size; here at once, and with no
+//! more memory than is there. Blocks that fill a hole count as appended.
 
 use units::{FileId, Pfn};
 
@@ -25,6 +26,7 @@ impl Mm {
             self.writeback.write_errors += u64::from(bio.pages);
             self.set_write_error(file);
         }
+        self.log_size(env, file);
         let now = jiffies(env.now);
         for at in index..index + bio.pages {
             if let Some(pfn) = self.take_truncated(file, at) {

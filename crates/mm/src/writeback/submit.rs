@@ -155,9 +155,11 @@ impl Mm {
             Some(extent) => extent,
             None => {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
-                self.log_item_nowait(env, file);
+                let extent = self.allocate_blocks(file, index, run);
                 self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
-                self.allocate_blocks(file, index, run)
+                self.log_item_nowait(env, file);
+                self.note_appended(file);
+                extent
             }
         };
         debug_assert!(pages > 0);
@@ -231,7 +233,7 @@ impl Mm {
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);
         let owner = FileId(self.frames[pfn].owner);
-        self.charge(self.costs.writeback_page + self.by_fs(owner, 0, self.costs.writeback_ext4));
+        self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.

@@ -4,7 +4,9 @@
 //! Movable. As blocks go to the head of their list, the highest addresses are used first; since 5.10 they go to the
 //! tail.
 //! Source: `__free_pages_memory()` (mm/memblock.c), `__free_pages_core()` (mm/page_alloc.c, 4.20 and 6.12).
-//! Abstracted: frames that are present but not managed are the first of their zone and stay Reserved.
+//! Of memory below the BIOS's hole the first 64 KiB are never given out (`CONFIG_X86_RESERVE_LOW`), and what else early boot
+//! takes there it takes from the top (`reserve_real_mode()`).
+//! Abstracted: other frames that are present but not managed are the first of their zone; all of them stay Reserved.
 //! Omitted: deferred initialisation of the memory map, which frees in another order.
 
 use rules::{FreeListEnd, FreeListTypes};
@@ -13,6 +15,9 @@ use units::{Order, Pfn, ZoneId};
 use crate::{Frame, Kind, MemoryLayout, MigrateType, Mm, ZoneSpan};
 
 use super::buddy::Place;
+
+/// First frame behind what `CONFIG_X86_RESERVE_LOW` keeps.
+const RESERVE_LOW_END: u32 = 16;
 
 impl Mm {
     /// Frees all managed memory.
@@ -24,9 +29,11 @@ impl Mm {
             let zone = ZoneId(id as u8);
             let mut reserved = span.present.0 - span.managed.0;
             for (start, end) in present_ranges(span) {
-                let skipped = reserved.min(u64::from(end - start));
-                reserved -= skipped;
-                self.free_range_at_boot(zone, start + skipped as u32, end);
+                let skipped = reserved.min(u64::from(end - start)) as u32;
+                reserved -= u64::from(skipped);
+                let below_bios = span.hole.is_some() && start < RESERVE_LOW_END;
+                let first = if below_bios { skipped.min(RESERVE_LOW_END - start) } else { skipped };
+                self.free_range_at_boot(zone, start + first, end - (skipped - first));
             }
             assert!(self.zones[id].free_pages == span.managed.0, "zone {id}: present pages and hole do not add up");
         }

@@ -41,7 +41,15 @@ pub struct StartError {
 /// Frames in use, in aligned pieces by order. A piece that was cut keeps a frame in use, so what is cut off has no
 /// free buddy.
 #[derive(Clone, Debug, Default)]
-struct Pieces([VecDeque<Pfn>; PAGEBLOCK_ORDER.0 as usize + 1]);
+struct Pieces([VecDeque<Piece>; PAGEBLOCK_ORDER.0 as usize + 1]);
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    first: Pfn,
+    /// Whether nothing was cut off: it is as large as it can be, so its buddy is not memory that can all become free.
+    whole: bool,
+}
 
 impl Pieces {
     /// Adds frames `from` to before `to`, all of one pageblock, in the largest aligned pieces.
@@ -49,27 +57,31 @@ impl Pieces {
         while from < to {
             let aligned = from.trailing_zeros().min(u32::from(PAGEBLOCK_ORDER.0));
             let order = aligned.min((to - from).ilog2());
-            self.0[order as usize].push_back(Pfn(from));
+            self.0[order as usize].push_back(Piece { first: Pfn(from), whole: true });
             from += 1 << order;
         }
     }
 
-    /// Cuts the upper part off the smallest piece that is larger.
+    /// Cuts the upper part off the smallest piece that is larger; where there is none, takes a whole one.
     fn cut(&mut self, order: Order) -> Option<Pfn> {
-        let mut larger = (order.index() + 1..self.0.len()).find(|larger| !self.0[*larger].is_empty())?;
-        let piece = self.0[larger].pop_front()?;
+        let Some(mut larger) = (order.index() + 1..self.0.len()).find(|larger| !self.0[*larger].is_empty()) else {
+            let same = &mut self.0[order.index()];
+            let at = same.iter().position(|piece| piece.whole)?;
+            return Some(same.remove(at)?.first);
+        };
+        let first = self.0[larger].pop_front()?.first;
         while larger > order.index() + 1 {
             larger -= 1;
-            self.0[larger].push_front(piece.offset(1 << larger));
+            self.0[larger].push_front(Piece { first: first.offset(1 << larger), whole: false });
         }
-        self.0[order.index()].push_front(piece);
-        Some(piece.offset(order.pages()))
+        self.0[order.index()].push_front(Piece { first, whole: false });
+        Some(first.offset(order.pages()))
     }
 
     /// All frames.
     fn frames(&self) -> impl Iterator<Item = Pfn> + '_ {
-        let of_order = |(order, pieces): (usize, &VecDeque<Pfn>)| {
-            pieces.iter().flat_map(|piece| (0..1 << order).map(|n| piece.offset(n))).collect::<Vec<_>>()
+        let of_order = |(order, pieces): (usize, &VecDeque<Piece>)| {
+            pieces.iter().flat_map(|piece| (0..1 << order).map(|n| piece.first.offset(n))).collect::<Vec<_>>()
         };
         self.0.iter().enumerate().flat_map(of_order)
     }

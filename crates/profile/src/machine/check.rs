@@ -2,10 +2,12 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use toml::Spanned;
 use units::Bytes;
 
 use super::{Disk, FileSystem, Machine, Mount};
 use crate::ProfileError;
+use crate::Size;
 use crate::text::Text;
 
 /// CPUs of a machine.
@@ -22,6 +24,8 @@ const SWAP_END: Bytes = Bytes::gib(8192);
 /// Size of a file system: mkfs.xfs makes none below 16 MiB, and blocks of 4 KiB are numbered with 32 bits.
 const FILE_SYSTEM_MIN: Bytes = Bytes::mib(16);
 const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
+/// Size of XFS's log (`XFS_MIN_LOG_BYTES`, `XFS_MAX_LOG_BYTES`).
+const LOG_BYTES: RangeInclusive<u64> = Bytes::mib(10).0..=Bytes::gib(2).0;
 
 /// Time in which 4 KiB are copied or cleared.
 const PAGE_NS: RangeInclusive<u64> = 1..=1_000_000;
@@ -138,7 +142,7 @@ impl Machine {
 
     fn check_mount(&self, text: &Text) -> Result<(), ProfileError> {
         let Some(mount) = &self.mount else { return Ok(()) };
-        let Mount { disk: name, fs, flex_bg } = mount.get_ref();
+        let Mount { disk: name, fs, flex_bg, .. } = mount.get_ref();
         if *flex_bg && *fs != FileSystem::Ext4 {
             return Err(text.invalid(mount.span(), "mount.flex-bg", "expected `fs = \"ext4\"` beside it".to_string()));
         }
@@ -148,7 +152,17 @@ impl Machine {
             let message = format!("expected 16MiB or more and less than 16TiB on the disk `{name}` beside its swap");
             return Err(text.invalid(mount.span(), "mount.disk", message));
         }
-        Ok(())
+        self.check_log(text, mount, Bytes(room))
+    }
+
+    fn check_log(&self, text: &Text, mount: &Spanned<Mount>, room: Bytes) -> Result<(), ProfileError> {
+        let Some(Size(log)) = mount.get_ref().log else { return Ok(()) };
+        let expected = match mount.get_ref().fs {
+            FileSystem::Ext4 => "expected no size of a log for ext4",
+            FileSystem::Xfs if LOG_BYTES.contains(&log.0) && log.0 <= room.0 / 2 => return Ok(()),
+            FileSystem::Xfs => "expected 10MiB to 2GiB, and half of the disk at most",
+        };
+        Err(text.invalid(mount.span(), "mount.log", expected.to_string()))
     }
 
     /// Bytes that the first `count` swap areas take of a disk.

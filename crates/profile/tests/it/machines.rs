@@ -103,6 +103,22 @@ fn swap_and_file_system_share_a_disk_that_holds_both() {
 }
 
 #[test]
+fn a_log_is_xfs_own_and_fits_its_disk() {
+    let fs = "fs = \"xfs\"";
+    for (fs_and_log, wrong) in [
+        ("fs = \"xfs\"\nlog = \"64MiB\"", None),
+        ("fs = \"xfs\"\nlog = \"9MiB\"", Some("expected 10MiB to 2GiB, and half of the disk at most")),
+        ("fs = \"ext4\"\nlog = \"64MiB\"", Some("expected no size of a log for ext4")),
+    ] {
+        let machine = with(small(), fs, fs_and_log);
+        match wrong {
+            None => assert!(Machine::load(&write(&machine)).is_ok()),
+            Some(expected) => assert_eq!(refused(fs, fs_and_log), format!("x.toml:33: mount.log: {expected}")),
+        }
+    }
+}
+
+#[test]
 fn the_pci_hole_leaves_low_memory() {
     let hole = |size: &str| with(small(), "name = \"small\"", &format!("name = \"small\"\npci-hole = \"{size}\""));
     assert!(Machine::load(&write(&hole("4064MiB"))).is_ok());

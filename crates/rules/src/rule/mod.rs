@@ -177,6 +177,8 @@ pub struct Rules {
     pub file_pageout: FilePageout,
     /// Dirty pages that reclaim gives to XFS.
     pub xfs_writepage: XfsWritepage,
+    /// Cgroup of XFS's writes.
+    pub xfs_writer: XfsWriter,
     /// Dirty file pages not written by reclaim.
     pub skipped_dirty: SkippedDirty,
     /// Pages that cannot be reclaimed yet.
@@ -316,6 +318,7 @@ impl Rules {
             kswapd_sleep: KswapdSleep::IfBalanced,
             file_pageout: FilePageout::KswapdSecondTime,
             xfs_writepage: XfsWritepage::Never,
+            xfs_writer: XfsWriter::Owner,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,

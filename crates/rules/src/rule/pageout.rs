@@ -29,6 +29,15 @@ rule!(
     }
 );
 rule!(
+    /// Whose cgroup's limits hold back what is written of XFS's files.
+    XfsWriter {
+        /// That of the task that submits it, the root's for a flusher: until 5.2.
+        Submitter,
+        /// That of the file's pages: since adfb5fb46af0 (5.3).
+        Owner,
+    }
+);
+rule!(
     /// What reclaim does to a dirty file page that it does not write.
     SkippedDirty {
         /// Nothing: until 3.1.

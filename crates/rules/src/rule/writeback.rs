@@ -60,9 +60,9 @@ rule!(
 rule!(
     /// Whether XFS gives each cached page of a file a buffer head.
     XfsBuffers {
-        /// It does: until 4.17.
+        /// It does: until 4.18.
         BufferHeads,
-        /// It does not: since 82cb14175e7d (4.18).
+        /// It does not: since 82cb14175e7d (4.19).
         None,
     }
 );

@@ -63,7 +63,7 @@ impl SysTwin {
             return Err(SysError::FileTooLarge);
         }
         let file = self.fget(fd)?;
-        self.task.mm(|mm, _| mm.charge(mm.costs.write_call));
+        self.task.mm(|mm, _| mm.charge_write_call(file));
         let before = self.size(file);
         let mut next = first as u32;
         let result = self.write_pages(file, &mut next, end as u32).await;

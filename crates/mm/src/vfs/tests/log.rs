@@ -1,6 +1,8 @@
 //! What changes go to the log, and what is kept for them.
 
+use super::super::cil;
 use super::*;
+use crate::slab::CacheId;
 
 #[test]
 fn reading_changes_the_inode_once_after_each_write() {
@@ -74,6 +76,64 @@ fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
     assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.rec(file).ili.is_some(), "an inode that is only read has none");
     mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
     assert!(mm.vfs.rec(file).ili.is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+/// Objects of the two caches that vectors come from; free objects of a CPU's slab count as used.
+fn vectors_in_use(mm: &Mm) -> (u64, u64) {
+    (in_use(mm, "kmalloc-512"), in_use(mm, "kmalloc-1k"))
+}
+
+#[test]
+fn a_vector_has_room_for_extents_once_the_file_has_blocks() {
+    // 56 of `xfs_log_vec`, 56 of the format, 176 of the core, 24 a region; and the 336 bytes behind the core of 512.
+    let spec = FsSpec::xfs(3, Bytes::gib(4));
+    assert_eq!(cil::vector_cache(&spec, false), CacheId::kmalloc(56 + 56 + 176 + 2 * 24).unwrap());
+    assert_eq!(cil::vector_cache(&spec, true), CacheId::kmalloc(56 + 56 + 176 + 336 + 3 * 24).unwrap());
+}
+
+#[test]
+fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    let state = |mm: &Mm| {
+        let rec = mm.vfs.rec(file);
+        [rec.vector.is_some(), rec.has(FileRec::VECTOR_LARGE), rec.second.is_some(), rec.has(FileRec::SHADOW_LARGE)]
+    };
+    assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
+    mm.allocate_blocks(file, 0, 4);
+    mm.log_item_nowait(&on(0), file);
+    mm.note_appended(file);
+    assert_eq!(state(&mm), [true, true, false, false], "the larger one took the place of the first");
+    mm.log_size(&on(0), file);
+    assert_eq!(state(&mm), [true, true, true, true], "the checkpoint keeps its vector, the item has a shadow");
+    mm.log_size(&on(0), file);
+    checkpoint(&mut mm, fs);
+    assert_eq!(state(&mm), [false, false, true, true], "the size was logged once");
+    let before = vectors_in_use(&mm);
+    mm.log_item_nowait(&on(0), file);
+    assert_eq!(state(&mm), [true, true, false, false]);
+    checkpoint(&mut mm, fs);
+    assert_eq!(vectors_in_use(&mm), before);
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_small_shadow_gives_way_to_a_large_one() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    checkpoint(&mut mm, fs);
+    assert!(mm.vfs.rec(file).second.is_some() && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
+    mm.allocate_blocks(file, 0, 4);
+    mm.log_item(&on(0), file).expect("memory is plentiful");
+    let rec = mm.vfs.rec(file);
+    assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !rec.second.is_some());
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }

@@ -90,8 +90,8 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 }
 
 #[test]
-fn a_record_takes_76_bytes() {
-    assert_eq!(size_of::<FileRec>(), 76);
+fn a_record_takes_80_bytes() {
+    assert_eq!(size_of::<FileRec>(), 80);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use units::MemcgId;
 
 use super::*;
+use crate::ZoneKind;
 use crate::memcg::ROOT;
+use crate::reclaim::{DirectReclaim, Step};
 
 #[test]
 fn objects_are_shrunk_with_the_group_that_they_are_charged_to() {
@@ -28,4 +30,26 @@ fn objects_are_shrunk_with_the_group_that_they_are_charged_to() {
     assert_valid(&mm);
     while mm.drop_slab(&on(0)) > 0 {}
     assert_eq!((count(&mm, ROOT), count(&mm, group)), (0, 0));
+}
+
+#[test]
+fn reclaim_shrinks_the_objects_of_groups_too() {
+    for rules in [Rules::newest(), old_rules()] {
+        let mut mm = machine(1, 1 << 13, rules);
+        let fs = mm.vfs_mkfs(FsSpec::ext4(3, Bytes::gib(4)));
+        let dir = mm.vfs_root(fs);
+        let group = mm.memcg_create(ROOT, "group").expect("there is room");
+        let env = Env { task: TaskFlags { memcg: group, ..TaskFlags::default() }, ..on(0) };
+        for _ in 0..200 {
+            let handle = mm.vfs_create(&env, dir).expect("memory is plentiful");
+            mm.vfs_close(&env, handle);
+        }
+        let share = Share { node: NODE, memcg: group };
+        assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, share), 200);
+        let request = AllocRequest { gfp: Gfp::KERNEL, order: Order(0), node: NODE };
+        let mut reclaim = DirectReclaim::new(request, ZoneKind::Normal);
+        while reclaim.step(&mut mm, &on(0)) != Step::Done {}
+        assert!(mm.shrinker_count(ShrinkerId::Superblock, share) < 200, "down to priority 0 nothing else is there");
+        assert_valid(&mm);
+    }
 }

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use rules::Rules;
-use units::{CpuId, NodeId, ZoneId};
+use units::{CpuId, NodeId, Pages, Pfn, ZoneId};
 
 use crate::stat::NodeStat;
 use crate::zone::ZoneStart;
-use crate::zone::testing::{block_types, draw, env, one_zone, violations};
-use crate::{MigrateType, Mm};
+use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, violations};
+use crate::{MigrateType, Mm, ZoneKind, ZoneSpan};
 
 const ZONE: ZoneId = ZoneId(0);
 
@@ -35,6 +35,27 @@ fn free_blocks_of_a_type_lie_in_its_pageblocks_and_stay_apart() {
     }
     // The block of 16 is the upper half of the lowest 32 pages; the lower half gives the upper half of 16, that of 8 its own.
     assert_eq!(draw(&mm, 0, 32).matches('.').count(), 8 + 16);
+    assert_eq!(violations(&mm), []);
+}
+
+#[test]
+fn a_piece_that_nothing_was_cut_off_may_be_free_as_a_whole() {
+    // ZONE_DMA of a PC that gave 21 pages away before its allocator had them: 15 below 64 KiB, 6 below the BIOS's hole.
+    let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };
+    let free = [1, 0, 0, 1, 2, 1, 1, 0, 1];
+    start.free[MigrateType::Unmovable as usize][..free.len()].copy_from_slice(&free);
+    let dma = ZoneSpan {
+        kind: ZoneKind::Dma,
+        start: Pfn(1),
+        spanned: Pages(4095),
+        present: Pages(3998),
+        managed: Pages(3998 - 21),
+        hole: Some((Pfn(159), Pages(97))),
+    };
+    let mut mm = machine(&layout(vec![vec![dma]]), Rules::newest());
+    mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+    let counts = mm.free_counts(ZONE);
+    assert_eq!(counts.map(|order| order[MigrateType::Unmovable as usize])[..free.len()], free);
     assert_eq!(violations(&mm), []);
 }
 
