@@ -112,9 +112,13 @@ pub(crate) fn settings(run: &Path, manifest: &Manifest) -> Vec<(String, String)>
     let shown = |name: &str| fs::read_to_string(run.join("guest").join(name)).ok();
     let mut settings: Vec<_> =
         shown("sysctl").map(|text| parse_settings(&text)).unwrap_or_default().into_iter().collect();
-    for (name, file) in [("thp.enabled", "thp_enabled"), ("thp.defrag", "thp_defrag")] {
-        settings.extend(shown(file).and_then(|text| Some((name.to_string(), chosen_word(&text)?.to_string()))));
-    }
+    settings.extend(huge_page_settings(["thp_enabled", "thp_defrag"].map(|file| shown(file).unwrap_or_default())));
     settings.extend(manifest.sysctls.iter().map(|(name, value)| (name.clone(), value.clone())));
     settings
+}
+
+/// The huge page settings by what their files show, `enabled` first; an empty text is of a kernel that does not have it.
+pub(crate) fn huge_page_settings(shown: [String; 2]) -> impl Iterator<Item = (String, String)> {
+    let chosen = |(name, text): (&str, String)| Some((name.to_string(), chosen_word(&text)?.to_string()));
+    ["thp.enabled", "thp.defrag"].into_iter().zip(shown).filter_map(chosen)
 }

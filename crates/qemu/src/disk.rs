@@ -1,4 +1,4 @@
-//! The data disk, made on the host: the same bytes every time.
+//! The data disk, made on the host: the same bytes every time, but for an XFS's times and generation numbers before xfsprogs 6.18.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -34,6 +34,7 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuE
             // What came to the format by and by is left out, so that kernels from 4.18 on can mount it.
             let features = format!("uuid={UUID},reflink=0,rmapbt=0,bigtime=0,inobtcount=0");
             mkfs.args(["-q", "-f", "-m", &features, "-i", "nrext64=0"]);
+            mkfs.env("SOURCE_DATE_EPOCH", MADE_AT).env("DETERMINISTIC_SEED", "1");
             if let Some(log) = log {
                 mkfs.args(["-l", &format!("size={}", log.0)]);
             }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use observe::{ReferenceRun, Snapshot, TraceHist, chosen_word, extfrag_events, parse_settings};
+use observe::{ReferenceRun, Snapshot, TraceHist, extfrag_events, parse_settings};
 use profile::Machine;
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
-use crate::capturing::Captured;
+use crate::capturing::{Captured, huge_page_settings};
 use crate::failure::Failure;
 
 /// The program whose commands a job consists of.
@@ -83,9 +83,8 @@ fn settings(path: &Path, run: &ReferenceRun) -> Result<Vec<(String, String)>, Fa
     };
     let mut settings: Vec<(String, String)> = parse_settings(&read("sysctl.txt")?).into_iter().collect();
     let thp = read("thp")?;
-    for (name, line) in ["thp.enabled", "thp.defrag"].into_iter().zip(thp.lines()) {
-        settings.extend(chosen_word(line).map(|word| (name.to_string(), word.to_string())));
-    }
+    let mut lines = thp.lines();
+    settings.extend(huge_page_settings([(); 2].map(|()| lines.next().unwrap_or_default().to_string())));
     settings.push((LRU_GEN.to_string(), read("lru_gen")?.trim().to_string()));
     settings.extend(written(run));
     Ok(settings)

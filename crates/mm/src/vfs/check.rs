@@ -124,6 +124,12 @@ impl Mm {
         {
             wrong("parts of an inode without it");
         }
+        if rec.has(FileRec::IN_CIL) != rec.vector.is_some()
+            || rec.has(FileRec::VECTOR_LARGE) && !rec.has(FileRec::IN_CIL)
+            || rec.has(FileRec::SHADOW_LARGE) && !rec.second.is_some()
+        {
+            wrong("its vectors are not those that its flags name");
+        }
         let listed = rec.has(FileRec::DENTRY_LRU);
         if rec.dentry.is_some() && !listed && !self.dentry_in_use(FileId(n as u32)) {
             wrong("an unused dentry is on no list");

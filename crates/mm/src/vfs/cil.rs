@@ -7,8 +7,9 @@
 //! (`xfs_ail_push()`), so that the log never runs full.
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
-//! `xfs_inode_item_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold.
-//! Abstracted: an inode that has blocks is logged with its extents from then on, also when only its times changed after it
+//! `xfs_inode_item_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_setfilesize()`.
+//! Abstracted: older kernels have shadows, too, though they came with 4.8 (b1c5ebb21301): before, a vector was allocated as the
+//! transaction committed; an inode that has blocks is logged with its extents from then on, also when only its times changed after it
 //! was written; a checkpoint's vectors are freed when its last log buffer is on disk; the log's size decides when it is pushed, and not where it lies.
 //! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
@@ -120,7 +121,7 @@ impl Mm {
     }
 
     /// XFS notes that a file reaches behind its size on disk, which is logged when the data is there.
-    pub(crate) fn note_appended(&mut self, file: FileId) {
+    pub(super) fn note_appended(&mut self, file: FileId) {
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
             self.vfs.rec_mut(file).flags |= FileRec::APPENDED;
         }
@@ -139,9 +140,8 @@ impl Mm {
     /// The cache of the shadow that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
         let rec = self.vfs.rec(file);
-        let extents = rec.blocks > 0;
-        let there = rec.second.is_some() && (rec.has(FileRec::SHADOW_LARGE) || !extents);
-        (!there).then(|| vector_cache(self.vfs.spec_of(file), extents))
+        let there = rec.second.is_some() && (rec.has(FileRec::SHADOW_LARGE) || !rec.logs_extents());
+        (!there).then(|| vector_cache(self.vfs.spec_of(file), rec.logs_extents()))
     }
 
     /// Gives an inode a shadow as large as it needs by now, in the place of the one it has.
@@ -150,7 +150,7 @@ impl Mm {
         let rec = self.vfs.rec_mut(file);
         let old = std::mem::replace(&mut rec.second, shadow);
         let old_cache = vector_cache(&spec, rec.has(FileRec::SHADOW_LARGE));
-        rec.set(FileRec::SHADOW_LARGE, rec.blocks > 0);
+        rec.set(FileRec::SHADOW_LARGE, rec.logs_extents());
         if old.is_some() {
             self.slab_free(env, old_cache, old);
         }

@@ -301,6 +301,7 @@ impl Mm {
             self.vfs.add_extent(file, index, want);
             self.unclaim_allocated(file, index);
             self.note_allocated(file);
+            self.note_appended(file);
             self.log_inode(file);
         }
         let (block, contiguous) = self.vfs.find_extent(file, index).expect("it was allocated");

@@ -219,6 +219,11 @@ impl FileRec {
         self.flags & flag != 0
     }
 
+    /// Whether its vector needs room for extents.
+    fn logs_extents(&self) -> bool {
+        self.blocks > 0
+    }
+
     #[inline]
     fn set(&mut self, flag: u32, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };

@@ -22,11 +22,12 @@ impl Mm {
             return;
         };
         self.free_bio(env, &bio.memory);
-        if !ok {
+        if ok {
+            self.log_size(env, file);
+        } else {
             self.writeback.write_errors += u64::from(bio.pages);
             self.set_write_error(file);
         }
-        self.log_size(env, file);
         let now = jiffies(env.now);
         for at in index..index + bio.pages {
             if let Some(pfn) = self.take_truncated(file, at) {

@@ -158,7 +158,6 @@ impl Mm {
                 let extent = self.allocate_blocks(file, index, run);
                 self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
                 self.log_item_nowait(env, file);
-                self.note_appended(file);
                 extent
             }
         };

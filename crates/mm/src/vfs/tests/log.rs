@@ -106,7 +106,6 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
     mm.allocate_blocks(file, 0, 4);
     mm.log_item_nowait(&on(0), file);
-    mm.note_appended(file);
     assert_eq!(state(&mm), [true, true, false, false], "the larger one took the place of the first");
     mm.log_size(&on(0), file);
     assert_eq!(state(&mm), [true, true, true, true], "the checkpoint keeps its vector, the item has a shadow");
