@@ -47,6 +47,7 @@ pub(crate) use protect::Protection;
 pub(crate) use stat::Refault;
 pub use stat::{MemcgEvent, MemcgStat};
 pub use walk::{MemcgWalk, SharedWalk};
+use walk::WALKS;
 
 use crate::{Lruvec, LruvecId, Mm};
 use charge::Stock;
@@ -186,7 +187,7 @@ pub struct Memcgs {
     slots: Vec<MemcgId>,
     /// What each CPU has charged and not used.
     stocks: Vec<Stock>,
-    /// Shared walks, by target and node.
+    /// Shared walks, by target, node and priority.
     walks: Vec<SharedWalk>,
     /// Pages that the running task charged above `memory.high`.
     over_high: u64,
@@ -299,7 +300,7 @@ impl Mm {
         self.memcg.list.push(Memcg::new(name, Some(parent)));
         self.memcg[parent].children.push(id);
         self.memcg.reorder();
-        self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len(), SharedWalk::default());
+        self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len() * WALKS, SharedWalk::default());
         self.lruvecs_of_new_memcg();
         Ok(id)
     }
