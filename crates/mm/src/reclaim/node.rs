@@ -214,6 +214,11 @@ impl ShrinkNode {
                         return Step::More;
                     }
                     self.end_memcg(mm, sc);
+                    // Shrinkers give way between groups, when others may end a walk that is shared (`cond_resched()` in
+                    // `shrink_slab()`).
+                    if mm.memcg.in_use() {
+                        return Step::More;
+                    }
                 }
                 Phase::Judge => {
                     self.phase = Phase::Decide;

@@ -4,14 +4,16 @@
 //! back, it goes to the tail of the inactive list. Who waits for it is woken.
 //! Source: `end_page_writeback()`, mm/filemap.c, `test_clear_page_writeback()`, mm/page-writeback.c (4.20; 6.12 the
 //! same), `xfs_end_io()`, fs/xfs/xfs_aops.c.
-//! Abstracted: XFS completes data that was appended in a worker after a transaction for the size; here at once, and with no
-//! more memory than is there. Blocks that fill a hole count as appended.
+//! XFS leaves data behind a file's size on disk to a worker ([`Mm::end_ioend`]): the pages stay under writeback until it has had a
+//! CPU and logged the size.
+//! Abstracted: one worker for all CPUs and file systems, which does with the memory that is there. Blocks that fill a hole count
+//! as appended.
 
 use units::{FileId, Pfn};
 
 use super::jiffies;
 use crate::pagecache::Slot;
-use crate::{Bio, BioTarget, Env, Frame, Mm};
+use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 
 impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
@@ -21,13 +23,33 @@ impl Mm {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
-        self.free_bio(env, &bio.memory);
-        if ok {
-            self.log_size(env, file);
-        } else {
+        if ok && self.reaches_behind_size(file) {
+            self.writeback.ioends.push_back((*bio, file, index));
+            self.effects.push(Effect::WakeIoend);
+            return;
+        }
+        if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
             self.set_write_error(file);
         }
+        self.end_bio_pages(env, bio, file, index);
+    }
+
+    /// Ends a write of XFS that waits for its worker (`xfs_end_io()`); says whether there was one.
+    pub fn end_ioend(&mut self, env: &Env) -> bool {
+        let Some((bio, file, index)) = self.writeback.ioends.pop_front() else { return false };
+        self.log_size(env, file);
+        self.end_bio_pages(env, &bio, file, index);
+        true
+    }
+
+    /// Whether a write waits for XFS's worker.
+    pub fn has_ioends(&self) -> bool {
+        !self.writeback.ioends.is_empty()
+    }
+
+    fn end_bio_pages(&mut self, env: &Env, bio: &Bio, file: FileId, index: u32) {
+        self.free_bio(env, &bio.memory);
         let now = jiffies(env.now);
         for at in index..index + bio.pages {
             if let Some(pfn) = self.take_truncated(file, at) {

@@ -31,7 +31,7 @@ mod writer_writes;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use units::{Nanos, PAGE_SHIFT};
+use units::{FileId, Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
 pub use errors::ErrorsSeen;
@@ -173,6 +173,8 @@ pub struct Writeback {
     errors: BTreeMap<u32, errors::FileErrors>,
     /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
     dirtied: u64,
+    /// Writes whose data is on the device and whose file's size there is yet to follow (XFS), each with its file and first page.
+    ioends: VecDeque<(crate::Bio, FileId, u32)>,
 }
 
 impl Writeback {

@@ -53,6 +53,20 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
     }
 }
 
+/// Ends the writes of XFS that changed a file's size on disk (`xfs_end_io()`).
+pub(crate) async fn xfs_ioend(ctx: Ctx<World>) {
+    let task = Task::new(ctx);
+    loop {
+        if task.mm(|mm, env| mm.end_ioend(env)) {
+            task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
+            task.ctx.preempt_point().await;
+        } else {
+            let queue = task.ctx.with(|world, _| world.queues.ioend);
+            task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+        }
+    }
+}
+
 /// Frees inodes that the VFS let go, now and then (`xfs_reclaim_worker()`).
 pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     let task = Task::new(ctx);
@@ -173,7 +187,8 @@ impl Task {
         for (device, ticket) in (0..devices).zip(tickets) {
             loop {
                 let queue = self.ctx.with(|world, _| {
-                    let done = world.mm.sync_done(device, ticket) && world.devices.writes_in_flight(device) == 0;
+                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_ioends();
+                    let done = on_device && world.mm.sync_done(device, ticket);
                     (!done).then_some(world.queues.written)
                 });
                 match queue {

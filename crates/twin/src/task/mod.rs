@@ -19,7 +19,7 @@ use sim::Ctx;
 use crate::world::World;
 
 pub(crate) use dispatch::throttle_dispatch;
-pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2};
+pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2, xfs_ioend};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
 
