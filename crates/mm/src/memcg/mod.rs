@@ -46,8 +46,8 @@ pub use high::{MAX_HIGH_DELAY, MIN_HIGH_DELAY};
 pub(crate) use protect::Protection;
 pub(crate) use stat::Refault;
 pub use stat::{MemcgEvent, MemcgStat};
-pub use walk::{MemcgWalk, SharedWalk};
 use walk::WALKS;
+pub use walk::{MemcgWalk, SharedWalk};
 
 use crate::{Lruvec, LruvecId, Mm};
 use charge::Stock;

@@ -185,7 +185,7 @@ impl World {
             open.failed = true;
         }
         self.rig.mm.end_writeback(&self.rig.env, &bio, ok);
-        while self.rig.mm.end_ioend(&self.rig.env) {}
+        self.rig.end_ioends();
         self.collect();
     }
 
