@@ -102,6 +102,8 @@ pub enum Effect {
     WakeLog(FsId),
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Wake the worker that shrinks zswap's pool.
+    WakeZswap,
     /// Have the other CPUs that run this space forget its translations.
     FlushTlb(SpaceId),
 }

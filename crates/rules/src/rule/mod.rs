@@ -179,6 +179,8 @@ pub struct Rules {
     pub xfs_writepage: XfsWritepage,
     /// Cgroup of XFS's writes.
     pub xfs_writer: XfsWriter,
+    /// Pages of zeros on their way to swap.
+    pub zero_pages: ZeroPages,
     /// Dirty file pages not written by reclaim.
     pub skipped_dirty: SkippedDirty,
     /// Pages that cannot be reclaimed yet.
@@ -319,6 +321,7 @@ impl Rules {
             file_pageout: FilePageout::KswapdSecondTime,
             xfs_writepage: XfsWritepage::Never,
             xfs_writer: XfsWriter::Owner,
+            zero_pages: ZeroPages::Bitmap,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,
