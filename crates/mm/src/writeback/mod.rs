@@ -14,6 +14,7 @@ mod dirty;
 mod errors;
 mod flusher;
 mod inodes;
+mod ioend;
 #[cfg(test)]
 mod integrity_tests;
 mod journal;
@@ -36,6 +37,7 @@ use units::{Nanos, PAGE_SHIFT};
 pub use balance::{Pause, TaskDirty};
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
+pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
 
@@ -167,6 +169,8 @@ pub struct Writeback {
     nr_exceeded: u32,
     /// How wrong the kernel's counters of a device may be (`wb_stat_error()`).
     stat_error: u64,
+    /// Writes of XFS under way.
+    ioends: ioend::Ioends,
     /// Pages whose write failed so far.
     write_errors: u64,
     /// Files with failed writes that were not reported, or not to all, by number.
@@ -217,6 +221,6 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes()
+        self.records.host_bytes() + self.ioends.host_bytes()
     }
 }

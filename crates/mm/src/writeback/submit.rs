@@ -14,6 +14,7 @@
 use rules::BioVectors;
 use units::{FileId, Gfp, Pfn};
 
+use super::ioend::IoendId;
 use super::jiffies;
 use crate::pagecache::{BIO_VECTORS, Slot};
 use crate::slab::CacheId;
@@ -54,6 +55,7 @@ pub(crate) struct WriteRun {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
     bio: Bio,
+    file: FileId,
     /// Page up to which the extent goes.
     extent_end: u32,
     /// Vectors that it has taken.
@@ -123,9 +125,19 @@ impl Mm {
 
     /// Submits the open bio, if there is one.
     pub(crate) fn submit_open(&mut self, env: &Env, open: &mut OpenBio) {
-        if let Some(last) = open.0.take() {
-            self.submit(env, last.bio);
+        if let Some(id) = self.submit_part(env, open) {
+            self.close_ioend(env, id);
         }
+    }
+
+    /// Submits the open bio, and says what it is part of.
+    fn submit_part(&mut self, env: &Env, open: &mut OpenBio) -> Option<IoendId> {
+        let Open { mut bio, file, .. } = open.0.take()?;
+        if self.has_ioends(file) {
+            self.add_to_ioend(&mut bio, file);
+        }
+        self.submit(env, bio);
+        Some(bio.memory.ioend)
     }
 
     /// How many vectors a bio has with this page, of a file, added; `None` if it is full.
@@ -169,10 +181,19 @@ impl Mm {
         {
             // Another extent that happens to lie right behind: the same bio.
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.0 = Some(Open { bio, extent_end, vectors, last: pfn });
+            open.0 = Some(Open { bio, extent_end, vectors, last: pfn, ..full });
             return;
         }
-        self.submit_open(env, open);
+        // The same run goes on where a bio was full.
+        let goes_on = open.0.is_some_and(|full| {
+            index == full.bio.first_index() + full.bio.pages && index < full.extent_end && self.has_ioends(file)
+        });
+        let ioend = if goes_on {
+            self.submit_part(env, open).unwrap_or(IoendId::NONE)
+        } else {
+            self.submit_open(env, open);
+            IoendId::NONE
+        };
         let bio = Bio {
             device,
             sector,
@@ -180,9 +201,9 @@ impl Mm {
             write: true,
             sync,
             target: BioTarget::File { file, index },
-            memory: self.bio_memory(env, device, file),
+            memory: BioMemory { ioend, ..self.bio_memory(env, device, file) },
         };
-        open.0 = Some(Open { bio, extent_end, vectors: 1, last: pfn });
+        open.0 = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
     }
 
     /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it
@@ -197,6 +218,7 @@ impl Mm {
             cache,
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
             vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
+            ioend: IoendId::NONE,
         }
     }
 

@@ -179,6 +179,8 @@ pub struct Rules {
     pub xfs_writepage: XfsWritepage,
     /// Cgroup of XFS's writes.
     pub xfs_writer: XfsWriter,
+    /// End of XFS's writes.
+    pub ioend_end: IoendEnd,
     /// Pages of zeros on their way to swap.
     pub zero_pages: ZeroPages,
     /// Dirty file pages not written by reclaim.
@@ -321,6 +323,7 @@ impl Rules {
             file_pageout: FilePageout::KswapdSecondTime,
             xfs_writepage: XfsWritepage::Never,
             xfs_writer: XfsWriter::Owner,
+            ioend_end: IoendEnd::EachBio,
             zero_pages: ZeroPages::Bitmap,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,

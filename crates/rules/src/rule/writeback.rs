@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 rule!(
+    /// When pages of a run that XFS wrote in one go leave writeback.
+    IoendEnd {
+        /// With the last bio of the run.
+        LastBio,
+        /// Each with its own bio, which since 6.9 is all of a run.
+        EachBio,
+    }
+);
+rule!(
     /// How writers are held back near the dirty limit.
     DirtyThrottle {
         /// They write dirty pages themselves, and sleep in between: until 3.1.
