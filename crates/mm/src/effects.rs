@@ -54,7 +54,8 @@ pub struct BioMemory {
 
 impl BioMemory {
     /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO, ioend: IoendId::NONE };
+    pub const NONE: BioMemory =
+        BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO, ioend: IoendId::NONE };
 }
 
 /// A request for a block device.

@@ -13,10 +13,11 @@ mod complete;
 mod dirty;
 mod errors;
 mod flusher;
+mod ilock;
 mod inodes;
-mod ioend;
 #[cfg(test)]
 mod integrity_tests;
+mod ioend;
 mod journal;
 mod limits;
 mod pageout;
@@ -169,6 +170,8 @@ pub struct Writeback {
     nr_exceeded: u32,
     /// How wrong the kernel's counters of a device may be (`wb_stat_error()`).
     stat_error: u64,
+    /// Locks of XFS's inodes.
+    ilocks: ilock::Ilocks,
     /// Writes of XFS under way.
     ioends: ioend::Ioends,
     /// Pages whose write failed so far.

@@ -48,6 +48,8 @@ pub(crate) struct WriteRun {
     pub(crate) pages: u32,
     /// Where to go on.
     pub(crate) next: u32,
+    /// Pages were left because their inode was locked.
+    pub(crate) skipped: bool,
     pub(crate) stop: Written,
 }
 
@@ -66,7 +68,23 @@ struct Open {
 
 /// The bio to which the next pages of a file are added; whoever writes the file keeps it until he is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct OpenBio(Option<Open>);
+pub(crate) struct OpenBio {
+    open: Option<Open>,
+    /// Whoever writes does not wait for the inode's lock.
+    trylock: bool,
+}
+
+impl OpenBio {
+    /// For who waits for no lock.
+    pub(crate) fn trylock() -> OpenBio {
+        OpenBio { open: None, trylock: true }
+    }
+
+    /// Whether a page belongs to the run that is open.
+    fn goes_on_with(&self, index: u32) -> bool {
+        self.open.is_some_and(|open| index == open.bio.first_index() + open.bio.pages && index < open.extent_end)
+    }
+}
 
 impl Mm {
     /// Starts the writeback of up to `max` dirty pages of a file from page `from` on, and submits them.
@@ -88,7 +106,7 @@ impl Mm {
         sync: bool,
         open: &mut OpenBio,
     ) -> WriteRun {
-        let mut run = WriteRun { pages: 0, next: from, stop: Written::Enough };
+        let mut run = WriteRun { pages: 0, next: from, skipped: false, stop: Written::Enough };
         let of_device = self.bdev_gfp(file).is_some();
         while run.pages < max {
             let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next) else {
@@ -104,6 +122,11 @@ impl Mm {
                     run.stop = Written::Wait(pfn);
                     break;
                 }
+                run.next = index + 1;
+                continue;
+            }
+            if open.trylock && !open.goes_on_with(index) && self.ilock_is_held(env, file) {
+                run.skipped = true;
                 run.next = index + 1;
                 continue;
             }
@@ -132,7 +155,7 @@ impl Mm {
 
     /// Submits the open bio, and says what it is part of.
     fn submit_part(&mut self, env: &Env, open: &mut OpenBio) -> Option<IoendId> {
-        let Open { mut bio, file, .. } = open.0.take()?;
+        let Open { mut bio, file, .. } = open.open.take()?;
         if self.has_ioends(file) {
             self.add_to_ioend(&mut bio, file);
         }
@@ -154,13 +177,13 @@ impl Mm {
 
     /// Adds a page to the bio, or submits that and begins another.
     fn add_to_bio(&mut self, env: &Env, open: &mut OpenBio, pfn: Pfn, (file, index): (FileId, u32), sync: bool) {
-        let grown = open.0.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
+        let grown = open.open.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
         let grown = grown.filter(|(open, _)| index == open.bio.first_index() + open.bio.pages);
         if let Some((full, vectors)) = grown
             && index < full.extent_end
         {
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.0 = Some(Open { bio, vectors, last: pfn, ..full });
+            open.open = Some(Open { bio, vectors, last: pfn, ..full });
             return;
         }
         let Extent { device, sector, pages } = match self.map_block(file, index) {
@@ -181,14 +204,11 @@ impl Mm {
         {
             // Another extent that happens to lie right behind: the same bio.
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.0 = Some(Open { bio, extent_end, vectors, last: pfn, ..full });
+            open.open = Some(Open { bio, extent_end, vectors, last: pfn, ..full });
             return;
         }
         // The same run goes on where a bio was full.
-        let goes_on = open.0.is_some_and(|full| {
-            index == full.bio.first_index() + full.bio.pages && index < full.extent_end && self.has_ioends(file)
-        });
-        let ioend = if goes_on {
+        let ioend = if open.goes_on_with(index) && self.has_ioends(file) {
             self.submit_part(env, open).unwrap_or(IoendId::NONE)
         } else {
             self.submit_open(env, open);
@@ -203,7 +223,7 @@ impl Mm {
             target: BioTarget::File { file, index },
             memory: BioMemory { ioend, ..self.bio_memory(env, device, file) },
         };
-        open.0 = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
+        open.open = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
     }
 
     /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it

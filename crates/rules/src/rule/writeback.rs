@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 rule!(
+    /// What a flusher does that finds the inode locked whose blocks it wants to know (XFS).
+    MapLock {
+        /// It leaves the page, and puts the inode off: until 4.5.
+        Try,
+        /// It waits.
+        Wait,
+    }
+);
+rule!(
     /// When pages of a run that XFS wrote in one go leave writeback.
     IoendEnd {
         /// With the last bio of the run.
