@@ -65,7 +65,9 @@ pub(crate) struct Queues {
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
-    pub(crate) ioend: WaitQueueId,
+    pub(crate) appended: WaitQueueId,
+    /// The worker that shrinks zswap, while it sleeps.
+    pub(crate) zswap: WaitQueueId,
 }
 
 impl Queues {
@@ -79,7 +81,8 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
-            ioend: WaitQueueId(u32::MAX),
+            appended: WaitQueueId(u32::MAX),
+            zswap: WaitQueueId(u32::MAX),
         }
     }
 
@@ -94,7 +97,8 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
-            ioend: table(1)[0],
+            appended: table(1)[0],
+            zswap: table(1)[0],
         }
     }
 
@@ -272,11 +276,14 @@ impl World {
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
                 }
-                Effect::WakeIoend => {
-                    ctl.wake_all(self.queues.ioend);
+                Effect::WakeAppended => {
+                    ctl.wake_all(self.queues.appended);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakeZswap => {
+                    ctl.wake_all(self.queues.zswap);
                 }
                 Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
             }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rules::{DirtyThrottle, FilePageout, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
+use rules::{DirtyThrottle, FilePageout, IoendEnd, MapLock, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
 use units::{Bytes, FileId, Nanos, SpaceId};
 
 use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
@@ -185,7 +185,7 @@ impl World {
             open.failed = true;
         }
         self.rig.mm.end_writeback(&self.rig.env, &bio, ok);
-        self.rig.end_ioends();
+        self.rig.end_appended();
         self.collect();
     }
 
@@ -351,6 +351,8 @@ fn rules_3_1() -> Rules {
         stuck_pages: StuckPages::Inactive,
         dirty_throttle: DirtyThrottle::WriterWrites,
         xfs_writepage: XfsWritepage::Cluster,
+        ioend_end: IoendEnd::LastBio,
+        map_lock: MapLock::Try,
         xfs_buffers: XfsBuffers::BufferHeads,
         write_errors: WriteErrors::Flag,
         ..old_rules()

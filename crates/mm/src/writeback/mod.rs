@@ -13,9 +13,11 @@ mod complete;
 mod dirty;
 mod errors;
 mod flusher;
+mod ilock;
 mod inodes;
 #[cfg(test)]
 mod integrity_tests;
+mod ioend;
 mod journal;
 mod limits;
 mod pageout;
@@ -31,11 +33,12 @@ mod writer_writes;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use units::{FileId, Nanos, PAGE_SHIFT};
+use units::{Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
+pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
 
@@ -167,14 +170,18 @@ pub struct Writeback {
     nr_exceeded: u32,
     /// How wrong the kernel's counters of a device may be (`wb_stat_error()`).
     stat_error: u64,
+    /// Locks of XFS's inodes.
+    ilocks: ilock::Ilocks,
+    /// Writes of XFS under way.
+    ioends: ioend::Ioends,
     /// Pages whose write failed so far.
     write_errors: u64,
     /// Files with failed writes that were not reported, or not to all, by number.
     errors: BTreeMap<u32, errors::FileErrors>,
     /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
     dirtied: u64,
-    /// Writes whose data is on the device and whose file's size there is yet to follow (XFS), each with its file and first page.
-    ioends: VecDeque<(crate::Bio, FileId, u32)>,
+    /// What XFS wrote behind the size that a file has on disk, which a worker is to log.
+    appended: VecDeque<ioend::WrittenRun>,
 }
 
 impl Writeback {
@@ -219,6 +226,6 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes()
+        self.records.host_bytes() + self.ioends.host_bytes() + self.appended.capacity() * size_of::<ioend::WrittenRun>()
     }
 }

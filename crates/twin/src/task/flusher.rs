@@ -54,14 +54,14 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
 }
 
 /// Ends the writes of XFS that changed a file's size on disk (`xfs_end_io()`).
-pub(crate) async fn xfs_ioend(ctx: Ctx<World>) {
+pub(crate) async fn xfs_end_io(ctx: Ctx<World>) {
     let task = Task::new(ctx);
     loop {
-        if task.mm(|mm, env| mm.end_ioend(env)) {
+        if task.mm(|mm, env| mm.end_appended(env)) {
             task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
             task.ctx.preempt_point().await;
         } else {
-            let queue = task.ctx.with(|world, _| world.queues.ioend);
+            let queue = task.ctx.with(|world, _| world.queues.appended);
             task.ctx.wait(queue, SleepReason::FlusherIdle).await;
         }
     }
@@ -187,7 +187,7 @@ impl Task {
         for (device, ticket) in (0..devices).zip(tickets) {
             loop {
                 let queue = self.ctx.with(|world, _| {
-                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_ioends();
+                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_appended();
                     let done = on_device && world.mm.sync_done(device, ticket);
                     (!done).then_some(world.queues.written)
                 });
