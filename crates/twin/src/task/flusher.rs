@@ -186,13 +186,17 @@ impl Task {
         let tickets: Vec<u64> = (0..devices).map(|device| self.mm(|mm, _| mm.request_sync(device))).collect();
         for (device, ticket) in (0..devices).zip(tickets) {
             loop {
-                let queue = self.ctx.with(|world, _| {
+                let (queue, reason) = self.ctx.with(|world, _| {
                     let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_appended();
-                    let done = on_device && world.mm.sync_done(device, ticket);
-                    (!done).then_some(world.queues.written)
+                    let reason = match (world.mm.sync_done(device, ticket), on_device) {
+                        (false, _) => Some(SleepReason::SyncWork),
+                        (true, false) => Some(SleepReason::Fsync),
+                        (true, true) => None,
+                    };
+                    (world.queues.written, reason)
                 });
-                match queue {
-                    Some(queue) => self.ctx.wait(queue, SleepReason::Fsync).await,
+                match reason {
+                    Some(reason) => self.ctx.wait(queue, reason).await,
                     None => break,
                 }
             }
