@@ -41,6 +41,7 @@ impl Machine {
         self.check_swaps(text)?;
         self.check_mount(text)?;
         self.check_uptime(text)?;
+        self.check_booted(text)?;
         self.check_zones(text)
     }
 
