@@ -101,3 +101,45 @@ async fn serve(sys: &SysTwin, size: Bytes, period: Nanos) -> sys::Result<()> {
         sys.touch(heap, Bytes(0), in_use, Access::Write).await?;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mm::stat::NodeStat;
+    use profile::{Kernel, Machine};
+
+    use super::*;
+    use crate::RunSpec;
+    use crate::run::boot;
+
+    #[test]
+    fn a_booted_machine_holds_what_its_file_says() {
+        let machine = Machine::load("desktop-4g").expect("built in");
+        let kernel = Kernel::load("3.19-rc4").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, kernel)).expect("it has room");
+        sim.run_until(Nanos::secs(25)).expect("daemons only sleep");
+        let world = sim.world();
+        let gauge = |item| world.mm.stat.node(NodeId(0), item);
+        // 32000 pages for 63 daemons, each in whole pages.
+        assert_eq!(gauge(NodeStat::AnonMapped), 63 * 507);
+        // 12 MiB of objects, and what slabs leave over: an inode of 600 to 704 bytes a twelfth at most.
+        assert!((3072..=3072 * 12 / 11).contains(&gauge(NodeStat::SlabReclaimable)));
+        // 26 MiB, and what 163 tasks take: 7 KiB for each, and 15 KiB more for a process.
+        let tasks = (163 * 7 + 63 * 15) / 4;
+        let unreclaimable = gauge(NodeStat::SlabUnreclaimable);
+        assert!((26 * 256..26 * 256 + 2 * tasks).contains(&unreclaimable), "{unreclaimable}");
+        assert!(world.mm.validate().is_empty());
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let text = Machine::load("desktop-4g").expect("built in").text;
+        let text = text.replace("memory = \"4GiB\"", "memory = \"160MiB\"").replace("\"125MiB\"", "\"1MiB\"");
+        let machine = Machine::from_text("x.toml", &text).expect("half of it at most");
+        let kernel = Kernel::load("3.19-rc4").expect("built in");
+        // 76 MiB of 160 fit; 40000 stacks of 16 KiB do not.
+        assert!(boot(&RunSpec::new(machine, kernel.clone())).is_ok());
+        let text = text.replace("kernel-threads = 100", "kernel-threads = 40000");
+        let machine = Machine::from_text("x.toml", &text).expect("each size is possible");
+        assert!(matches!(boot(&RunSpec::new(machine, kernel)), Err(crate::RunError::NoRoom(_))));
+    }
+}
