@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::{MachineChange, Size};
+use profile::{FileSystem, MachineChange, Size};
 
 use twin::Change;
 use units::Nanos;
@@ -103,6 +103,12 @@ pub(crate) struct Common {
     /// CPUs of the machine instead of its own, spread evenly over the nodes
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
     pub(crate) cpus: Option<u32>,
+    /// Swap of this size in compressed memory, beside the machine's own and used first
+    #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
+    pub(crate) zram: Option<Size>,
+    /// File system instead of the machine's own: xfs, ext4
+    #[arg(long, value_name = "FS", value_parser = file_system, help_heading = WHAT_IF)]
+    pub(crate) fs: Option<FileSystem>,
     /// Tunable instead of the kernel's own value (`mmtwin list tunables`); may be given several times
     #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
     pub(crate) sysctls: Vec<(String, String)>,
@@ -129,7 +135,7 @@ pub(crate) struct Common {
 impl Common {
     /// What of the machine is to be otherwise.
     pub(crate) fn machine_change(&self) -> MachineChange {
-        MachineChange { memory: self.memory, cpus: self.cpus }
+        MachineChange { memory: self.memory, cpus: self.cpus, zram: self.zram, fs: self.fs }
     }
 
     /// How many runs may run at the same time.
@@ -324,6 +330,14 @@ pub(crate) struct CompletionsArgs {
 
 fn iterations() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=10_000)
+}
+
+/// A file system by its name.
+fn file_system(text: &str) -> Result<FileSystem, String> {
+    [FileSystem::Xfs, FileSystem::Ext4]
+        .into_iter()
+        .find(|fs| fs.name() == text)
+        .ok_or_else(|| "expected xfs or ext4".to_string())
 }
 
 /// `key=value`.

@@ -5,6 +5,7 @@ use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 use crate::reclaim::ThrottleReason;
 use crate::slab::{CacheId, Obj};
 use crate::vfs::FsId;
+use crate::writeback::IoendId;
 
 /// Why the flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,11 +48,14 @@ pub struct BioMemory {
     pub(crate) vecs: Obj,
     /// Where the bio is from.
     pub(crate) cache: CacheId,
+    /// The write that it is part of.
+    pub(crate) ioend: IoendId,
 }
 
 impl BioMemory {
     /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory = BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO };
+    pub const NONE: BioMemory =
+        BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO, ioend: IoendId::NONE };
 }
 
 /// A request for a block device.
@@ -102,6 +106,8 @@ pub enum Effect {
     WakeLog(FsId),
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Wake the worker that shrinks zswap's pool.
+    WakeZswap,
     /// Have the other CPUs that run this space forget its translations.
     FlushTlb(SpaceId),
 }

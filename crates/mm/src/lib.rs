@@ -33,6 +33,7 @@ mod validate;
 pub mod vfs;
 pub mod writeback;
 pub mod zone;
+mod zsmalloc;
 
 pub use copy_device::{BioEnd, CopyCosts, CopyRoom};
 pub use costs::Costs;
@@ -45,3 +46,4 @@ pub use mm::Mm;
 pub use node::{KswapdDeeds, LruList, Lruvec, LruvecId, Node};
 pub use process::TaskMemory;
 pub use validate::Violation;
+pub use zsmalloc::ZsPool;

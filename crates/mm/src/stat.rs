@@ -45,6 +45,7 @@ items!(
         Mlock = "nr_mlock",
         PageTablePages = "nr_page_table_pages",
         KernelStack = "nr_kernel_stack",
+        Zspages = "nr_zspages",
     }
 );
 items!(
@@ -141,6 +142,9 @@ items!(
         ThpSwpoutFallback = "thp_swpout_fallback",
         SwapRa = "swap_ra",
         SwapRaHit = "swap_ra_hit",
+        Zswpin = "zswpin",
+        Zswpout = "zswpout",
+        Zswpwb = "zswpwb",
         NumaHit = "numa_hit",
         NumaMiss = "numa_miss",
         NumaForeign = "numa_foreign",

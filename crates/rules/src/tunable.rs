@@ -74,6 +74,52 @@ pub const LRU_GEN_ENABLED: &[(&str, LruGenCaps)] = &[
     ("0x0006", LruGenCaps(6)),
     ("0x0007", LruGenCaps::ALL),
 ];
+/// A switch of a module (`/sys/module/*/parameters/*`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switch {
+    /// It is off.
+    Off,
+    /// It is on.
+    On,
+}
+
+impl Switch {
+    /// Whether it is on.
+    pub fn is_on(self) -> bool {
+        self == Switch::On
+    }
+}
+
+/// Words of [`Switch`]: those that are shown, and those that are taken too.
+pub const SWITCH: &[(&str, Switch)] = &[
+    ("N", Switch::Off),
+    ("Y", Switch::On),
+    ("n", Switch::Off),
+    ("y", Switch::On),
+    ("0", Switch::Off),
+    ("1", Switch::On),
+];
+
+/// How zswap compresses pages (`/sys/module/zswap/parameters/compressor`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ZswapCompressor {
+    /// LZO.
+    Lzo,
+    /// LZO with run-length encoding.
+    LzoRle,
+    /// LZ4.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// Words of [`ZswapCompressor`]: names of the kernel's crypto interface.
+pub const ZSWAP_COMPRESSOR: &[(&str, ZswapCompressor)] = &[
+    ("lzo", ZswapCompressor::Lzo),
+    ("lzo-rle", ZswapCompressor::LzoRle),
+    ("lz4", ZswapCompressor::Lz4),
+    ("zstd", ZswapCompressor::Zstd),
+];
 /// Words of [`ThpEnabled`], as in sysfs.
 pub const THP_ENABLED: &[(&str, ThpEnabled)] =
     &[("always", ThpEnabled::Always), ("madvise", ThpEnabled::Madvise), ("never", ThpEnabled::Never)];
@@ -124,8 +170,8 @@ impl std::error::Error for TunableError {}
 
 /// One tunable as the registry describes it.
 pub struct Tunable {
-    /// Name as for `sysctl`, or `thp.` or `lru_gen.` and the file's name below `/sys/kernel/mm/transparent_hugepage` or
-    /// `/sys/kernel/mm/lru_gen`.
+    /// Name as for `sysctl`, or `thp.`, `lru_gen.` or `zswap.` and the file's name below `/sys/kernel/mm/transparent_hugepage`,
+    /// `/sys/kernel/mm/lru_gen` or `/sys/module/zswap/parameters`.
     pub name: &'static str,
     /// Unit of the value.
     pub unit: &'static str,
@@ -235,10 +281,20 @@ tunables! {
         lru_gen_min_ttl_ms: "lru_gen.min_ttl_ms", "ms", 0..=4_294_967_295, 0;
         /// Reclaim in the local node before another node is used; a bit mask.
         zone_reclaim_mode: "vm.zone_reclaim_mode", "bits", 0..=7, 0;
+        /// Share of memory that compressed pages in zswap may take.
+        zswap_max_pool_percent: "zswap.max_pool_percent", "%", 0..=100, 20;
+        /// Share of that limit that zswap shrinks to before it takes pages again.
+        zswap_accept_threshold_percent: "zswap.accept_threshold_percent", "%", 0..=100, 90;
     }
     words {
         /// Whether pages are aged in generations, where the kernel can; bits: 1 at all, 2 by walking page tables, 4 by their accessed bits.
         lru_gen_enabled: "lru_gen.enabled", LruGenCaps, LRU_GEN_ENABLED, "y|n|0x0000..0x0007", LruGenCaps::NONE;
+        /// Whether pages go to a compressed cache in memory before they go to swap.
+        zswap_enabled: "zswap.enabled", Switch, SWITCH, "N|Y", Switch::Off;
+        /// Whether reclaim has zswap write pages to their devices.
+        zswap_shrinker_enabled: "zswap.shrinker_enabled", Switch, SWITCH, "N|Y", Switch::Off;
+        /// How zswap compresses pages.
+        zswap_compressor: "zswap.compressor", ZswapCompressor, ZSWAP_COMPRESSOR, "lzo|lzo-rle|lz4|zstd", ZswapCompressor::Lzo;
         /// When a fault may use a huge page.
         thp_enabled: "thp.enabled", ThpEnabled, THP_ENABLED, "always|madvise|never", ThpEnabled::Always;
         /// How hard a fault tries for a huge page.

@@ -39,6 +39,8 @@ pub enum SleepReason {
     FlusherIdle,
     /// Other tasks write all inodes that a flusher could write (`inode_wait_for_writeback`).
     FlusherBusy,
+    /// zswap's pool is within its limit.
+    ZswapIdle,
     /// No bio that a limit held back is to be gone on with.
     DispatchIdle,
     /// The sampler of the time series waits for its next instant.

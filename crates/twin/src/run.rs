@@ -6,12 +6,12 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, SpecError};
 use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
-use mm::swap::SwapSpec;
+use mm::swap::{Compressor, Contents, SwapSpec};
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
-use profile::{FileSystem, Kernel, Machine, SwapArea};
+use profile::{FileSystem, Kernel, Machine, SwapArea, ZramCompressor, ZramDef};
 use rules::{TaskPicking, Tunables};
 use sim::{
     BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
@@ -340,11 +340,15 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
     }
+    mm.swap.contents = contents(machine);
+    for (number, zram) in machine.zrams.iter().enumerate() {
+        add_zram(&mut mm, (machine.disks.len() + number) as u16, zram.get_ref());
+    }
     let mounted = machine.mount.as_ref().map(|mount| {
         let mount = mount.get_ref();
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
         let device = disk as u16;
-        let spec = match mount.fs {
+        let spec = match *mount.fs.get_ref() {
             FileSystem::Xfs => {
                 let plain = FsSpec::xfs(device, room[disk]);
                 FsSpec { log: mount.log.map_or(plain.log, |log| log.0), ..plain }
@@ -406,6 +410,26 @@ fn add_swap(mm: &mut Mm, machine: &Machine, area: &SwapArea, room: &mut [Bytes])
         priority: area.priority,
         rotational: matches!(machine.disks[disk].device.get_ref(), DeviceSpec::Hdd(_)),
     });
+}
+
+/// What the pages of a machine hold.
+fn contents(machine: &Machine) -> Contents {
+    let Some(contents) = &machine.contents else { return Contents::default() };
+    let contents = contents.get_ref();
+    Contents {
+        mean_bytes: (units::PAGE_SIZE as f64 / contents.ratio).round() as u32,
+        same_filled_percent: contents.same_filled_percent,
+    }
+}
+
+/// Starts to use a zram, under a number that no disk has.
+fn add_zram(mm: &mut Mm, device: u16, zram: &ZramDef) {
+    let compressor = match zram.compressor {
+        ZramCompressor::Lzo | ZramCompressor::LzoRle => Compressor::Lzo,
+        ZramCompressor::Lz4 => Compressor::Lz4,
+        ZramCompressor::Zstd => Compressor::Zstd,
+    };
+    mm.swap.add_zram(device, zram.size.0.pages_down().0 as u32, zram.priority, compressor);
 }
 
 /// Gives the world its wait queues and devices, which need the simulation.
@@ -475,6 +499,8 @@ fn start_daemons(
         let options = SpawnOptions::new("kworker/throttle", CpuSet::all(topology)).daemon();
         sim.spawn(options, task::throttle_dispatch);
     }
+    let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
+    sim.spawn(options, task::zswap_shrink);
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();
         sim.spawn(options, |ctx| task::flusher(ctx, device));

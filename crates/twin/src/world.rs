@@ -64,6 +64,8 @@ pub(crate) struct Queues {
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
+    /// The worker that shrinks zswap, while it sleeps.
+    pub(crate) zswap: WaitQueueId,
 }
 
 impl Queues {
@@ -77,6 +79,7 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
+            zswap: WaitQueueId(u32::MAX),
         }
     }
 
@@ -91,6 +94,7 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
+            zswap: table(1)[0],
         }
     }
 
@@ -262,6 +266,9 @@ impl World {
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakeZswap => {
+                    ctl.wake_all(self.queues.zswap);
                 }
                 Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
             }

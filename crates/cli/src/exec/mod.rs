@@ -97,7 +97,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
     metrics.extend(parts::metrics(&outcome));
     metrics.extend(cpu::metrics(&outcome));
-    let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, !job.spec.machine.swaps.is_empty());
+    let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, job.spec.machine.has_swap());
     let events = job.dir.as_ref().map(|_| events::records(&outcome));
     let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
     let printed = zones::printed(&outcome, output::width());

@@ -145,6 +145,9 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
     if machine.nodes.len() != 1 {
         return Err(bad("expected one node"));
     }
+    if !machine.zrams.is_empty() {
+        return Err(bad("expected no [[zram]]: guests are not given one"));
+    }
     let mount = machine.mount.as_ref().ok_or_else(|| bad("expected a [mount]"))?.get_ref();
     let disk = &machine.disks[machine.disk(&mount.disk).expect("checked when loaded")];
     let swaps = || machine.swaps.iter().map(|swap| swap.get_ref());
@@ -170,7 +173,7 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         cpus: *machine.cpus.count.get_ref(),
         data: whole(device.capacity().0.saturating_sub(shared)),
         swap: whole(swap),
-        fs: match mount.fs {
+        fs: match *mount.fs.get_ref() {
             profile::FileSystem::Xfs => FileSystem::Xfs { log: mount.log.map(|log| log.0) },
             profile::FileSystem::Ext4 => FileSystem::Ext4,
         },

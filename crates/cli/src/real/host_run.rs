@@ -43,7 +43,9 @@ pub(super) fn kernels(args: &RunArgs) -> Result<Vec<Box<dyn Kernel + '_>>, Failu
     let real = &args.real;
     let bad = |message: String| Failure::bad_input(format!("--on host: {message}"));
     if !args.common.machine_change().is_empty() {
-        return Err(bad("--memory and --cpus change a described machine, and the host is what it is".into()));
+        return Err(bad(
+            "--memory, --cpus, --zram and --fs change a described machine, and the host is what it is".into()
+        ));
     }
     let dir = real.dir.clone().ok_or_else(|| bad("expected --dir DIR, a directory for the workload's files".into()))?;
     if !dir.is_dir() {

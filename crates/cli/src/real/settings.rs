@@ -5,8 +5,11 @@ use rules::{TUNABLES, Tunables};
 use crate::failure::Failure;
 
 /// Names that do not stand below `/proc/sys`, and where they do.
-const ELSEWHERE: &[(&str, &str)] =
-    &[("thp.", "/sys/kernel/mm/transparent_hugepage/"), ("lru_gen.", "/sys/kernel/mm/lru_gen/")];
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("thp.", "/sys/kernel/mm/transparent_hugepage/"),
+    ("lru_gen.", "/sys/kernel/mm/lru_gen/"),
+    ("zswap.", "/sys/module/zswap/parameters/"),
+];
 /// Parts of `/proc/sys` that a run may change.
 const SYSCTLS: &[&str] = &["vm.", "kernel.", "fs."];
 
@@ -41,6 +44,7 @@ mod tests {
             ("vm.user_reserve_kbytes", "1", "/proc/sys/vm/user_reserve_kbytes"),
             ("thp.enabled", "madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),
             ("lru_gen.enabled", "n", "/sys/kernel/mm/lru_gen/enabled"),
+            ("zswap.max_pool_percent", "30", "/sys/module/zswap/parameters/max_pool_percent"),
         ] {
             assert_eq!(file(name, value).unwrap(), path);
         }

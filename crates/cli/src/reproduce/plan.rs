@@ -116,6 +116,8 @@ impl<'a> Plan<'a> {
         };
         parts.extend(common.memory.map(|memory| format!("{memory} of memory")));
         parts.extend(common.cpus.map(|cpus| format!("{cpus} CPUs")));
+        parts.extend(common.zram.map(|zram| format!("{zram} of zram")));
+        parts.extend(common.fs.map(|fs| fs.name().to_string()));
         parts.extend(common.sysctls.iter().map(|(name, value)| format!("{name}={value}")));
         let head = match self.quick() {
             Some(_) => "QUICK, less memory: ",

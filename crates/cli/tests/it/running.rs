@@ -268,3 +268,34 @@ fn a_worker_copies_what_a_limit_held_back() {
     // Each page takes 1,024 ns, each bio 400: at most all pages, each a bio.
     assert!(worker > 0.0 && worker <= f64::from(64 << 8) * 1.424e-6, "{worker}");
 }
+
+#[test]
+fn swap_may_be_compressed_memory_or_have_a_compressed_cache_before_it() {
+    let dir = inputs();
+    let vmstat = |args: &[&str]| -> Box<dyn Fn(&str) -> u64> {
+        let mut command = mmtwin();
+        command.current_dir(dir.path()).args([
+            "run",
+            "wbstrm",
+            "-m",
+            "tiny.toml",
+            "-p",
+            "write-mb=16",
+            "-p",
+            "anon-mb=80",
+            "-p",
+            "file-mb=16",
+        ]);
+        let document = json(command.args(["--verify", "--json"]).args(args));
+        Box::new(move |name| document["vmstat"][name].as_u64().unwrap_or(0))
+    };
+    let zram = vmstat(&["--zram", "64MiB"]);
+    assert!(zram("pswpout") > 1000 && zram("pswpin") > 0 && zram("zswpout") == 0);
+    // The pages that the pool refuses while it shrinks, and those that it gives up, are all that the disk gets.
+    let zswap = vmstat(&["--set", "zswap.enabled=y"]);
+    assert!(zswap("zswpout") > 1000 && zswap("zswpin") > 0 && zswap("zswpwb") > 0);
+    assert!(zswap("pswpout") >= zswap("zswpwb") && zswap("pswpout") < zswap("nr_vmscan_write") + zswap("zswpwb"));
+    mmtwin().args(["run", "wbstrm", "--zram", "lots"]).assert().code(2).stderr(contains("`lots` is not a size"));
+    mmtwin().args(["run", "wbstrm", "--set", "zswap.enabled=maybe"]).assert().code(2).stderr(contains("one of N, Y"));
+    mmtwin().args(["reproduce", "--fs", "btrfs"]).assert().code(2).stderr(contains("expected xfs or ext4"));
+}

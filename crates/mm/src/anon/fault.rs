@@ -138,7 +138,7 @@ impl Mm {
 
     /// Accesses pages of anonymous memory one after the other as long as they are mapped and no access faults; returns how
     /// many.
-    pub fn access_mapped(&mut self, space: SpaceId, vpns: &[u32], write: bool) -> usize {
+    pub fn access_mapped(&mut self, env: &Env, space: SpaceId, vpns: &[u32], write: bool) -> usize {
         self.spaces[space].lru_gen_ran = u64::MAX;
         let mut tally = Tally::default();
         let mut done = 0;
@@ -149,7 +149,7 @@ impl Mm {
                 break;
             }
             self.spaces.leaves.set_young(leaf);
-            self.access_page(pfn, write, &mut tally);
+            self.access_page(env, pfn, write, &mut tally);
             done += 1;
         }
         tally.settle(self, space);
@@ -235,7 +235,7 @@ impl Mm {
         while touch.vpn < run_end {
             let vpn = touch.vpn;
             match self.spaces.leaves.get(leaf, vpn) {
-                Slot::Page(pfn) => self.access_page(pfn, touch.write, tally),
+                Slot::Page(pfn) => self.access_page(env, pfn, touch.write, tally),
                 Slot::None if !touch.write => {
                     self.spaces.leaves.set(leaf, vpn, Slot::Zero);
                     self.charge(self.costs.fault);
@@ -275,7 +275,7 @@ impl Mm {
     /// An access to a mapped base page. A page that a read brought back from swap is mapped read-only, so that the first
     /// write faults, and gives up the slot if the page still has it (`do_wp_page()`, `reuse_swap_page()`).
     #[inline]
-    fn access_page(&mut self, pfn: Pfn, write: bool, tally: &mut Tally) {
+    fn access_page(&mut self, env: &Env, pfn: Pfn, write: bool, tally: &mut Tally) {
         let frame = &mut self.frames[pfn];
         frame.set(Frame::YOUNG);
         if !write {
@@ -286,7 +286,7 @@ impl Mm {
         if protected {
             self.charge(self.costs.fault);
             tally.faults += 1;
-            self.reuse_swap_page(pfn);
+            self.reuse_swap_page(env, pfn);
         }
     }
 

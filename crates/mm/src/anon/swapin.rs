@@ -6,8 +6,8 @@
 //! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
 //! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped and carries
 //! `PG_workingset` from the start; after it a shadow entry decides.
-//! Omitted: readahead by address (`swap_vma_readahead()`, for swap that is all solid state, since 4.14), swap devices
-//! that bypass the swap cache (zram).
+//! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
+//! Omitted: readahead by address (`swap_vma_readahead()`, for swap that is all solid state, since 4.14).
 
 use rules::AnonStart;
 use units::{Order, Pfn, SpaceId};
@@ -42,15 +42,12 @@ impl Mm {
         if touch.window.is_some_and(|w| w.wanted != entry) {
             touch.window = None;
         }
-        if touch.window.is_none()
-            && self.is_synchronous(self.swap.device_of(entry))
-            && self.swap.cached(entry).is_none()
-        {
+        if touch.window.is_none() && self.swaps_at_once(entry) && self.swap.cached(entry).is_none() {
             return self.swap_in_at_once(env, touch, leaf, entry, tally).err();
         }
         if touch.window.is_none() {
             if let Some(pfn) = self.swap.cached(entry) {
-                return self.map_from_cache(touch, leaf, (entry, pfn), tally);
+                return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
             }
             let (next, last) = self.swap_readahead_window(entry);
             touch.window = Some(Window { wanted: entry, next, last });
@@ -65,7 +62,7 @@ impl Mm {
             }
             touch.window = None;
             if let Some(pfn) = self.swap.cached(entry) {
-                return self.map_from_cache(touch, leaf, (entry, pfn), tally);
+                return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
             }
             // Reclaimed again for the frames of the other slots: it is read alone.
             touch.window = Some(Window { wanted: entry, next: entry.0, last: entry.0 });
@@ -81,7 +78,7 @@ impl Mm {
         entry: SwapEntry,
         tally: &mut Tally,
     ) -> Result<(), TouchStop> {
-        let (memcg, device) = (self.memcg_of_slot(entry), self.swap.device_of(entry));
+        let memcg = self.memcg_of_slot(entry);
         self.memcg_reserve(env, memcg, Order(0)).map_err(TouchStop::Need)?;
         let pfn = self.take_page(env, touch, GFP_SWAPIN).map_err(TouchStop::NeedPage)?;
         let shadow = self.swap.shadow(entry);
@@ -96,14 +93,13 @@ impl Mm {
         }
         self.lru_add(env, pfn);
         self.count_major_fault(env);
-        self.stat.count(VmEvent::Pswpin, 1);
-        self.charge(self.costs.fault + self.costs.swap_in);
-        self.charge_sync_bio(device, 1);
+        self.charge(self.costs.fault);
+        self.read_swap_at_once(env, entry);
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);
         tally.faults += 1;
-        self.swap_put(entry);
+        self.swap_put(env, entry);
         Ok(())
     }
 
@@ -149,12 +145,13 @@ impl Mm {
             (AnonStart::Inactive, None) => {}
         }
         self.lru_add(env, pfn);
-        self.submit_swap_read(env, pfn, entry, wanted);
+        self.read_swap_page(env, pfn, entry, wanted);
     }
 
     /// Maps a page of the swap cache at `touch.vpn`, or waits for it.
     fn map_from_cache(
         &mut self,
+        env: &Env,
         touch: &mut Touch,
         leaf: u32,
         (entry, pfn): (SwapEntry, Pfn),
@@ -185,11 +182,11 @@ impl Mm {
         if self.rules.anon_start == AnonStart::Active {
             self.activate_page(pfn);
         }
-        self.swap_put(entry);
+        self.swap_put(env, entry);
         if touch.write {
-            self.reuse_swap_page(pfn);
+            self.reuse_swap_page(env, pfn);
         } else if self.swap.is_full() {
-            self.try_to_free_swap(pfn);
+            self.try_to_free_swap(env, pfn);
         }
         None
     }

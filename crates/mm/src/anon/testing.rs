@@ -189,7 +189,8 @@ impl Machine {
     pub(crate) fn drop_cached(&mut self, pfn: Pfn) {
         self.mm.lru_isolate(pfn);
         self.mm.lru_forget_isolated(pfn);
-        self.mm.swapcache_remove(pfn, 7);
+        let env = self.env;
+        self.mm.swapcache_remove(&env, pfn, 7);
         self.give(pfn);
     }
 

@@ -99,7 +99,7 @@ impl Mm {
 
     /// Drops a slot that a page table entry held.
     fn free_swap_and_cache(&mut self, env: &Env, entry: SwapEntry) {
-        self.swap_put(entry);
+        self.swap_put(env, entry);
         if let Some(pfn) = self.swap.cached(entry) {
             self.free_unmapped(env, pfn);
         }
@@ -117,7 +117,7 @@ impl Mm {
             if self.swap.is_used(self.swap_entry(pfn)) {
                 return;
             }
-            self.swapcache_drop(pfn);
+            self.swapcache_drop(env, pfn);
         }
         if self.frames[pfn].has(Frame::LRU) {
             self.lru_del(pfn);

@@ -70,6 +70,7 @@ impl Mm {
         if let Err(need) = self.attach_buffers(env, pfn) {
             return WriteStop::Need(need);
         }
+        self.hold_ilock(env, file);
         self.note_write(env, file, index);
         let extends = index >= self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };

@@ -167,7 +167,7 @@ impl Mm {
             Fate::Free => return freed.push(pfn),
             Fate::Activate => {
                 if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
-                    self.try_to_free_swap(pfn);
+                    self.try_to_free_swap(env, pfn);
                 }
                 stat.activated += self.counted(pfn);
                 self.frames[pfn].set(Frame::ACTIVE);
@@ -434,7 +434,7 @@ impl Mm {
             }
             (Kind::Anon, true) => {
                 let shadow = if self.swap_has_shadows() { self.evict_from(lru, pfn) } else { 0 };
-                self.swapcache_remove(pfn, shadow);
+                self.swapcache_remove(env, pfn, shadow);
             }
             (Kind::Anon, false) => self.stat.count(VmEvent::Pglazyfreed, 1),
             _ => return Fate::Keep,

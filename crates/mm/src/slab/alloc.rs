@@ -152,6 +152,18 @@ impl Mm {
         })
     }
 
+    /// A page without sleeping: the fast path, what the slow path does first, and for who reclaims the reserves.
+    pub(crate) fn alloc_without_sleep(&mut self, env: &Env, request: AllocRequest) -> Option<Pfn> {
+        if let Some(pfn) = self.alloc_pages(env, request) {
+            return Some(pfn);
+        }
+        if let Some(pfn) = self.slow_path_start(env, request) {
+            return Some(pfn);
+        }
+        let flags = self.reserve_alloc_flags(env, request.gfp)?;
+        self.get_page_from_freelist(env, request, flags)
+    }
+
     /// What the slow path does before it would have to reclaim: it wakes kswapd, if the request may, and looks again.
     fn slow_path_start(&mut self, env: &Env, request: AllocRequest) -> Option<Pfn> {
         if request.gfp.contains(Gfp::KSWAPD_RECLAIM) {

@@ -58,7 +58,7 @@ impl Mm {
         let reusable = |p: Pfn| !frames[p].has_any(Frame::LOCKED | Frame::WRITEBACK);
         let Some(entry) = self.swap.alloc(cpu, reusable) else { return false };
         if let Some(holder) = self.swap.cached(entry) {
-            self.try_to_free_swap(holder);
+            self.try_to_free_swap(env, holder);
         }
         self.swap.occupy(entry, cpu, frame.index);
         self.memcg_charge_swap(pfn, entry);
@@ -89,42 +89,48 @@ impl Mm {
     }
 
     /// Takes a page out of the cache; its slot is free if no page table entry refers to it.
-    fn leave_cache(&mut self, pfn: Pfn, shadow: Option<u32>) {
+    fn leave_cache(&mut self, env: &Env, pfn: Pfn, shadow: Option<u32>) {
         let entry = self.swap_entry(pfn);
         self.frames[pfn].index = self.swap.vpn(entry);
         self.frames[pfn].clear(Frame::SWAPCACHE);
         if self.swap.uncache(entry, shadow) {
-            self.memcg_uncharge_swap(entry);
+            self.swap_freed(env, entry);
         }
         self.count_cached(self.node_of(pfn), -1);
     }
 
     /// Drops a clean unmapped page from the swap cache, keeping the slot for its page table entry. The shadow is kept
     /// where anonymous refaults are detected (`rules.anon_start`). The frame is the caller's to free.
-    pub fn swapcache_remove(&mut self, pfn: Pfn, shadow: u32) {
+    pub fn swapcache_remove(&mut self, env: &Env, pfn: Pfn, shadow: u32) {
         let frame = &self.frames[pfn];
         assert!(frame.has(Frame::SWAPCACHE), "{pfn:?} has no swap slot to come back from");
         assert!(!frame.has_any(Frame::MAPPED | Frame::DIRTY | Frame::WRITEBACK | Frame::LOCKED | Frame::LRU));
         let keep = self.rules.anon_start == AnonStart::Inactive;
-        self.leave_cache(pfn, keep.then_some(shadow));
+        self.leave_cache(env, pfn, keep.then_some(shadow));
         self.frames[pfn].set_kind(Kind::Held, Order(0));
     }
 
     /// A page table entry does not refer to a slot any more.
-    pub(crate) fn swap_put(&mut self, entry: SwapEntry) {
+    pub(crate) fn swap_put(&mut self, env: &Env, entry: SwapEntry) {
         if self.swap.put(entry) {
-            self.memcg_uncharge_swap(entry);
+            self.swap_freed(env, entry);
         }
     }
 
+    /// A slot is free.
+    fn swap_freed(&mut self, env: &Env, entry: SwapEntry) {
+        self.drop_kept(env, entry);
+        self.memcg_uncharge_swap(entry);
+    }
+
     /// Drops a page from the swap cache whose slot nothing refers to.
-    pub(crate) fn swapcache_drop(&mut self, pfn: Pfn) {
+    pub(crate) fn swapcache_drop(&mut self, env: &Env, pfn: Pfn) {
         debug_assert!(!self.swap.is_used(self.swap_entry(pfn)));
-        self.leave_cache(pfn, None);
+        self.leave_cache(env, pfn, None);
     }
 
     /// A mapped page gives up its slot unless it is being written (`try_to_free_swap()`).
-    pub(crate) fn try_to_free_swap(&mut self, pfn: Pfn) -> bool {
+    pub(crate) fn try_to_free_swap(&mut self, env: &Env, pfn: Pfn) -> bool {
         let frame = &self.frames[pfn];
         if !frame.has(Frame::SWAPCACHE) || frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
             return false;
@@ -132,13 +138,13 @@ impl Mm {
         if self.swap.is_used(self.swap_entry(pfn)) {
             return false;
         }
-        self.swapcache_drop(pfn);
+        self.swapcache_drop(env, pfn);
         self.frames[pfn].set(Frame::DIRTY);
         true
     }
 
     /// A mapped page is written to: its slot is out of date (`reuse_swap_page()`).
-    pub(crate) fn reuse_swap_page(&mut self, pfn: Pfn) {
-        self.try_to_free_swap(pfn);
+    pub(crate) fn reuse_swap_page(&mut self, env: &Env, pfn: Pfn) {
+        self.try_to_free_swap(env, pfn);
     }
 }

@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 
 use units::Pfn;
 
+use super::kept::Kept;
+use super::zram::Zram;
 use crate::table;
 
 /// Slots in a cluster (`SWAPFILE_CLUSTER`).
@@ -71,6 +73,10 @@ pub struct SwapDevice {
     /// Where the next search starts.
     next: u32,
     clusters: Clusters,
+    /// It is a zram.
+    pub(super) zram: Option<Box<Zram>>,
+    /// What stands for slots in memory, up to the highest of them.
+    pub(super) kept: Vec<Kept>,
 }
 
 /// How slots are grouped.
@@ -116,6 +122,8 @@ impl SwapDevice {
             highest: spec.pages - 1,
             next: 1,
             clusters,
+            zram: None,
+            kept: Vec::new(),
         }
     }
 
@@ -135,7 +143,9 @@ impl SwapDevice {
             Clusters::Run(_) => 0,
             Clusters::PerCpu { used, free, .. } => used.capacity() * 2 + free.capacity() * 4,
         };
-        self.map.capacity() + self.held.capacity() * size_of::<Held>() + clusters
+        let zram = self.zram.as_ref().map_or(0, |zram| zram.pool.host_bytes());
+        let kept = self.kept.capacity() * size_of::<Kept>();
+        self.map.capacity() + self.held.capacity() * size_of::<Held>() + clusters + zram + kept
     }
 
     /// Slots that can hold a page.

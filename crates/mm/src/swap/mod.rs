@@ -6,23 +6,38 @@
 //! Source: `struct swap_info_struct`, `get_swap_pages()`, `swap_free()` (mm/swapfile.c, 4.20 and 6.12).
 //! Abstracted: a slot is numbered over all devices; 1 byte of host memory a slot, 9 once one like it was used. Without fork a slot has at most one
 //! page table entry.
-//! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard, zswap,
+//! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard,
 //! swap files with extents (a device is one extent).
 
 mod cache;
+mod content;
 mod device;
 mod io;
+mod kept;
+#[cfg(test)]
+mod kept_property;
+#[cfg(test)]
+mod kept_tests;
 mod readahead;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod zram;
+mod zswap;
 
+pub use content::{Compressor, Contents};
 pub use device::{SwapDevice, SwapSpec};
+pub use kept::PoolId;
+pub use zram::Zram;
+pub use zswap::ZswapStep;
 
 use units::Pfn;
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
+use zswap::Zswap;
+
+use crate::zsmalloc::ZsPool;
 
 /// A slot on a swap device, numbered over all devices.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,6 +53,9 @@ pub struct Swap {
     /// Numbers of the devices in the order in which they are tried.
     order: Vec<usize>,
     readahead: ReadaheadState,
+    /// What pages hold.
+    pub contents: Contents,
+    zswap: Zswap,
     total_pages: u64,
     free_pages: u64,
 }
@@ -60,6 +78,11 @@ impl Swap {
     /// The devices.
     pub fn devices(&self) -> &[SwapDevice] {
         &self.devices
+    }
+
+    /// zswap's pool.
+    pub(crate) fn zswap_pool(&self) -> &ZsPool {
+        &self.zswap.pool
     }
 
     /// Usable pages of all devices (`total_swap_pages`).
@@ -211,6 +234,6 @@ impl Swap {
 
     /// Host bytes that slots occupy.
     pub fn host_bytes(&self) -> usize {
-        self.devices.iter().map(SwapDevice::host_bytes).sum()
+        self.devices.iter().map(SwapDevice::host_bytes).sum::<usize>() + self.zswap.host_bytes()
     }
 }

@@ -37,6 +37,8 @@ pub enum ShrinkerId {
     Inodes,
     /// Inodes that XFS has evicted, alone.
     XfsInodes,
+    /// Compressed pages in zswap.
+    Zswap,
 }
 
 /// What the core of shrinking must know of a shrinker.
@@ -53,7 +55,7 @@ pub struct ShrinkerSpec {
 }
 
 /// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
-pub const SHRINKERS: [ShrinkerSpec; 7] = [
+pub const SHRINKERS: [ShrinkerSpec; 8] = [
     ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024, by_memcg: true },
     ShrinkerSpec { id: ShrinkerId::ExtentStatus, seeks: 2, batch: 128, by_memcg: false },
@@ -61,6 +63,7 @@ pub const SHRINKERS: [ShrinkerSpec; 7] = [
     ShrinkerSpec { id: ShrinkerId::Dentries, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::Inodes, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::XfsInodes, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::Zswap, seeks: 2, batch: 128, by_memcg: false },
 ];
 
 /// `x * n / d` without overflow (`mult_frac()`).
@@ -70,7 +73,7 @@ fn mult_frac(x: u64, n: u64, d: u64) -> u64 {
 
 impl Mm {
     /// Objects of a share that a shrinker offers to free.
-    pub fn shrinker_count(&self, id: ShrinkerId, share: Share) -> u64 {
+    pub fn shrinker_count(&mut self, id: ShrinkerId, share: Share) -> u64 {
         let node = share.node;
         let apart = self.rules.vfs_shrinkers == VfsShrinkers::Apart;
         let [dentries, inodes, evicted] = self.superblock_objects(share);
@@ -86,6 +89,7 @@ impl Mm {
             ShrinkerId::ExtentStatus => self.vfs.nr_statuses,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
             ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
+            ShrinkerId::Zswap => self.zswap_count(node),
         }
     }
 
@@ -105,6 +109,7 @@ impl Mm {
             ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
             ShrinkerId::XfsBuf => Scanned::default(),
             ShrinkerId::ExtentStatus => self.shrink_statuses(env, nr),
+            ShrinkerId::Zswap => self.zswap_scan(env, nr, gfp),
             _ if !gfp.contains(Gfp::FS) || self.vfs.fs.is_empty() => Scanned::default(),
             ShrinkerId::Superblock => self.superblock_scan(env, share, nr),
             ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, share, nr) },

@@ -2,6 +2,7 @@
 //!
 //! Rule: the page is not under writeback any more and counts as written, also if the device failed. If reclaim wants it
 //! back, it goes to the tail of the inactive list. Who waits for it is woken.
+//! What XFS wrote in one go ends as a whole where it does (see ioend.rs).
 //! Source: `end_page_writeback()`, mm/filemap.c, `test_clear_page_writeback()`, mm/page-writeback.c (4.20; 6.12 the
 //! same), `xfs_end_io()`, fs/xfs/xfs_aops.c.
 //! Abstracted: XFS completes data that was appended in a worker after a transaction for the size; here at once, and with no
@@ -9,6 +10,7 @@
 
 use units::{FileId, Pfn};
 
+use super::ioend::WrittenRun;
 use super::jiffies;
 use crate::pagecache::Slot;
 use crate::{Bio, BioTarget, Env, Frame, Mm};
@@ -17,25 +19,35 @@ impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
     pub fn end_writeback(&mut self, env: &Env, bio: &Bio, ok: bool) {
         debug_assert!(bio.write);
-        let BioTarget::File { file, index } = bio.target else {
+        let BioTarget::File { file, .. } = bio.target else {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
         self.free_bio(env, &bio.memory);
+        if !ok {
+            self.writeback.write_errors += u64::from(bio.pages);
+        }
+        if let Some(run) = self.written_with(bio, file, ok) {
+            self.end_run(env, run);
+        }
+    }
+
+    /// Pages of a file leave writeback.
+    pub(super) fn end_run(&mut self, env: &Env, run: WrittenRun) {
+        let WrittenRun { file, index, pages, device, ok } = run;
         if ok {
             self.log_size(env, file);
         } else {
-            self.writeback.write_errors += u64::from(bio.pages);
             self.set_write_error(file);
         }
         let now = jiffies(env.now);
-        for at in index..index + bio.pages {
+        for at in index..index + pages {
             if let Some(pfn) = self.take_truncated(file, at) {
-                self.count_written(pfn, bio.device, now);
+                self.count_written(pfn, device, now);
                 self.free_truncated(env, pfn);
                 continue;
             }
-            self.end_page_writeback(file, at, bio.device, now);
+            self.end_page_writeback(file, at, device, now);
         }
     }
 

@@ -69,6 +69,8 @@ struct Slice {
     next: u32,
     wrote: u64,
     open: OpenBio,
+    /// Pages were left because the inode was locked.
+    skipped: bool,
 }
 
 /// What the flusher of a device is at; the task keeps it.
@@ -325,7 +327,15 @@ impl Mm {
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
         self.writeback.records[record].syncing = true;
-        work.inode = Some(Slice { file, record, left, next, wrote: 0, open: OpenBio::default() });
+        work.inode = Some(Slice {
+            file,
+            record,
+            left,
+            next,
+            wrote: 0,
+            open: if cyclic { OpenBio::trylock() } else { OpenBio::default() },
+            skipped: false,
+        });
         None
     }
 
@@ -386,6 +396,7 @@ impl Mm {
         slice.next = run.next;
         slice.left -= u64::from(run.pages);
         slice.wrote += u64::from(run.pages);
+        slice.skipped |= run.skipped;
         work.nr_pages -= i64::from(run.pages);
         work.inode = Some(slice);
         match run.stop {
@@ -420,7 +431,7 @@ impl Mm {
         if sync {
             self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
         }
-        if slice.left == 0 && !sync {
+        if slice.left == 0 && !sync && !slice.skipped {
             state.move_inode(&mut self.writeback.records, record, On::MoreIo);
         } else {
             state.redirty_tail(&mut self.writeback.records, record, env.now);

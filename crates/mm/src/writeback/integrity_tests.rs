@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rules::{DirtyThrottle, FilePageout, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
+use rules::{DirtyThrottle, FilePageout, IoendEnd, MapLock, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
 use units::{Bytes, FileId, Nanos, SpaceId};
 
 use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
@@ -350,6 +350,8 @@ fn rules_3_1() -> Rules {
         stuck_pages: StuckPages::Inactive,
         dirty_throttle: DirtyThrottle::WriterWrites,
         xfs_writepage: XfsWritepage::Cluster,
+        ioend_end: IoendEnd::LastBio,
+        map_lock: MapLock::Try,
         xfs_buffers: XfsBuffers::BufferHeads,
         write_errors: WriteErrors::Flag,
         ..old_rules()

@@ -13,9 +13,11 @@ mod complete;
 mod dirty;
 mod errors;
 mod flusher;
+mod ilock;
 mod inodes;
 #[cfg(test)]
 mod integrity_tests;
+mod ioend;
 mod journal;
 mod limits;
 mod pageout;
@@ -36,6 +38,7 @@ use units::{Nanos, PAGE_SHIFT};
 pub use balance::{Pause, TaskDirty};
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
+pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
 
@@ -167,6 +170,10 @@ pub struct Writeback {
     nr_exceeded: u32,
     /// How wrong the kernel's counters of a device may be (`wb_stat_error()`).
     stat_error: u64,
+    /// Locks of XFS's inodes.
+    ilocks: ilock::Ilocks,
+    /// Writes of XFS under way.
+    ioends: ioend::Ioends,
     /// Pages whose write failed so far.
     write_errors: u64,
     /// Files with failed writes that were not reported, or not to all, by number.
@@ -217,6 +224,6 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes()
+        self.records.host_bytes() + self.ioends.host_bytes()
     }
 }

@@ -3,6 +3,7 @@
 //! Rule: XFS refuses direct reclaimers and, since it has no `writepage`, everybody. Before, it wrote the page for
 //! kswapd, and until 4.5 with it the dirty pages that follow it in the same extent, 32 in all (`nr_to_write`). ext4 refuses every reclaimer for
 //! pages whose blocks are not allocated yet.
+//! It waits for no inode's lock (see ilock.rs).
 //! Source: `pageout()`, mm/vmscan.c, `xfs_do_writepage()`, fs/xfs/xfs_aops.c, `ext4_writepage()`, fs/ext4/inode.c
 //! (4.20); `xfs_vm_writepage()`, `xfs_cluster_write()` (3.1).
 //! Omitted: other file systems.
@@ -33,6 +34,6 @@ impl Mm {
             (FsKind::Ext4, _) if delayed => return false,
             (FsKind::Ext4, _) => 1,
         };
-        self.write_dirty_pages(env, file, index, pages).pages > 0
+        !self.ilock_is_held(env, file) && self.write_dirty_pages(env, file, index, pages).pages > 0
     }
 }

@@ -14,6 +14,7 @@
 use rules::BioVectors;
 use units::{FileId, Gfp, Pfn};
 
+use super::ioend::IoendId;
 use super::jiffies;
 use crate::pagecache::{BIO_VECTORS, Slot};
 use crate::slab::CacheId;
@@ -47,6 +48,8 @@ pub(crate) struct WriteRun {
     pub(crate) pages: u32,
     /// Where to go on.
     pub(crate) next: u32,
+    /// Pages were left because their inode was locked.
+    pub(crate) skipped: bool,
     pub(crate) stop: Written,
 }
 
@@ -54,6 +57,7 @@ pub(crate) struct WriteRun {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
     bio: Bio,
+    file: FileId,
     /// Page up to which the extent goes.
     extent_end: u32,
     /// Vectors that it has taken.
@@ -64,7 +68,23 @@ struct Open {
 
 /// The bio to which the next pages of a file are added; whoever writes the file keeps it until he is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct OpenBio(Option<Open>);
+pub(crate) struct OpenBio {
+    open: Option<Open>,
+    /// Whoever writes does not wait for the inode's lock.
+    trylock: bool,
+}
+
+impl OpenBio {
+    /// For who waits for no lock.
+    pub(crate) fn trylock() -> OpenBio {
+        OpenBio { open: None, trylock: true }
+    }
+
+    /// Whether a page belongs to the run that is open.
+    fn goes_on_with(&self, index: u32) -> bool {
+        self.open.is_some_and(|open| index == open.bio.first_index() + open.bio.pages && index < open.extent_end)
+    }
+}
 
 impl Mm {
     /// Starts the writeback of up to `max` dirty pages of a file from page `from` on, and submits them.
@@ -86,7 +106,7 @@ impl Mm {
         sync: bool,
         open: &mut OpenBio,
     ) -> WriteRun {
-        let mut run = WriteRun { pages: 0, next: from, stop: Written::Enough };
+        let mut run = WriteRun { pages: 0, next: from, skipped: false, stop: Written::Enough };
         let of_device = self.bdev_gfp(file).is_some();
         while run.pages < max {
             let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next) else {
@@ -102,6 +122,11 @@ impl Mm {
                     run.stop = Written::Wait(pfn);
                     break;
                 }
+                run.next = index + 1;
+                continue;
+            }
+            if open.trylock && !open.goes_on_with(index) && self.ilock_is_held(env, file) {
+                run.skipped = true;
                 run.next = index + 1;
                 continue;
             }
@@ -123,9 +148,19 @@ impl Mm {
 
     /// Submits the open bio, if there is one.
     pub(crate) fn submit_open(&mut self, env: &Env, open: &mut OpenBio) {
-        if let Some(last) = open.0.take() {
-            self.submit(env, last.bio);
+        if let Some(id) = self.submit_part(env, open) {
+            self.close_ioend(env, id);
         }
+    }
+
+    /// Submits the open bio, and says what it is part of.
+    fn submit_part(&mut self, env: &Env, open: &mut OpenBio) -> Option<IoendId> {
+        let Open { mut bio, file, .. } = open.open.take()?;
+        if self.has_ioends(file) {
+            self.add_to_ioend(&mut bio, file);
+        }
+        self.submit(env, bio);
+        Some(bio.memory.ioend)
     }
 
     /// How many vectors a bio has with this page, of a file, added; `None` if it is full.
@@ -142,13 +177,13 @@ impl Mm {
 
     /// Adds a page to the bio, or submits that and begins another.
     fn add_to_bio(&mut self, env: &Env, open: &mut OpenBio, pfn: Pfn, (file, index): (FileId, u32), sync: bool) {
-        let grown = open.0.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
+        let grown = open.open.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
         let grown = grown.filter(|(open, _)| index == open.bio.first_index() + open.bio.pages);
         if let Some((full, vectors)) = grown
             && index < full.extent_end
         {
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.0 = Some(Open { bio, vectors, last: pfn, ..full });
+            open.open = Some(Open { bio, vectors, last: pfn, ..full });
             return;
         }
         let Extent { device, sector, pages } = match self.map_block(file, index) {
@@ -169,10 +204,16 @@ impl Mm {
         {
             // Another extent that happens to lie right behind: the same bio.
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.0 = Some(Open { bio, extent_end, vectors, last: pfn });
+            open.open = Some(Open { bio, extent_end, vectors, last: pfn, ..full });
             return;
         }
-        self.submit_open(env, open);
+        // The same run goes on where a bio was full.
+        let ioend = if open.goes_on_with(index) && self.has_ioends(file) {
+            self.submit_part(env, open).unwrap_or(IoendId::NONE)
+        } else {
+            self.submit_open(env, open);
+            IoendId::NONE
+        };
         let bio = Bio {
             device,
             sector,
@@ -180,9 +221,9 @@ impl Mm {
             write: true,
             sync,
             target: BioTarget::File { file, index },
-            memory: self.bio_memory(env, device, file),
+            memory: BioMemory { ioend, ..self.bio_memory(env, device, file) },
         };
-        open.0 = Some(Open { bio, extent_end, vectors: 1, last: pfn });
+        open.open = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
     }
 
     /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it
@@ -197,6 +238,7 @@ impl Mm {
             cache,
             bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
             vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
+            ioend: IoendId::NONE,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Throttling and the flusher on small machines.
 
-use rules::{BioVectors, Rules, XfsWritepage};
+use rules::{BioVectors, IoendEnd, MapLock, Rules, XfsWritepage};
 use units::{Bytes, FileId, Nanos, Pfn};
 
 use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty};
@@ -463,5 +463,51 @@ fn until_3_1_a_writer_above_the_limit_writes_one_and_a_half_times_what_brought_i
     rig.collect();
     let written: u32 = rig.bios.iter().map(|bio| bio.pages).sum();
     assert!(u64::from(written) >= ratelimit + ratelimit / 2, "{written}");
+    rig.check();
+}
+
+#[test]
+fn until_6_8_a_run_of_xfs_leaves_writeback_with_its_last_bio() {
+    let mut rig = Rig::new(1, 1 << 14);
+    rig.mm.rules.bio_vectors = BioVectors::Pages;
+    rig.mm.rules.ioend_end = IoendEnd::LastBio;
+    let file = rig.create();
+    for index in (0..600).chain(700..710) {
+        rig.write(file, index);
+    }
+    rig.write_back(file);
+    let bios = std::mem::take(&mut rig.bios);
+    // 256, 256 and 88 pages are one run, the ten behind the gap another.
+    assert_eq!(bios.iter().map(|bio| bio.pages).collect::<Vec<_>>(), [256, 256, 88, 10]);
+    let end = |rig: &mut Rig, nth: usize| {
+        rig.mm.end_writeback(&rig.env, &bios[nth], true);
+        rig.mm.dirty_pages_of(file).1
+    };
+    assert_eq!([2, 0, 3, 1].map(|nth| end(&mut rig, nth)), [610, 610, 600, 0]);
+    rig.check();
+}
+
+#[test]
+fn until_4_5_a_flusher_leaves_the_first_page_of_a_run_whose_inode_is_locked() {
+    let mut rig = Rig::new(1, 1 << 14);
+    rig.mm.rules.map_lock = MapLock::Try;
+    let file = rig.create();
+    // Ten runs of two pages: their writer held the lock for 26 of 50 us, and every other attempt fails.
+    for index in (0..40).filter(|index| index % 4 < 2) {
+        rig.write(file, index);
+    }
+    assert_eq!(20 * rig.mm.costs.write_xfs, 26_000);
+    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    flush(&mut rig, &mut FlushWork::default());
+    // Its first pass goes through the file in order; it comes back for the pages that it left, since no other inode is dirty.
+    let firsts: Vec<(u32, u32)> = rig.bios.iter().map(|bio| (bio.first_index(), bio.pages)).collect();
+    let pass = firsts.windows(2).take_while(|pair| pair[1].0 > pair[0].0).count() + 1;
+    let written: u32 = firsts[..pass].iter().map(|(_, pages)| pages).sum();
+    // An attempt for each run, and one more for each page that is left; 26 of 50 of them fail.
+    let left = 20 - written;
+    let attempts = 10 + left - u32::from(firsts[pass - 1].0 + firsts[pass - 1].1 < 38);
+    assert!((attempts * 26 / 50).abs_diff(left) <= 1, "{left} of {attempts}: {firsts:?}");
+    assert!(left > 0 && rig.mm.dirty_pages_of(file) == (0, 20), "all are written in the end");
+    rig.complete_all();
     rig.check();
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use units::Bytes;
 
-use super::Machine;
+use super::{FileSystem, Machine};
 use crate::text::Text;
 use crate::{ProfileError, Size};
 
@@ -18,6 +18,10 @@ pub struct MachineChange {
     pub memory: Option<Size>,
     /// CPUs, spread evenly over the nodes.
     pub cpus: Option<u32>,
+    /// Swap in compressed memory beside what there is, used first.
+    pub zram: Option<Size>,
+    /// The file system that is mounted.
+    pub fs: Option<FileSystem>,
 }
 
 impl MachineChange {
@@ -54,6 +58,22 @@ impl Machine {
             name.push_str(&format!("-{cpus}cpus"));
             told.push(format!("{cpus} CPUs"));
             edits.push((self.cpus.count.span(), cpus.to_string()));
+        }
+        if let Some(zram) = change.zram {
+            name.push_str(&format!("-zram-{zram}"));
+            told.push(format!("{zram} of zram"));
+            let end = self.text.len();
+            edits.push((end..end, format!("\n[[zram]]\nsize = \"{zram}\"\n")));
+        }
+        if let Some(fs) = change.fs {
+            let Some(mount) = &self.mount else {
+                let machine = self.name.get_ref().clone();
+                let message = "expected a [mount]".into();
+                return Err(ProfileError::Changed { machine, what: fs.name().into(), key: "mount".into(), message });
+            };
+            name.push_str(&format!("-{}", fs.name()));
+            told.push(fs.name().to_string());
+            edits.push((mount.get_ref().fs.span(), format!("{:?}", fs.name())));
         }
         self.edited(&name, &told.join(" and "), edits)
     }

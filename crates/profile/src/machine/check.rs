@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use units::Bytes;
 
-use super::{Disk, FileSystem, Machine, Mount};
+use super::{ContentsDef, Disk, FileSystem, Machine, Mount};
 use crate::ProfileError;
 use crate::Size;
 use crate::text::Text;
@@ -27,6 +27,8 @@ const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
 /// Size of XFS's log (`XFS_MIN_LOG_BYTES`, `XFS_MAX_LOG_BYTES`).
 const LOG_BYTES: RangeInclusive<u64> = Bytes::mib(10).0..=Bytes::gib(2).0;
 
+/// How much smaller pages become.
+const RATIO: RangeInclusive<f64> = 1.0..=100.0;
 /// Time in which 4 KiB are copied or cleared.
 const PAGE_NS: RangeInclusive<u64> = 1..=1_000_000;
 /// How long a machine may have been up.
@@ -39,6 +41,7 @@ impl Machine {
         self.check_pci_hole(text)?;
         self.check_disks(text)?;
         self.check_swaps(text)?;
+        self.check_contents(text)?;
         self.check_mount(text)?;
         self.check_uptime(text)?;
         self.check_booted(text)?;
@@ -138,13 +141,35 @@ impl Machine {
                 return refused(format!("expected no more swap on the disk `{}` than it holds", area.disk));
             }
         }
+        for zram in &self.zrams {
+            let Bytes(size) = zram.get_ref().size.0;
+            total = total.saturating_add(size);
+            if size < SWAP_AREA_MIN.0 || total >= SWAP_END.0 {
+                let message = "expected 1MiB or more, and less than 8TiB of swap in all".to_string();
+                return Err(text.invalid(zram.span(), "zram.size", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_contents(&self, text: &Text) -> Result<(), ProfileError> {
+        let Some(contents) = &self.contents else { return Ok(()) };
+        let ContentsDef { ratio, same_filled_percent, .. } = contents.get_ref();
+        if !RATIO.contains(ratio) {
+            let message = format!("{ratio}: expected 1 to 100");
+            return Err(text.invalid(contents.span(), "contents.ratio", message));
+        }
+        if *same_filled_percent > 100 {
+            let message = format!("{same_filled_percent}: expected 0 to 100 percent");
+            return Err(text.invalid(contents.span(), "contents.same-filled-percent", message));
+        }
         Ok(())
     }
 
     fn check_mount(&self, text: &Text) -> Result<(), ProfileError> {
         let Some(mount) = &self.mount else { return Ok(()) };
         let Mount { disk: name, fs, flex_bg, .. } = mount.get_ref();
-        if *flex_bg && *fs != FileSystem::Ext4 {
+        if *flex_bg && *fs.get_ref() != FileSystem::Ext4 {
             return Err(text.invalid(mount.span(), "mount.flex-bg", "expected `fs = \"ext4\"` beside it".to_string()));
         }
         let disk = self.disk_of(text, mount.span(), "mount.disk", name)?;
@@ -158,7 +183,7 @@ impl Machine {
 
     fn check_log(&self, text: &Text, mount: &Spanned<Mount>, room: Bytes) -> Result<(), ProfileError> {
         let Some(Size(log)) = mount.get_ref().log else { return Ok(()) };
-        let expected = match mount.get_ref().fs {
+        let expected = match *mount.get_ref().fs.get_ref() {
             FileSystem::Ext4 => "expected no size of a log for ext4",
             FileSystem::Xfs if LOG_BYTES.contains(&log.0) && log.0 <= room.0 / 2 => return Ok(()),
             FileSystem::Xfs => "expected 10MiB to 2GiB, and half of the disk at most",

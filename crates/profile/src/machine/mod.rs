@@ -42,6 +42,12 @@ pub struct Machine {
     /// Swap areas.
     #[serde(rename = "swap", default)]
     pub swaps: Vec<Spanned<SwapArea>>,
+    /// Swap in compressed memory.
+    #[serde(rename = "zram", default)]
+    pub zrams: Vec<Spanned<ZramDef>>,
+    /// What anonymous pages hold, as far as compressing them goes.
+    #[serde(default)]
+    pub contents: Option<Spanned<ContentsDef>>,
     /// The file system that workloads use.
     #[serde(default)]
     pub mount: Option<Spanned<Mount>>,
@@ -122,6 +128,52 @@ pub struct SwapArea {
     pub priority: i16,
 }
 
+/// A zram device that is used for swap.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ZramDef {
+    /// Size of what it holds, uncompressed.
+    pub size: Size,
+    /// Priority: higher is used first. Default 100, as zram-generator sets it.
+    #[serde(default = "zram_priority")]
+    pub priority: i16,
+    /// How it compresses. Default lzo-rle (`CONFIG_ZRAM_DEF_COMP`).
+    #[serde(default)]
+    pub compressor: ZramCompressor,
+}
+
+fn zram_priority() -> i16 {
+    100
+}
+
+/// How a zram compresses pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZramCompressor {
+    /// LZO.
+    Lzo,
+    /// LZO with run-length encoding.
+    #[default]
+    LzoRle,
+    /// LZ4.
+    Lz4,
+    /// Zstandard.
+    Zstd,
+}
+
+/// What anonymous pages hold. Without it they compress to half of their size, and none is filled with one word.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ContentsDef {
+    /// Size of a page over its mean size compressed; 1 to 100.
+    pub ratio: f64,
+    /// Share of the pages that are filled with one word, in percent.
+    #[serde(default)]
+    pub same_filled_percent: u32,
+    /// Where these figures come from.
+    pub source: String,
+}
+
 /// A mounted file system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -129,7 +181,7 @@ pub struct Mount {
     /// The disk.
     pub disk: String,
     /// File system.
-    pub fs: FileSystem,
+    pub fs: Spanned<FileSystem>,
     /// Size of XFS's log; without it as mkfs.xfs of the years of the studies sizes it, a 2048th of the disk from 10 MiB to 2 GiB.
     /// Since 5.15 mkfs.xfs makes none below 64 MiB.
     pub log: Option<Size>,
@@ -147,6 +199,16 @@ pub enum FileSystem {
     Xfs,
     /// ext4.
     Ext4,
+}
+
+impl FileSystem {
+    /// Its name in a machine file.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileSystem::Xfs => "xfs",
+            FileSystem::Ext4 => "ext4",
+        }
+    }
 }
 
 impl Machine {
@@ -176,6 +238,11 @@ impl Machine {
     /// Index of the disk with this name.
     pub fn disk(&self, name: &str) -> Option<usize> {
         self.disks.iter().position(|d| d.name == name)
+    }
+
+    /// Whether it has swap, on a disk or in memory.
+    pub fn has_swap(&self) -> bool {
+        !self.swaps.is_empty() || !self.zrams.is_empty()
     }
 
     /// Memory of all nodes.

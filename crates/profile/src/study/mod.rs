@@ -61,7 +61,7 @@ impl Quick {
     /// It cannot have so much.
     pub fn machine(&self, machine: &Machine) -> Result<Machine, ProfileError> {
         match self.memory.get(machine.name.get_ref()) {
-            Some(memory) => machine.changed(&MachineChange { memory: Some(*memory), cpus: None }),
+            Some(memory) => machine.changed(&MachineChange { memory: Some(*memory), ..MachineChange::default() }),
             None => Ok(machine.clone()),
         }
     }

@@ -159,7 +159,7 @@ fn read_case(text: &Text, case: &CaseFile) -> Result<Case, ProfileError> {
 /// The machine of a case that was booted with other memory (`mem=`).
 fn with_memory(text: &Text, machine: Machine, memory: Option<&Spanned<Size>>) -> Result<Machine, ProfileError> {
     let Some(memory) = memory else { return Ok(machine) };
-    let change = MachineChange { memory: Some(*memory.get_ref()), cpus: None };
+    let change = MachineChange { memory: Some(*memory.get_ref()), ..MachineChange::default() };
     machine.changed(&change).map_err(|error| text.invalid(memory.span(), "case.memory", error.to_string()))
 }
 

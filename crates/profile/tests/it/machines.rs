@@ -1,6 +1,6 @@
 //! Machines that cannot be.
 
-use profile::{MACHINES, Machine, MachineChange, Size};
+use profile::{FileSystem, MACHINES, Machine, MachineChange, Size, ZramCompressor};
 use units::Bytes;
 
 use crate::{folder, path, refusal, with};
@@ -148,7 +148,7 @@ fn what_a_booted_machine_holds_leaves_half_of_its_memory() {
 fn changed(name: &str, memory: Option<&str>, cpus: Option<u32>) -> Result<Machine, String> {
     let memory = memory.map(|text| Size::parse(text).unwrap());
     let machine = Machine::load(name).unwrap();
-    machine.changed(&MachineChange { memory, cpus }).map_err(|error| error.to_string())
+    machine.changed(&MachineChange { memory, cpus, ..MachineChange::default() }).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -164,10 +164,37 @@ fn a_changed_machine_is_told_by_its_name_and_its_text() {
 }
 
 #[test]
+fn zram_comes_beside_what_swap_there_is_and_the_file_system_is_another() {
+    let change =
+        MachineChange { zram: Some(Size(Bytes::mib(512))), fs: Some(FileSystem::Ext4), ..MachineChange::default() };
+    let machine = Machine::load("small").unwrap().changed(&change).unwrap();
+    assert_eq!(machine.name.get_ref(), "small-zram-512MiB-ext4");
+    let zram = machine.zrams[0].get_ref();
+    assert_eq!((zram.size, zram.priority, zram.compressor), (Size(Bytes::mib(512)), 100, ZramCompressor::LzoRle));
+    assert_eq!((machine.swaps.len(), machine.has_swap()), (1, true));
+    assert_eq!(*machine.mount.as_ref().unwrap().get_ref().fs.get_ref(), FileSystem::Ext4);
+    assert!(Machine::load(&write(&machine.text)).is_ok());
+}
+
+#[test]
+fn compressed_swap_is_in_range() {
+    let after = |text: &str| refused("fs = \"xfs\"\n", &format!("fs = \"xfs\"\n{text}"));
+    let size = after("[[zram]]\nsize = \"1KiB\"\n");
+    assert_eq!(size, "x.toml:36: zram.size: expected 1MiB or more, and less than 8TiB of swap in all");
+    let compressor = after("[[zram]]\nsize = \"1GiB\"\ncompressor = \"gzip\"\n");
+    assert!(compressor.starts_with("x.toml:38: compressor: unknown variant `gzip`, expected one of"), "{compressor}");
+    let contents = |ratio: &str, same: &str| {
+        after(&format!("[contents]\nratio = {ratio}\nsame-filled-percent = {same}\nsource = \"\"\n"))
+    };
+    assert_eq!(contents("0.5", "0"), "x.toml:36: contents.ratio: 0.5: expected 1 to 100");
+    assert_eq!(contents("2", "101"), "x.toml:36: contents.same-filled-percent: 101: expected 0 to 100 percent");
+}
+
+#[test]
 fn nodes_keep_their_shares_in_whole_pageblocks() {
     let uneven = with(small(), "[[node]]", "[[node]]\nmemory = \"1GiB\"\n\n[[node]]");
     let machine = Machine::load(&write(&uneven)).unwrap();
-    let change = MachineChange { memory: Some(Size(Bytes::mib(301))), cpus: None };
+    let change = MachineChange { memory: Some(Size(Bytes::mib(301))), ..MachineChange::default() };
     let nodes = machine.changed(&change).unwrap().nodes;
     let sizes: Vec<Size> = nodes.iter().map(|node| *node.memory.get_ref()).collect();
     // 301 MiB in the proportion of 1 to 2, rounded down to 2 MiB.

@@ -181,6 +181,12 @@ pub struct Rules {
     pub xfs_writepage: XfsWritepage,
     /// Cgroup of XFS's writes.
     pub xfs_writer: XfsWriter,
+    /// Flushers and the locks of XFS's inodes.
+    pub map_lock: MapLock,
+    /// End of XFS's writes.
+    pub ioend_end: IoendEnd,
+    /// Pages of zeros on their way to swap.
+    pub zero_pages: ZeroPages,
     /// Dirty file pages not written by reclaim.
     pub skipped_dirty: SkippedDirty,
     /// Pages that cannot be reclaimed yet.
@@ -322,6 +328,9 @@ impl Rules {
             file_pageout: FilePageout::KswapdSecondTime,
             xfs_writepage: XfsWritepage::Never,
             xfs_writer: XfsWriter::Owner,
+            map_lock: MapLock::Wait,
+            ioend_end: IoendEnd::EachBio,
+            zero_pages: ZeroPages::Bitmap,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,

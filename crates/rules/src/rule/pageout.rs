@@ -58,6 +58,15 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of a page of zeros that is to be swapped out.
+    ZeroPages {
+        /// It is written like any other: until 6.10.
+        Written,
+        /// A bit of its slot says so, and no device hears of it: since 0ca0c24e3211 (6.11).
+        Bitmap,
+    }
+);
+rule!(
     /// What makes a reclaimer wait for writeback, by what a batch or a pass met.
     WritebackThrottle {
         /// Nothing in a batch. A zone is congested once all dirty pages of a batch are on congested devices; direct reclaim

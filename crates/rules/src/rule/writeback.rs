@@ -3,6 +3,24 @@
 use serde::{Deserialize, Serialize};
 
 rule!(
+    /// What a flusher does that finds the inode locked whose blocks it wants to know (XFS).
+    MapLock {
+        /// It leaves the page, and puts the inode off: until 4.5.
+        Try,
+        /// It waits.
+        Wait,
+    }
+);
+rule!(
+    /// When pages of a run that XFS wrote in one go leave writeback.
+    IoendEnd {
+        /// With the last bio of the run.
+        LastBio,
+        /// Each with its own bio, which since 6.9 is all of a run.
+        EachBio,
+    }
+);
+rule!(
     /// How writers are held back near the dirty limit.
     DirtyThrottle {
         /// They write dirty pages themselves, and sleep in between: until 3.1.

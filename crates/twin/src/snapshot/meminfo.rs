@@ -2,10 +2,10 @@
 
 use mm::Mm;
 use mm::stat::{NodeStat, ZoneStat};
-use observe::Meminfo;
+use observe::{Era, Meminfo};
 use units::Pages;
 
-pub(super) fn meminfo(mm: &Mm) -> Meminfo {
+pub(super) fn meminfo(mm: &Mm, era: Era) -> Meminfo {
     let node = |item| Pages(mm.stat.node_sum(item)).kib();
     let zone = |item| Pages(mm.stat.zone_sum(item)).kib();
     let buffers = Pages(mm.blockdev_pages()).kib();
@@ -39,6 +39,10 @@ pub(super) fn meminfo(mm: &Mm) -> Meminfo {
     let mut meminfo = Meminfo::default();
     for (name, kib) in fields {
         meminfo.set(name, kib);
+    }
+    if era == Era::V6_12 {
+        meminfo.set("Zswap", Pages(mm.zswap_total_pages()).kib());
+        meminfo.set("Zswapped", Pages(mm.zswap_stored_pages()).kib());
     }
     meminfo
 }

@@ -28,7 +28,7 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel, now: Nanos) -> Snapshot {
         zoneinfo: Some(zones::zoneinfo(mm, era)),
         buddyinfo: Some(buddy::buddyinfo(mm)),
         pagetypeinfo: Some(buddy::pagetypeinfo(mm)),
-        meminfo: Some(meminfo::meminfo(mm)),
+        meminfo: Some(meminfo::meminfo(mm, era)),
         slabinfo: Some(slab::slabinfo(mm)),
         lru_gen: lru_gen::lru_gen(mm, now),
         ..Snapshot::default()

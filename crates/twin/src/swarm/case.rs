@@ -43,6 +43,8 @@ pub(super) struct MachineCase {
     pub(super) disk_mib: u64,
     /// Kind and size of a swap area on a disk of its own.
     pub(super) swap: Option<(DiskKind, u64)>,
+    /// Size of a zram that is swapped to.
+    pub(super) zram: Option<u64>,
     pub(super) fs: FsKind,
 }
 

@@ -29,6 +29,11 @@ const TUNED: &[(&str, &[&str])] = &[
     ("vm.zone_reclaim_mode", &["0", "1", "7"]),
     ("lru_gen.min_ttl_ms", &["0", "10", "1000"]),
     ("lru_gen.enabled", &["y", "n", "0x0001", "0x0003", "0x0005"]),
+    ("zswap.enabled", &["y", "n"]),
+    ("zswap.max_pool_percent", &["0", "1", "20", "100"]),
+    ("zswap.accept_threshold_percent", &["0", "90", "100"]),
+    ("zswap.shrinker_enabled", &["y", "n"]),
+    ("zswap.compressor", &["lzo", "lzo-rle", "lz4", "zstd"]),
     ("thp.enabled", &["always", "madvise", "never"]),
     ("thp.defrag", &["always", "defer", "defer+madvise", "madvise", "never"]),
 ];
@@ -46,10 +51,12 @@ fn machine() -> impl Strategy<Value = MachineCase> {
     let node = prop_oneof![8 => 32..=96_u64, 4 => 97..=256_u64, 1 => 257..=2048_u64];
     let disk_mib = prop_oneof![2 => 64..=128_u64, 3 => 129..=8192_u64];
     let swap = weighted(0.6, (disk(), 1..=256_u64));
+    let zram = weighted(0.3, 1..=256_u64);
     let fs = select(vec![FsKind::Xfs, FsKind::Ext4]);
-    (vec(node, 1..=2), 1..=8_u32, disk(), disk_mib, swap, fs).prop_map(|(node_mib, cpus, disk, disk_mib, swap, fs)| {
+    let disks = (disk(), disk_mib, swap, zram, fs);
+    (vec(node, 1..=2), 1..=8_u32, disks).prop_map(|(node_mib, cpus, (disk, disk_mib, swap, zram, fs))| {
         let cpus = cpus.max(node_mib.len() as u32);
-        MachineCase { node_mib, cpus, disk, disk_mib, swap, fs }
+        MachineCase { node_mib, cpus, disk, disk_mib, swap, zram, fs }
     })
 }
 

@@ -42,6 +42,12 @@ fn text(machine: &MachineCase) -> String {
         out += &disk("swap", kind, mib);
         out += &format!("[[swap]]\ndisk = \"swap\"\nsize = \"{mib}MiB\"\n");
     }
+    if let Some(mib) = machine.zram {
+        out += &format!("[[zram]]\nsize = \"{mib}MiB\"\n");
+    }
+    if machine.zram.is_some() || machine.swap.is_some() {
+        out += "[contents]\nratio = 1.5\nsame-filled-percent = 10\nsource = \"none\"\n";
+    }
     let fs = match machine.fs {
         FsKind::Xfs => "xfs",
         FsKind::Ext4 => "ext4",

@@ -131,7 +131,7 @@ impl SysTwin {
             return Err(SysError::Invalid);
         }
         while at < vpns.len() {
-            at += self.task.mm(|mm, _| mm.access_mapped(space, &vpns[at..], write));
+            at += self.task.mm(|mm, env| mm.access_mapped(env, space, &vpns[at..], write));
             if let Some(vpn) = vpns.get(at) {
                 self.fault_pages(Touch::new(space, *vpn, 1, write, QUANTUM.0)).await?;
                 at += 1;

@@ -12,6 +12,7 @@ mod memcg;
 mod oom;
 mod reclaim;
 mod throttle;
+mod zswap;
 
 use mm::{Env, Mm, TaskFlags};
 use sim::Ctx;
@@ -22,6 +23,7 @@ pub(crate) use dispatch::throttle_dispatch;
 pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
+pub(crate) use zswap::zswap_shrink;
 
 /// A task of the twin: the simulation's handle, with the calls that the mechanisms need.
 #[derive(Clone)]

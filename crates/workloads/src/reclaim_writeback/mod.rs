@@ -21,14 +21,16 @@ use simple_wb::SimpleWb;
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     name: "reclaim-writeback",
-    doc: "fs_mark, then dd to a file, then stores to mapped files and anonymous memory",
+    doc: "fs_mark, then dd to files, then stores to mapped files and anonymous memory",
     params: &[
         Param { name: "threads", default: "auto", doc: "threads of fs_mark and mmap-strm; auto: one for each CPU" },
         Param { name: "file-size", default: "10MiB", doc: "size of a file of fs_mark" },
         Param { name: "fsmark-memory", default: "3", doc: "files of a loop of fs_mark, in multiples of the memory" },
         Param { name: "fsmark-loops", default: "10", doc: "loops of fs_mark; 0 leaves it out" },
-        Param { name: "wb-memory", default: "4", doc: "size of dd's file, in multiples of the memory" },
-        Param { name: "wb-iterations", default: "4", doc: "files that dd writes; 0 leaves it out" },
+        Param { name: "wb-memory", default: "4", doc: "what all dd write together, in multiples of the memory" },
+        Param { name: "wb-factor-min", default: "1", doc: "dd for each CPU at first; 0: one in all" },
+        Param { name: "wb-factor-max", default: "64", doc: "dd for each CPU at last; doubled each time" },
+        Param { name: "wb-iterations", default: "1", doc: "how often each number of dd writes; 0 leaves it out" },
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
@@ -51,6 +53,7 @@ pub struct ReclaimWriteback {
     fsmark_memory: u64,
     fsmark_loops: u64,
     wb_memory: u64,
+    wb_factors: (u64, u64),
     wb_iterations: u64,
     strm_memory: u64,
     strm_anon_pct: u64,
@@ -68,6 +71,7 @@ impl ReclaimWriteback {
             fsmark_memory: params.number("fsmark-memory", 1, 100)?,
             fsmark_loops: params.number("fsmark-loops", 0, 1000)?,
             wb_memory: params.number("wb-memory", 1, 100)?,
+            wb_factors: (params.number("wb-factor-min", 0, 1024)?, params.number("wb-factor-max", 0, 1024)?),
             wb_iterations: params.number("wb-iterations", 0, 1000)?,
             strm_memory: params.number("strm-memory", 1, 100)?,
             strm_anon_pct: params.number("strm-anon", 0, 100)?,
@@ -106,9 +110,10 @@ impl ReclaimWriteback {
             sys.progress(work[0] / all);
         }
         if self.wb_iterations > 0 {
-            let simple = SimpleWb { size: times(self.wb_memory), iterations: self.wb_iterations };
+            let (size, cpus) = (times(self.wb_memory), u64::from(info.cpus));
+            let simple = SimpleWb { size, cpus, factors: self.wb_factors, iterations: self.wb_iterations };
             sys.phase("simple-wb/dd");
-            run_process(sys, "dd", move |sys: S| simple.run(sys)).await;
+            run_process(sys, "simple-wb", move |sys: S| simple.run(sys)).await;
             sys.progress((work[0] + work[1]) / all);
         }
         if self.strm_passes > 0 {

@@ -1,33 +1,80 @@
-//! simple-wb: one dd writes a file of four times the memory, again and again.
+//! simple-wb: dd processes write four times the memory together, first a few of them, then twice as many, and so on.
 //!
-//! Source: mmtests' `simple-writeback` of 2011 with one job: `dd if=/dev/zero ibs=1M obs=1M`, then `rm` of the file.
+//! Source: mmtests' `simple-writeback`: for CPU factors from the least to the greatest, doubled each time, as many processes for each
+//! CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=1M obs=1M` side by side, each to a file of its own, which are equal parts of
+//! the whole; then the files are removed, in their order.
 
-use sys::{FileName, OpenMode, Sys};
+use sys::{Dir, FileName, OpenMode, SpawnOptions, Sys};
 use units::Bytes;
+
+use crate::steps::{join_all, start};
 
 const BLOCK: Bytes = Bytes::mib(1);
 
 /// The program with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimpleWb {
+    /// Bytes that all processes write together.
     pub(super) size: Bytes,
+    pub(super) cpus: u64,
+    /// Processes for each CPU, at first and at last; 0 stands for one in all.
+    pub(super) factors: (u64, u64),
     pub(super) iterations: u64,
 }
 
 impl SimpleWb {
     pub(super) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         let dir = sys.mkdir("simple-wb").await?;
-        for number in 0..self.iterations {
-            let name = FileName { dir, number };
-            let fd = sys.open(name, OpenMode::Create).await?;
-            let mut at = 0;
-            while at < self.size.0 {
-                sys.write(fd, Bytes(at), Bytes(BLOCK.0.min(self.size.0 - at))).await?;
-                at += BLOCK.0;
+        for jobs in self.jobs() {
+            for _ in 0..self.iterations {
+                self.write(&sys, dir, jobs).await?;
             }
-            sys.close(fd).await?;
-            sys.unlink(name).await?;
         }
         Ok(())
+    }
+
+    /// How many processes there are, each time.
+    fn jobs(self) -> impl Iterator<Item = u64> {
+        let (first, last) = self.factors;
+        let factors = std::iter::successors(Some(first), |factor| Some((factor * 2).max(1)));
+        factors.take_while(move |factor| *factor <= last).map(move |factor| (self.cpus * factor).max(1))
+    }
+
+    /// All files, one for each process.
+    async fn write<S: Sys>(self, sys: &S, dir: Dir, jobs: u64) -> sys::Result<()> {
+        let blocks = (self.size.0 / jobs / BLOCK.0).max(1);
+        let mut processes = Vec::new();
+        for number in 0..jobs {
+            let name = FileName { dir, number };
+            let dd = move |sys: S| dd(sys, name, blocks);
+            processes.push(start(sys, SpawnOptions::process("dd"), dd));
+        }
+        join_all(sys, &processes).await;
+        for number in 0..jobs {
+            sys.unlink(FileName { dir, number }).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn dd<S: Sys>(sys: S, name: FileName, blocks: u64) -> sys::Result<()> {
+    let fd = sys.open(name, OpenMode::Create).await?;
+    for block in 0..blocks {
+        sys.write(fd, Bytes(block * BLOCK.0), BLOCK).await?;
+    }
+    sys.close(fd).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_double_from_the_first_factor_to_the_last() {
+        let jobs =
+            |factors| SimpleWb { size: Bytes::gib(2), cpus: 4, factors, iterations: 1 }.jobs().collect::<Vec<_>>();
+        assert_eq!(jobs((0, 0)), [1]);
+        assert_eq!(jobs((0, 4)), [1, 4, 8, 16]);
+        assert_eq!(jobs((1, 64)), [4, 8, 16, 32, 64, 128, 256]);
     }
 }

@@ -160,7 +160,7 @@ fn shadows_are_kept_where_anonymous_refaults_are_detected() {
         m.mm.lru_isolate(pfn);
         let shadow = m.mm.workingset_eviction(pfn);
         m.mm.lru_forget_isolated(pfn);
-        m.mm.swapcache_remove(pfn, shadow);
+        m.mm.swapcache_remove(&m.env.clone(), pfn, shadow);
         m.give(pfn);
         let mut touch = m.begin(vpn, 1, false);
         assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));

@@ -5,7 +5,7 @@ use crate::pagecache::rig::Rig;
 
 const STATUS: ShrinkerId = ShrinkerId::ExtentStatus;
 
-fn freeable(rig: &Rig) -> u64 {
+fn freeable(rig: &mut Rig) -> u64 {
     rig.mm.shrinker_count(STATUS, SHARE)
 }
 
@@ -19,14 +19,14 @@ fn shrink_statuses(rig: &mut Rig, nr: u64) -> u64 {
 fn a_written_file_has_an_entry_of_its_blocks_and_one_of_the_hole_behind_them() {
     let mut rig = Rig::ext4(1 << 14);
     let file = rig.create();
-    assert_eq!(freeable(&rig), 0, "nothing was looked up");
+    assert_eq!(freeable(&mut rig), 0, "nothing was looked up");
     rig.write(file, 0);
-    assert_eq!(freeable(&rig), 1, "the hole; the blocks are delayed");
+    assert_eq!(freeable(&mut rig), 1, "the hole; the blocks are delayed");
     rig.write_back(file);
     rig.complete_all();
-    assert_eq!(freeable(&rig), 2);
+    assert_eq!(freeable(&mut rig), 2);
     assert_eq!(shrink_statuses(&mut rig, 10), 2);
-    assert_eq!(freeable(&rig), 0);
+    assert_eq!(freeable(&mut rig), 0);
 }
 
 #[test]
@@ -39,11 +39,11 @@ fn a_delayed_entry_stays_and_one_that_was_looked_up_gets_another_round() {
     assert_eq!(shrink_statuses(&mut rig, 10), 1);
     rig.write_back(file);
     rig.complete_all();
-    assert_eq!((freeable(&rig), shrink_statuses(&mut rig, 1)), (1, 1));
+    assert_eq!((freeable(&mut rig), shrink_statuses(&mut rig, 1)), (1, 1));
     // A read that finds nothing in memory looks the blocks up.
     rig.evict(file, 0);
     rig.read(file, 0, 1, &mut crate::pagecache::Readahead::new(32));
-    assert_eq!(freeable(&rig), 1);
+    assert_eq!(freeable(&mut rig), 1);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_shrinker_goes_on_where_it_stopped() {
         rig.write_back(file);
     }
     rig.complete_all();
-    assert_eq!(freeable(&rig), 20);
+    assert_eq!(freeable(&mut rig), 20);
     assert_eq!((shrink_statuses(&mut rig, 5), shrink_statuses(&mut rig, 5)), (5, 5));
     // Two of each file but the third, of which the hole was left when it came to it.
     let left = |file: &FileId| {

@@ -20,16 +20,16 @@ fn objects_are_shrunk_with_the_group_that_they_are_charged_to() {
             mm.vfs_close(&env, handle);
         }
     }
-    let count = |mm: &Mm, memcg: MemcgId| mm.shrinker_count(ShrinkerId::Superblock, Share { node: NODE, memcg });
-    assert_eq!((count(&mm, ROOT), count(&mm, group)), (3, 7));
+    let count = |mm: &mut Mm, memcg: MemcgId| mm.shrinker_count(ShrinkerId::Superblock, Share { node: NODE, memcg });
+    assert_eq!((count(&mut mm, ROOT), count(&mut mm, group)), (3, 7));
     assert_eq!(mm.prune_dentries(&on(0), Share { node: NODE, memcg: group }, 5), 5);
     // Their inodes are on the group's list now.
-    assert_eq!((count(&mm, ROOT), count(&mm, group)), (3, 7));
+    assert_eq!((count(&mut mm, ROOT), count(&mut mm, group)), (3, 7));
     assert_eq!(mm.prune_inodes(&on(0), Share { node: NODE, memcg: group }, 100), 5);
-    assert_eq!((count(&mm, ROOT), count(&mm, group)), (3, 2));
+    assert_eq!((count(&mut mm, ROOT), count(&mut mm, group)), (3, 2));
     assert_valid(&mm);
     while mm.drop_slab(&on(0)) > 0 {}
-    assert_eq!((count(&mm, ROOT), count(&mm, group)), (0, 0));
+    assert_eq!((count(&mut mm, ROOT), count(&mut mm, group)), (0, 0));
 }
 
 #[test]
