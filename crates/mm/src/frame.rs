@@ -288,6 +288,13 @@ impl Frames {
         self.table.get(pfn.index())
     }
 
+    /// Looks at frames that are about to be used, so that their cache misses overlap.
+    #[inline]
+    pub(crate) fn look_ahead(&self, pfns: impl Iterator<Item = Pfn>) {
+        let words = pfns.map(|pfn| self.table.get(pfn.index()).map_or(0, |frame| frame.word));
+        std::hint::black_box(words.fold(0, |all, word| all ^ word));
+    }
+
     /// Frames from pfn 0 to the end of the last zone, holes included.
     pub fn len(&self) -> usize {
         self.table.len()

@@ -106,6 +106,16 @@ impl Mm {
         Ok(())
     }
 
+    /// Allocates a page of the kernel that stays; false if there is none.
+    pub fn hold_kernel_page(&mut self, env: &Env) -> bool {
+        let request = AllocRequest { gfp: Gfp::KERNEL, order: Order(0), node: env.node };
+        let page = self.alloc_pages(env, request);
+        if let Some(pfn) = page {
+            self.frames[pfn].set_kind(Kind::Kernel, Order(0));
+        }
+        page.is_some()
+    }
+
     /// Gives back what a task held.
     pub fn end_task(&mut self, env: &Env, memory: TaskMemory) {
         for (cache, obj) in memory.objects {

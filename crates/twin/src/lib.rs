@@ -4,6 +4,7 @@
 //! (kswapd, kcompactd, flushers, the slow path of an allocation) are where the kernel sleeps.
 
 mod boot;
+mod booted;
 mod devices;
 mod log;
 mod reason;

@@ -20,6 +20,7 @@ use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
 use crate::boot;
+use crate::booted;
 use crate::devices::{Device, Devices};
 use crate::log::{CpuTime, IoTime, RunLog};
 use crate::reason::SleepReason;
@@ -144,6 +145,9 @@ pub enum RunError {
     /// The machine cannot have been in the state that it is described in.
     #[error("machine {0}: {1}")]
     Start(String, mm::zone::StartError),
+    /// The machine's memory does not hold what it holds since it was booted.
+    #[error("machine {0}: no memory for what `booted` says that it holds")]
+    NoRoom(String),
     /// The workload could not go on.
     #[error("the workload failed in phase `{phase}` after {at:.3} s: {error}")]
     Workload {
@@ -323,6 +327,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let costs = costs(machine);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
+    if let Some(kernel) = &machine.booted
+        && !booted::allocate(&mut mm, kernel)
+    {
+        return Err(RunError::NoRoom(machine.name.get_ref().clone()));
+    }
     mm.trace.filter = spec.trace;
     for (device, disk) in machine.disks.iter().enumerate() {
         mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
@@ -359,6 +368,9 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
+    if let Some(services) = &machine.booted {
+        booted::start_daemons(&mut sim, services);
+    }
     Ok(sim)
 }
 

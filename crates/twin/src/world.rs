@@ -146,6 +146,8 @@ pub(crate) struct World {
     pub(crate) devices: Devices,
     pub(crate) queues: Queues,
     tasks: Vec<TaskInfo>,
+    /// A task of which nothing was told.
+    untold: TaskInfo,
     pub(crate) processes: Processes,
     /// The scheduler's group of the workload's tasks.
     pub(crate) workload_group: Option<CpuGroup>,
@@ -174,6 +176,7 @@ impl World {
             devices: Devices::new(Vec::new(), Vec::new(), None),
             queues: Queues::none(),
             tasks: Vec::new(),
+            untold: TaskInfo::default(),
             processes,
             workload_group: None,
             cpu_speed: 1.0,
@@ -419,8 +422,8 @@ impl World {
 
     /// What the twin knows of a task.
     #[inline]
-    pub(crate) fn task(&self, task: TaskId) -> TaskInfo {
-        self.tasks.get(task.index()).copied().unwrap_or_default()
+    pub(crate) fn task(&self, task: TaskId) -> &TaskInfo {
+        self.tasks.get(task.index()).unwrap_or(&self.untold)
     }
 
     /// A task, and those that come from it, in the order in which they were spawned.

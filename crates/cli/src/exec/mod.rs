@@ -75,7 +75,9 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
     let answer = match outcome {
         Ok(Ok(outcome)) => Some(keep(job, outcome, watch.seconds())),
         Ok(Err(RunError::Interrupted)) => None,
-        Ok(Err(error @ (RunError::Device(..) | RunError::Start(..)))) => Some(Err(Failure::bad_input(error))),
+        Ok(Err(error @ (RunError::Device(..) | RunError::Start(..) | RunError::NoRoom(_)))) => {
+            Some(Err(Failure::bad_input(error)))
+        }
         Ok(Err(error)) => Some(Err(Failure::failed(error))),
         Err(_) => Some(Err(Failure::failed("mmtwin itself failed, as told above"))),
     };

@@ -59,6 +59,12 @@ impl Slot {
         }
     }
 
+    /// The frame that it maps, if it is one of its own.
+    #[inline]
+    pub(crate) fn page(self) -> Option<Pfn> {
+        if let Slot::Page(pfn) = self { Some(pfn) } else { None }
+    }
+
     /// Back from four bytes.
     #[inline]
     pub(crate) fn unpack(word: u32) -> Slot {
@@ -127,6 +133,13 @@ impl Leaves {
     #[inline]
     pub(crate) fn get(&self, leaf: u32, vpn: u32) -> Slot {
         Slot::unpack(self.slots[leaf as usize][(vpn % REGION_PAGES) as usize])
+    }
+
+    /// The slots for pages of one table; the range is not empty.
+    #[inline]
+    pub(crate) fn slots(&self, leaf: u32, vpns: std::ops::Range<u32>) -> impl Iterator<Item = Slot> + Clone {
+        let first = (vpns.start % REGION_PAGES) as usize;
+        self.slots[leaf as usize][first..first + vpns.len()].iter().map(|word| Slot::unpack(*word))
     }
 
     /// Sets the slot for a page.

@@ -16,6 +16,9 @@ use crate::stat::{NodeStat, VmEvent};
 use crate::swap::SwapEntry;
 use crate::{Env, Frame, Kind, Mm};
 
+/// Slots whose frames are looked at together.
+const ZAP_AHEAD: u32 = 16;
+
 impl Mm {
     /// Unmaps every page of a range inside one area; page tables stay.
     pub(crate) fn zap_range(&mut self, env: &Env, space: SpaceId, range: Range<u32>) {
@@ -36,13 +39,27 @@ impl Mm {
                 }
             }
             if let Region::Table(leaf) = region {
-                for vpn in at..end {
-                    self.zap_slot(env, space, leaf, vpn, &mut tally);
-                }
+                self.zap_table(env, space, leaf, at..end, &mut tally);
             }
             at = end;
         }
         tally.settle(self, space);
+    }
+
+    /// Empties slots of one page table, so many at a time that the first looks at their frames overlap.
+    fn zap_table(&mut self, env: &Env, space: SpaceId, leaf: u32, range: Range<u32>, tally: &mut Tally) {
+        let mut at = range.start;
+        while at < range.end {
+            let next = range.end.min(at + ZAP_AHEAD);
+            let slots = self.spaces.leaves.slots(leaf, at..next);
+            if slots.clone().any(|slot| slot != Slot::None) {
+                self.frames.look_ahead(slots.filter_map(Slot::page));
+                for vpn in at..next {
+                    self.zap_slot(env, space, leaf, vpn, tally);
+                }
+            }
+            at = next;
+        }
     }
 
     fn zap_slot(&mut self, env: &Env, space: SpaceId, leaf: u32, vpn: u32, tally: &mut Tally) {

@@ -10,14 +10,13 @@
 //!   taken from it, so that nobody else comes to it; a block that is to be finished is taken as a whole.
 //! - **Source**: `isolate_migratepages()`, `isolate_migratepages_block()`, `suitable_migration_source()`,
 //!   `too_many_isolated()` (mm/compaction.c), `__isolate_lru_page()` (mm/vmscan.c), 4.20.
-//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`LightLock`], [`SpoiltBlock`](rules::SpoiltBlock),
+//! - **Since/until**: [`AsyncSource`], [`CompoundSkip`], [`LightIsolation`], [`LightLock`], [`rules::DeviceMigration`], [`SpoiltBlock`](rules::SpoiltBlock),
 //!   [`CompactionSearch`], [`PageblockRescan`], [`CompactionScanned`], [`CompactionIsolated`].
 //! - **Abstracted**: the LRU lock and its contention, so that no two instances race for a block either. What migration would wait for (writeback in full synchronous
-//!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. Every file
-//!   system's dirty pages can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
+//!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. The dirty pages of
+//!   every file system's files can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
 //!   holes whose first and last frames are reserved is taken for a hole.
-//! - **Omitted**: until 4.20 dirty pages of a block device's own cache, which only full synchronous mode writes and moves
-//!   (`fallback_migrate_page()`); movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
+//! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
 use rules::{
     AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, LightLock,
@@ -338,15 +337,20 @@ impl CompactRun {
         if mapping && !self.control.gfp.contains(Gfp::FS) {
             return STAYS;
         }
-        if !frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+        let must_be_written = mm.must_be_written_to_move(frame);
+        if !frame.has_any(Frame::WRITEBACK | Frame::LOCKED) && !must_be_written {
             return Found::Take;
         }
         let takes_writeback = match mm.rules.light_isolation {
             LightIsolation::UnderWriteback => self.control.mode != MigrateMode::Async,
             LightIsolation::NotUnderWriteback => self.control.mode == MigrateMode::Sync,
         };
-        if !takes_writeback && (frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED)) {
+        let blocks = frame.has(Frame::WRITEBACK) || frame.has(Frame::DIRTY | Frame::LOCKED) || must_be_written;
+        if !takes_writeback && blocks {
             return STAYS;
+        }
+        if !frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+            return Found::Take;
         }
         // Direct compaction takes a locked page and fails to move it; since 6.5 kcompactd does so too if it is being read.
         let leaves_reads = mm.rules.light_lock == LightLock::LeavesReads && self.control.mode == MigrateMode::SyncLight;

@@ -2,15 +2,17 @@
 //!
 //! - **Rule**: page by page a free page is taken, the owner's page table entry or page-cache slot pointed at it, and
 //!   the old page freed. A page under writeback fails at once; a locked or pinned one is tried ten times. When there
-//!   is no free page left, the rest is not tried. What failed goes back to the LRU.
-//! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()` (mm/migrate.c, 4.20).
-//! - **Since/until**: [`MigrateYoung`]; asynchronous mode tries three times since 6.3.
+//!   is no free page left, the rest is not tried. What failed goes back to the LRU. Of a device's own pages those that
+//!   are dirty may have to stay, and the others to give up their buffer heads ([`DeviceMigration`]).
+//! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()`, `fallback_migrate_page()` (mm/migrate.c, 4.20).
+//! - **Since/until**: [`MigrateYoung`], [`DeviceMigration`]; asynchronous mode tries three times since 6.3.
 //! - **Abstracted**: nothing changes between the ten tries, which happen at one instant; only their cost is charged.
 //!   Faults that meet a migration entry do not wait.
-//! - **Omitted**: huge pages are never isolated here; device-private memory.
+//! - **Omitted**: huge pages are never isolated here; device-private memory; that full synchronous mode writes a device's dirty
+//!   pages before 5.0.
 
-use rules::MigrateYoung;
-use units::{Order, Pfn};
+use rules::{DeviceMigration, MigrateYoung};
+use units::{FileId, Order, Pfn};
 
 use super::run::CompactRun;
 use crate::stat::VmEvent;
@@ -38,10 +40,11 @@ enum Fails {
     AfterRetries,
 }
 
-fn fails(frame: &Frame) -> Option<Fails> {
+fn fails(mm: &Mm, pfn: Pfn) -> Option<Fails> {
+    let frame = &mm.frames[pfn];
     if frame.has(Frame::LOCKED) {
         Some(Fails::AfterRetries)
-    } else if frame.has(Frame::WRITEBACK) {
+    } else if frame.has(Frame::WRITEBACK) || mm.must_be_written_to_move(frame) {
         Some(Fails::AtOnce)
     } else {
         frame.has(Frame::PINNED).then_some(Fails::AfterRetries)
@@ -64,7 +67,7 @@ impl CompactRun {
             if mm.frames[pfn].has(Frame::PINNED) {
                 mm.release_buffer(env, pfn);
             }
-            if let Some(why) = fails(&mm.frames[pfn]) {
+            if let Some(why) = fails(mm, pfn) {
                 let tries = if matches!(why, Fails::AtOnce) { 1 } else { PASSES };
                 mm.charge(tries * mm.costs.migrate_fail);
                 self.return_target(mm, target);
@@ -87,6 +90,22 @@ impl CompactRun {
     }
 }
 
+impl Mm {
+    /// Whether a page is of a block device's own cache that migrates by the fallback.
+    #[inline]
+    fn loses_buffers_to_move(&self, frame: &Frame) -> bool {
+        self.rules.device_migration == DeviceMigration::CleanWithoutBuffers
+            && frame.kind() == Kind::File
+            && self.bdev_gfp(FileId(frame.owner)).is_some()
+    }
+
+    /// Whether a page cannot be moved before it is written.
+    #[inline]
+    pub(crate) fn must_be_written_to_move(&self, frame: &Frame) -> bool {
+        frame.has(Frame::DIRTY) && self.loses_buffers_to_move(frame)
+    }
+}
+
 /// Moves one isolated page and frees the old frame.
 fn move_page(mm: &mut Mm, env: &Env, old: Pfn, new: Pfn) {
     debug_assert!(mm.zone_of(old) == mm.zone_of(new));
@@ -94,6 +113,9 @@ fn move_page(mm: &mut Mm, env: &Env, old: Pfn, new: Pfn) {
     if anon {
         mm.migrate_anon(old, new);
     } else {
+        if mm.loses_buffers_to_move(&mm.frames[old]) {
+            mm.free_buffers(env, old);
+        }
         mm.pagecache_replace(old, new);
     }
     if mm.rules.migrate_young == MigrateYoung::Forgotten {

@@ -43,9 +43,9 @@ impl Mm {
         self.pagecache.buffers.get(pfn.index()).is_some_and(|head| head.is_some())
     }
 
-    /// The page leaves its file.
+    /// The page leaves its file, or has to do without.
     #[inline]
-    pub(super) fn free_buffers(&mut self, env: &Env, pfn: Pfn) {
+    pub(crate) fn free_buffers(&mut self, env: &Env, pfn: Pfn) {
         if let Some(head) = self.pagecache.buffers.get_mut(pfn.index())
             && head.is_some()
         {

@@ -43,12 +43,13 @@ impl Mm {
         let mut per_node = vec![[0u64; 2]; self.nodes.len()];
         for n in 0..self.frames.len() as u32 {
             let frame = &self.frames[Pfn(n)];
-            let counts = &mut per_node[self.node_of(Pfn(n)).index()];
-            match frame.kind() {
-                Kind::File => counts[0] += 1,
-                Kind::Anon if frame.has(Frame::SWAPCACHE) => counts[1] += u64::from(frame.nr_pages()),
-                _ => {}
-            }
+            // What is neither may lie between zones, on no node.
+            let (kind, pages) = match frame.kind() {
+                Kind::File => (0, 1),
+                Kind::Anon if frame.has(Frame::SWAPCACHE) => (1, u64::from(frame.nr_pages())),
+                _ => continue,
+            };
+            per_node[self.node_of(Pfn(n)).index()][kind] += pages;
         }
         let of_files: u64 = per_node.iter().map(|counts| counts[0]).sum();
         if of_files != slots_in_use {

@@ -201,6 +201,11 @@ impl Slabs {
         self.caches.iter().map(|c| c.order_fallback).sum()
     }
 
+    /// Bytes that an object of a cache takes.
+    pub fn object_size(&self, cache: CacheId) -> u32 {
+        self.caches[cache.index()].spec.size
+    }
+
     /// Node of the page that an object is on.
     #[inline]
     pub fn node_of(&self, cache: CacheId, obj: Obj) -> NodeId {

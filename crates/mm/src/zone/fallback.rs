@@ -81,16 +81,17 @@ impl Mm {
         }
         if self.zones[zone.index()].strict_types {
             self.rmqueue_strict(zone, order, wanted, flags, last)
-        } else if self.rules.block_stealing == BlockStealing::HalfFree {
-            self.rmqueue_largest(zone, order, wanted).or_else(|| self.rmqueue_reserve(zone, order))
-        } else {
+        } else if self.rules.block_stealing == BlockStealing::HalfCompatible {
             self.rmqueue_fallback(zone, order, wanted, flags)
+        } else {
+            self.rmqueue_largest(zone, order, wanted).or_else(|| self.rmqueue_reserve(zone, order))
         }
     }
 
     /// Until 3.19: takes the largest block; its pageblock follows if the block is large or the request Reclaimable, and
-    /// changes its type if half of it is free. What is split off a block that comes alone stays with its old type
-    /// (`__rmqueue_fallback()`, `try_to_steal_freepages()`).
+    /// changes its type if half of it is free. What is split off a block goes where its pageblock's free pages go, or, by
+    /// [`BlockStealing::HalfFreeRestStays`], stays with its old type unless the pageblock changes (`__rmqueue_fallback()`,
+    /// `try_to_steal_freepages()`).
     #[cold]
     fn rmqueue_largest(&mut self, zone: ZoneId, order: Order, wanted: MigrateType) -> Option<Pfn> {
         let areas = &self.zones[zone.index()].free_area;
@@ -106,7 +107,8 @@ impl Mm {
         Some(pfn)
     }
 
-    /// Moves the free pages of a block's pageblock to the requested type if they may come along; says that type then.
+    /// Moves the free pages of a block's pageblock to the requested type if they may come along; says that type if what is
+    /// split off the block goes there, too.
     fn steal_freepages(&mut self, zone: ZoneId, pfn: Pfn, from: Order, wanted: MigrateType) -> Option<MigrateType> {
         if from >= PAGEBLOCK_ORDER {
             self.change_pageblock_range(pfn, from, wanted);
@@ -119,10 +121,11 @@ impl Mm {
         self.charge(self.costs.steal_block);
         let tail = self.rules.free_list_end == FreeListEnd::Tail;
         let moved = self.zones[zone.index()].move_freepages_block(&mut self.frames, pfn, wanted, tail);
-        if moved >= PAGEBLOCK_PAGES / 2 || disabled {
+        let claimed = moved >= PAGEBLOCK_PAGES / 2 || disabled;
+        if claimed {
             self.blocks.set_migratetype(pfn, wanted);
         }
-        Some(wanted)
+        (claimed || self.rules.block_stealing == BlockStealing::HalfFree).then_some(wanted)
     }
 
     /// Takes from the pageblocks that are set apart, where there are such.

@@ -119,6 +119,12 @@ impl PcpList {
         Some((first, order))
     }
 
+    /// The blocks that come off the back next, up to `most`.
+    #[inline]
+    fn last(&self, most: u32) -> impl Iterator<Item = Pfn> + '_ {
+        (1..=most.min(self.len())).map(|n| self.ring[self.at(self.tail.wrapping_sub(n))])
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
         (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
     }
@@ -376,6 +382,9 @@ impl Mm {
         let mut left = count.min(pcp.count);
         let freed = left;
         pcp.count -= freed;
+        for list in &pcp.lists[..MigrateType::PCP_COUNT] {
+            self.frames.look_ahead(list.last(left).map(|pfn| Pfn(pfn.0 ^ 1)));
+        }
         let (mut index, mut in_turn) = (0, 0);
         while left > 0 {
             loop {

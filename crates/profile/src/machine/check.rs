@@ -44,6 +44,7 @@ impl Machine {
         self.check_contents(text)?;
         self.check_mount(text)?;
         self.check_uptime(text)?;
+        self.check_booted(text)?;
         self.check_zones(text)
     }
 

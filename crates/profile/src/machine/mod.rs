@@ -1,5 +1,6 @@
 //! A machine: CPUs, nodes, disks, swap, the file system that a workload uses.
 
+mod booted;
 mod change;
 mod check;
 mod zone;
@@ -14,6 +15,7 @@ use crate::builtin::MACHINE;
 use crate::text::Text;
 use crate::{ProfileError, Size};
 
+pub use booted::Booted;
 pub use change::MachineChange;
 pub use zone::{MIGRATE_TYPES, MachineState, ORDERS, PcpDef, ZONE_NAMES, ZoneDef};
 
@@ -56,6 +58,9 @@ pub struct Machine {
     /// Seconds since boot when a workload starts on it. Without, where the periods of the kernel's workers begin is drawn.
     #[serde(default)]
     pub uptime_s: Option<Spanned<f64>>,
+    /// What it holds and runs beside the workload since it was booted. Without, all its memory is the workload's.
+    #[serde(default)]
+    pub booted: Option<Booted>,
     /// Tunables in force on it, by name; what is asked for comes after them.
     #[serde(default)]
     sysctls: IndexMap<String, toml::Value>,

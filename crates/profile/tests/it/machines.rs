@@ -126,6 +126,25 @@ fn the_pci_hole_leaves_low_memory() {
     assert_eq!(refusal, "x.toml:2: pci-hole: expected at most 4064MiB, which leaves 32MiB below 4GiB");
 }
 
+#[test]
+fn what_a_booted_machine_holds_leaves_half_of_its_memory() {
+    let booted = |daemons: &str, period: &str, anon: &str| {
+        let table = format!(
+            "[booted]\nsource = \"test\"\nkernel-threads = 1\ndaemons = {daemons}\nanon = \"{anon}\"\nperiod-s = {period}\n\
+             slab-unreclaimable = \"20MiB\"\nslab-reclaimable = \"2MiB\"\npages = \"2MiB\"\n\n[[disk]]"
+        );
+        with(small(), "[[disk]]", &table)
+    };
+    assert!(Machine::load(&write(&booted("2", "10", "1000MiB"))).is_ok());
+    let refusal = |text: String| refusal(&text, Machine::load);
+    let half = "expected sizes that take half of the machine's memory at most";
+    assert_eq!(refusal(booted("2", "10", "1001MiB")), format!("x.toml:16: booted: {half}"));
+    let period = "x.toml:17: booted.period-s: 0: expected 0.001 to 10^6 seconds";
+    assert_eq!(refusal(booted("2", "0.0", "1MiB")), period);
+    let many = "x.toml:15: booted.daemons: 100001: expected 100000 at most";
+    assert_eq!(refusal(booted("100001", "10", "1MiB")), many);
+}
+
 fn changed(name: &str, memory: Option<&str>, cpus: Option<u32>) -> Result<Machine, String> {
     let memory = memory.map(|text| Size::parse(text).unwrap());
     let machine = Machine::load(name).unwrap();

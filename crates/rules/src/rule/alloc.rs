@@ -70,9 +70,12 @@ rule!(
 rule!(
     /// What a fallback takes, and when it takes the pageblock along.
     BlockStealing {
-        /// The largest block; its pageblock's free pages too if it is of half a pageblock's order or the request is
-        /// Reclaimable, and the pageblock if half of it is free. What is split off stays behind otherwise: 3.12 to 3.19.
+        /// The largest block; its pageblock's free pages, and what is split off the block, too if it is of half a pageblock's
+        /// order or the request is Reclaimable; the pageblock if half of it is free: until 3.3.
         HalfFree,
+        /// The same, but what is split off stays behind unless the pageblock comes along: 0cbef29a7821 (3.13) to 3.19, mended by
+        /// 99592d598eca (4.0).
+        HalfFreeRestStays,
         /// The largest block if the pageblock may be taken along, else the smallest; the pageblock if half of it is free or
         /// in compatible use: since 7a8f58f39188 (4.13).
         HalfCompatible,

@@ -282,3 +282,12 @@ rule!(
         Kept,
     }
 );
+rule!(
+    /// Which pages of a block device's own cache can be moved.
+    DeviceMigration {
+        /// Clean ones, which lose their buffer heads: until 4.20.
+        CleanWithoutBuffers,
+        /// All that nobody holds, with their buffer heads: since 89cb0888ca14 (5.0).
+        WithBuffers,
+    }
+);

@@ -117,6 +117,8 @@ pub struct Rules {
     pub light_isolation: LightIsolation,
     /// Pages that are being read.
     pub light_lock: LightLock,
+    /// Metadata that compaction moves.
+    pub device_migration: DeviceMigration,
     /// Compaction's targets.
     pub free_scanner: FreeScanner,
     /// Accessed bits of migrated pages.
@@ -294,6 +296,7 @@ impl Rules {
             spoilt_block: SpoiltBlock::Leave,
             light_isolation: LightIsolation::NotUnderWriteback,
             light_lock: LightLock::LeavesReads,
+            device_migration: DeviceMigration::WithBuffers,
             free_scanner: FreeScanner::UntilEnough,
             migrate_young: MigrateYoung::Kept,
             lru_policy: LruPolicy::MultiGen,

@@ -121,9 +121,8 @@ impl SysTwin {
             self.exit_mm().await;
             self.exit_files().await;
             self.task.ctx.with(|world, ctl| {
-                let process = world.processes.of_mut(process);
-                process.gone = true;
-                ctl.wake_all(process.exited);
+                let exited = world.processes.leave(process);
+                ctl.wake_all(exited);
             });
         }
         if leader {

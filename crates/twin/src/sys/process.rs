@@ -89,6 +89,8 @@ pub(crate) struct BarrierState {
 #[derive(Debug)]
 pub(crate) struct Processes {
     list: Vec<Process>,
+    /// Numbers of those that are not gone, ascending.
+    present: Vec<u32>,
     /// Directories of the mounted file system, its root first; none without one.
     pub(crate) directories: Vec<Directory>,
     pub(crate) barriers: Vec<BarrierState>,
@@ -105,6 +107,7 @@ impl Processes {
         let directories = root.map(Directory::new).into_iter().collect();
         Processes {
             list: Vec::new(),
+            present: Vec::new(),
             directories,
             barriers: Vec::new(),
             blocks: Vec::new(),
@@ -154,7 +157,18 @@ impl Processes {
             gone: false,
             exited: ctl.new_wait_queue(),
         });
-        self.list.len() as u32 - 1
+        let number = self.list.len() as u32 - 1;
+        self.present.push(number);
+        number
+    }
+
+    /// A process has given back its memory and its files; says where its first thread waits for that.
+    pub(crate) fn leave(&mut self, number: u32) -> WaitQueueId {
+        let at = self.present.binary_search(&number).expect("a process goes once");
+        self.present.remove(at);
+        let process = self.of_mut(number);
+        process.gone = true;
+        process.exited
     }
 
     /// The process of a thread.
@@ -169,13 +183,13 @@ impl Processes {
 
     /// The process with this address space.
     pub(crate) fn with_space(&self, space: SpaceId) -> Option<u32> {
-        self.list.iter().position(|process| !process.gone && process.space == space).map(|at| at as u32)
+        self.present.iter().copied().find(|number| self.of(*number).space == space)
     }
 
     /// Host bytes that grow with the number of files.
     pub(crate) fn host_bytes(&self) -> usize {
         let names: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<FileId>()).sum();
-        let open: usize = self.list.iter().map(|p| p.files.host_bytes()).sum();
+        let open: usize = self.present.iter().map(|number| self.of(*number).files.host_bytes()).sum();
         names + open + self.last_bytes.capacity() * size_of::<u16>()
     }
 }

@@ -5,7 +5,7 @@ use super::super::jbd2::CommitId;
 use super::super::{FileRec, FsId};
 use crate::pagecache::rig::Rig;
 use crate::{Bio, Frame, Kind, Mm};
-use rules::{JournalRelease, Rules};
+use rules::{DeviceMigration, JournalRelease, Rules};
 use units::{FileId, Pfn};
 
 const FS: FsId = FsId(0);
@@ -176,5 +176,22 @@ fn until_5_13_whoever_wants_a_written_block_takes_it() {
         // What is left, drop_caches makes droppable.
         rig.mm.drop_slab(&rig.env);
         assert_eq!(count(&rig, Frame::PINNED), 0);
+    }
+}
+
+#[test]
+fn until_4_20_dirty_metadata_must_be_written_before_it_moves_and_files_need_not() {
+    for device_migration in [DeviceMigration::CleanWithoutBuffers, DeviceMigration::WithBuffers] {
+        let mut rig = Rig::ext4_with(1 << 14, Rules { device_migration, ..Rules::newest() });
+        rig.create();
+        let stay = |rig: &Rig| {
+            let frames = (0..rig.mm.frames.len() as u32).map(|pfn| rig.mm.frames[Pfn(pfn)]);
+            frames.filter(|frame| rig.mm.must_be_written_to_move(frame)).count()
+        };
+        commit(&mut rig);
+        let dirty = if device_migration == DeviceMigration::WithBuffers { 0 } else { count(&rig, Frame::DIRTY) };
+        assert_eq!(stay(&rig), dirty, "{device_migration:?}");
+        write_back(&mut rig);
+        assert_eq!(stay(&rig), 0, "{device_migration:?}");
     }
 }

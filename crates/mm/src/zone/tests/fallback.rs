@@ -1,6 +1,6 @@
 //! What a request takes when its own lists are empty.
 
-use rules::{Rules, WatermarkBoost};
+use rules::{BlockStealing, Rules, WatermarkBoost};
 use units::{Order, Pfn, ZoneId};
 
 use crate::stat::ExtfragEvent;
@@ -71,6 +71,26 @@ fn until_6_9_an_unmovable_request_moves_all_free_pages_of_a_block_that_keeps_its
     assert_eq!(free_of(&mm, UNMOVABLE), 253);
     assert_eq!(free_of(&mm, MOVABLE), 0);
     assert_eq!(mm.stat.extfrag(ExtfragEvent::Unmovable), 1);
+}
+
+#[test]
+fn until_3_19_what_is_split_off_may_stay_behind_although_the_rest_of_the_pageblock_moves() {
+    // 255 free pages: blocks of 128, 64, ... 1. Two pages of the largest are asked for.
+    for (block_stealing, stays) in [(BlockStealing::HalfFree, 0), (BlockStealing::HalfFreeRestStays, 126)] {
+        let mut mm = full_of_huge_pages(8, Rules { block_stealing, ..rules_4_20() });
+        open_block(&mut mm, 3, 0, 255, true);
+        take(&mut mm, UNMOVABLE, 1).expect("pages are free");
+        assert_eq!(block_types(&mm), "MMMMMMMM");
+        assert_eq!((free_of(&mm, UNMOVABLE), free_of(&mm, MOVABLE)), (253 - stays, stays), "{block_stealing:?}");
+    }
+    // With 256 the pageblock comes along, and with it what is split off.
+    for block_stealing in [BlockStealing::HalfFree, BlockStealing::HalfFreeRestStays] {
+        let mut mm = full_of_huge_pages(8, Rules { block_stealing, ..rules_4_20() });
+        open_block(&mut mm, 3, 0, 256, true);
+        take(&mut mm, UNMOVABLE, 1).expect("pages are free");
+        assert_eq!(block_types(&mm), "MMMUMMMM");
+        assert_eq!(free_of(&mm, UNMOVABLE), 254);
+    }
 }
 
 #[test]
