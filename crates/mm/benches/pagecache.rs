@@ -51,6 +51,7 @@ fn complete(mm: &mut Mm, env: &Env, effects: &mut Vec<Effect>) {
     for effect in effects.iter() {
         let Effect::Submit(bio) = effect else { continue };
         mm.end_bio(env, bio, true);
+        while mm.end_appended(env) {}
     }
 }
 

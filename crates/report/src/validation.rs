@@ -74,6 +74,8 @@ pub struct ClassSummary {
     pub median_error_pct: Option<f64>,
     /// 90th percentile of them.
     pub p90_error_pct: Option<f64>,
+    /// Counters of which the ranges of the real runs and of the twin's overlap.
+    pub n_overlap: usize,
 }
 
 /// What changing one setting did to a counter.
@@ -91,6 +93,8 @@ pub struct EffectReport {
     pub twin_ratio: f64,
     /// `agrees` or `disagrees`.
     pub direction: &'static str,
+    /// The larger of the two ratios by the smaller one.
+    pub factor: f64,
 }
 
 /// A group that is not compared.
@@ -163,11 +167,13 @@ fn group_report(counters: &[Compared], group: &GroupRuns) -> GroupReport {
 }
 
 fn summarised<'a>(counters: impl Iterator<Item = &'a CounterReport>) -> ClassSummary {
-    let errors: Vec<f64> = counters.map(|counter| counter.accuracy.error_pct.abs()).collect();
+    let counters: Vec<&Accuracy> = counters.map(|counter| &counter.accuracy).collect();
+    let errors: Vec<f64> = counters.iter().map(|accuracy| accuracy.error_pct.abs()).collect();
     ClassSummary {
         n: errors.len(),
         median_error_pct: percentile(&errors, 50.0),
         p90_error_pct: percentile(&errors, 90.0),
+        n_overlap: counters.iter().filter(|accuracy| accuracy.verdict == Nearness::WithinSpread).count(),
     }
 }
 
@@ -204,6 +210,7 @@ fn effect(counter: &Compared, change: &str, from: &GroupRuns, to: &GroupRuns) ->
         real_ratio,
         twin_ratio,
         direction: if agrees { "agrees" } else { "disagrees" },
+        factor: (real_ratio / twin_ratio).max(twin_ratio / real_ratio),
     })
 }
 
@@ -225,8 +232,8 @@ pub fn validation_text(report: &ValidationReport, width: u16) -> String {
     for (class, summary) in report.summary.iter().filter(|(_, summary)| summary.n > 0) {
         let (median, p90) = (format_number(summary.median_error_pct), format_number(summary.p90_error_pct));
         out.push_str(&format!(
-            "class {class:?}: {} counters, median error {median} %, 90th percentile {p90} %\n",
-            summary.n
+            "class {class:?}: {} counters, median error {median} %, 90th percentile {p90} %; {} overlap\n",
+            summary.n, summary.n_overlap
         ));
     }
     out
@@ -266,10 +273,11 @@ fn effects_text(effects: &[EffectReport], width: u16) -> String {
             format!("x {:.2}", effect.real_ratio),
             format!("x {:.2}", effect.twin_ratio),
             effect.direction.to_string(),
+            format!("{:.2}", effect.factor),
         ]
     };
     let rows: Vec<Vec<String>> = effects.iter().map(row).collect();
-    list_table(&["change", "counter", "real", "twin", "direction"], &rows, width)
+    list_table(&["change", "counter", "real", "twin", "direction", "factor"], &rows, width)
 }
 
 fn verdict(verdict: Nearness) -> &'static str {
@@ -306,10 +314,11 @@ mod tests {
         let report = ValidationReport::of("0", &counters, &groups, Vec::new());
         let errors: Vec<f64> = report.groups.iter().map(|g| g.counters[0].accuracy.error_pct.round()).collect();
         assert_eq!(errors, [10.0, -56.0]);
-        assert_eq!(report.summary[&Class::S].n, 2);
+        assert_eq!((report.summary[&Class::S].n, report.summary[&Class::S].n_overlap), (2, 0));
         assert_eq!(report.groups[0].elapsed_s, [Some(2.0), None]);
         let effect = &report.effects[0];
         assert_eq!((effect.real_ratio, effect.twin_ratio, effect.direction), (0.5, 0.2, "agrees"));
+        assert!((effect.factor - 2.5).abs() < 1e-9);
         assert_eq!(effect.change, "vm.x 1 -> 2");
     }
 

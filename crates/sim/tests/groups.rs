@@ -37,6 +37,43 @@ proptest! {
     }
 }
 
+/// How late a task of no group runs that is woken beside so many hogs of a group, or one of no group: in ns, for each nap.
+fn lateness(deadlines: bool, members: Option<usize>, naps: Vec<u64>) -> Vec<u64> {
+    let mut sim = if deadlines { machine_6_12(1) } else { machine(1) };
+    match members {
+        Some(members) => (0..members).for_each(|_| _ = hog(&mut sim, Some(GROUP), 0)),
+        None => _ = hog(&mut sim, None, 0),
+    }
+    let options = anywhere(&mut sim, "light");
+    sim.spawn(options, |ctx| async move {
+        for nap in naps {
+            let due = ctx.now() + Nanos(nap);
+            ctx.sleep(Why::Nap, Nanos(nap)).await;
+            let late = ctx.now().since(due).0;
+            ctx.with(|log, _| log.lines.push((late, "late".into())));
+            ctx.charge(Nanos::micros(300));
+        }
+    });
+    sim.run().unwrap();
+    common::lines(&sim).into_iter().map(|(late, _)| late).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// To who is woken a group is one task: it does not matter how many of it wait for each other.
+    #[test]
+    fn a_woken_task_has_to_do_with_the_group(
+        deadlines: bool,
+        members in 2usize..6,
+        naps in prop::collection::vec(100_000_u64..30_000_000, 1..12),
+    ) {
+        let alone = lateness(deadlines, None, naps.clone());
+        let group = lateness(deadlines, Some(members), naps);
+        prop_assert_eq!(alone, group);
+    }
+}
+
 #[test]
 fn members_share_by_their_own_weights() {
     for mut sim in [machine(1), machine_6_12(1)] {

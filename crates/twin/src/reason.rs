@@ -15,6 +15,8 @@ pub enum SleepReason {
     PageBit,
     /// It waits for metadata from a device (`xfs_buf_iowait`).
     Metadata,
+    /// It waits for a flusher to be through with what was asked of it (`wb_wait_for_completion`).
+    SyncWork,
     /// It waits until the data of a file is on the device (`filemap_fdatawait`).
     Fsync,
     /// It dirtied too much (`balance_dirty_pages`).

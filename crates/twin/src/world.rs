@@ -64,6 +64,8 @@ pub(crate) struct Queues {
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
+    /// Who ends XFS's writes sleeps here.
+    pub(crate) appended: WaitQueueId,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -79,6 +81,7 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
+            appended: WaitQueueId(u32::MAX),
             zswap: WaitQueueId(u32::MAX),
         }
     }
@@ -94,6 +97,7 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
+            appended: table(1)[0],
             zswap: table(1)[0],
         }
     }
@@ -213,7 +217,7 @@ impl World {
         self.mm.called_by(&env);
         self.devices.update_room(&mut self.mm, env.now);
         let result = call(&mut self.mm, &env);
-        ctl.charge(Nanos(self.mm.take_cpu_ns()));
+        self.charge(ctl, env.cpu);
         let over_high = self.mm.memcg_take_over_high();
         if over_high > 0
             && let Some(task) = ctl.current()
@@ -227,6 +231,17 @@ impl World {
             self.carry_out(ctl);
         }
         result
+    }
+
+    /// Charges who called a mechanism; an interrupt takes its time from whoever it interrupts.
+    #[inline]
+    fn charge(&mut self, ctl: &mut Ctl<World>, cpu: CpuId) {
+        let time = Nanos(self.mm.take_cpu_ns());
+        if ctl.current().is_none() && ctl.task_on(cpu).is_some() {
+            ctl.interrupt(cpu, time);
+        } else {
+            ctl.charge(time);
+        }
     }
 
     fn carry_out(&mut self, ctl: &mut Ctl<World>) {
@@ -263,6 +278,9 @@ impl World {
                 }
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
+                }
+                Effect::WakeAppended => {
+                    ctl.wake_all(self.queues.appended);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));

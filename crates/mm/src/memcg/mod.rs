@@ -46,6 +46,7 @@ pub use high::{MAX_HIGH_DELAY, MIN_HIGH_DELAY};
 pub(crate) use protect::Protection;
 pub(crate) use stat::Refault;
 pub use stat::{MemcgEvent, MemcgStat};
+use walk::WALKS;
 pub use walk::{MemcgWalk, SharedWalk};
 
 use crate::{Lruvec, LruvecId, Mm};
@@ -186,7 +187,7 @@ pub struct Memcgs {
     slots: Vec<MemcgId>,
     /// What each CPU has charged and not used.
     stocks: Vec<Stock>,
-    /// Shared walks, by target and node.
+    /// Shared walks, by target, node and priority.
     walks: Vec<SharedWalk>,
     /// Pages that the running task charged above `memory.high`.
     over_high: u64,
@@ -299,7 +300,7 @@ impl Mm {
         self.memcg.list.push(Memcg::new(name, Some(parent)));
         self.memcg[parent].children.push(id);
         self.memcg.reorder();
-        self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len(), SharedWalk::default());
+        self.memcg.walks.resize(self.memcg.list.len() * self.nodes.len() * WALKS, SharedWalk::default());
         self.lruvecs_of_new_memcg();
         Ok(id)
     }

@@ -169,14 +169,17 @@ fn a_walk_takes_each_group_before_those_below_it_and_a_shared_one_goes_on_where_
     // a (1) with a/b (2), a/b/d (4), a/e (5); c (3).
     assert_eq!(all(&mut m, MemcgWalk::full(ROOT, NODE)), [0, 1, 2, 4, 5, 3]);
     assert_eq!(all(&mut m, MemcgWalk::full(MemcgId(1), NODE)), [1, 2, 4, 5]);
-    let (mut one, mut other) = (MemcgWalk::shared(&m.mm, ROOT, NODE), MemcgWalk::shared(&m.mm, ROOT, NODE));
+    let (mut one, mut other) = (MemcgWalk::shared(&m.mm, ROOT, NODE, 0), MemcgWalk::shared(&m.mm, ROOT, NODE, 0));
     let next = |m: &mut Machine, walk: &mut MemcgWalk| walk.next(&mut m.mm).map(|id| id.0);
     assert_eq!([next(&mut m, &mut one), next(&mut m, &mut other), next(&mut m, &mut one)], [Some(0), Some(1), Some(2)]);
-    let third = MemcgWalk::shared(&m.mm, ROOT, NODE);
+    let third = MemcgWalk::shared(&m.mm, ROOT, NODE, 0);
     assert_eq!(all(&mut m, third), [4, 5, 3], "it ends with the round");
     assert_eq!(next(&mut m, &mut one), None, "the round that it joined is over");
-    let mut fourth = MemcgWalk::shared(&m.mm, ROOT, NODE);
+    let mut fourth = MemcgWalk::shared(&m.mm, ROOT, NODE, 0);
     assert_eq!(next(&mut m, &mut fourth), Some(0));
+    // Another priority has a walk of its own.
+    let mut pressed = MemcgWalk::shared(&m.mm, ROOT, NODE, 11);
+    assert_eq!([next(&mut m, &mut pressed), next(&mut m, &mut fourth)], [Some(0), Some(1)]);
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! The order in which reclaim goes through groups.
 //!
-//! Rule: a walk goes from its target through all groups below it. Direct reclaimers of 6.12 share one walk for each target
-//! and node: each goes on where the last one stopped, until one of them has come to the end.
-//! Source: `mem_cgroup_iter()` (mm/memcontrol.c), 6.1 and 6.12; `shrink_node_memcgs()` (mm/vmscan.c).
-//! Since/until: shared walks in global direct reclaim since b82b530740b9 (6.8).
+//! Rule: a walk goes from its target through all groups below it. Reclaimers may share one walk for each target, node and,
+//! until 5.3, priority: each goes on where the last one stopped, until one of them has come to the end, which ends the walks of
+//! all. So one that others overtake sees few groups, and reclaims little.
+//! Source: `mem_cgroup_iter()` (mm/memcontrol.c), 4.20, 6.1 and 6.12; `shrink_node()` (4.20), `shrink_node_memcgs()` (mm/vmscan.c).
+//! Since/until: `MemcgWalkSharing`.
 
 use units::{MemcgId, NodeId};
 
 use crate::Mm;
+use crate::reclaim::DEF_PRIORITY;
+
+/// Walks of a target and node that may be shared: one for each priority.
+pub(super) const WALKS: usize = DEF_PRIORITY as usize + 1;
 
 /// Place of a shared walk (`struct mem_cgroup_reclaim_iter`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,8 +30,8 @@ pub struct MemcgWalk {
     node: NodeId,
     /// The group that it got last.
     previous: Option<MemcgId>,
-    /// Round of the shared walk that it joined, if it shares one.
-    shared: Option<u64>,
+    /// The shared walk, and its round that it joined, if it shares one.
+    shared: Option<(usize, u64)>,
 }
 
 impl MemcgWalk {
@@ -35,10 +40,11 @@ impl MemcgWalk {
         MemcgWalk { target, node, previous: None, shared: None }
     }
 
-    /// Joins the walk that others are on.
-    pub fn shared(mm: &Mm, target: MemcgId, node: NodeId) -> MemcgWalk {
-        let generation = mm.memcg.walks.get(mm.place_of_walk(target, node)).map_or(0, |walk| walk.generation);
-        MemcgWalk { shared: Some(generation), ..MemcgWalk::full(target, node) }
+    /// Joins the walk that others of this priority are on, 0 if they share one whatever their priority.
+    pub fn shared(mm: &Mm, target: MemcgId, node: NodeId, priority: i8) -> MemcgWalk {
+        let place = (target.index() * mm.nodes.len() + node.index()) * WALKS + priority as usize;
+        let generation = mm.memcg.walks.get(place).map_or(0, |walk| walk.generation);
+        MemcgWalk { shared: Some((place, generation)), ..MemcgWalk::full(target, node) }
     }
 
     /// Whether it shares its place with others.
@@ -49,15 +55,14 @@ impl MemcgWalk {
     /// The next group, or `None` at the end.
     pub fn next(&mut self, mm: &mut Mm) -> Option<MemcgId> {
         let next = match self.shared {
-            Some(generation) if mm.memcg.in_use() => self.next_shared(mm, generation),
+            Some((place, generation)) if mm.memcg.in_use() => self.next_shared(mm, place, generation),
             _ => after(mm, self.target, self.previous),
         };
         self.previous = next.or(self.previous);
         next
     }
 
-    fn next_shared(&self, mm: &mut Mm, generation: u64) -> Option<MemcgId> {
-        let place = mm.place_of_walk(self.target, self.node);
+    fn next_shared(&self, mm: &mut Mm, place: usize, generation: u64) -> Option<MemcgId> {
         let walk = mm.memcg.walks[place];
         if self.previous.is_some() && walk.generation != generation {
             return None;
@@ -79,10 +84,4 @@ fn after(mm: &Mm, target: MemcgId, previous: Option<MemcgId>) -> Option<MemcgId>
     let subtree = mm.memcg.subtree(target);
     let at = previous.map_or(0, |id| 1 + subtree.iter().position(|(other, _)| *other == id).expect("it is below"));
     subtree.get(at).map(|(id, _)| *id)
-}
-
-impl Mm {
-    fn place_of_walk(&self, target: MemcgId, node: NodeId) -> usize {
-        target.index() * self.nodes.len() + node.index()
-    }
 }

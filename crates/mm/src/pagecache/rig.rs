@@ -98,8 +98,14 @@ impl Rig {
     pub(crate) fn complete_one(&mut self) -> bool {
         let Some(bio) = self.bios.pop_front() else { return false };
         self.mm.end_bio(&self.env, &bio, true);
+        self.end_appended();
         self.collect();
         true
+    }
+
+    /// XFS's worker does what it has to.
+    pub(crate) fn end_appended(&mut self) {
+        while self.mm.end_appended(&self.env) {}
     }
 
     pub(crate) fn complete_all(&mut self) {
@@ -180,6 +186,7 @@ impl Rig {
     pub(crate) fn write_back(&mut self, file: FileId) {
         self.mm.write_dirty_pages(&self.env, file, 0, u32::MAX);
         self.collect();
+        self.end_appended();
     }
 
     pub(crate) fn objects(&self, cache: &str) -> u64 {

@@ -171,7 +171,7 @@ impl ShrinkNode {
                             let memcg = mm.memcg_of(self.lru);
                             mm.nodes[self.lru.node.index()].fifo.rotate(memcg, Rotate::Young);
                         }
-                        self.end_memcg(sc);
+                        self.end_memcg(mm, sc);
                     }
                     return Step::More;
                 }
@@ -203,7 +203,7 @@ impl ShrinkNode {
                             (scanned, self.targets.lru_pages),
                         ));
                     } else {
-                        self.end_memcg(sc);
+                        self.end_memcg(mm, sc);
                     }
                     if mm.age_active_anon(env, self.lru, sc) {
                         return Step::More;
@@ -213,7 +213,12 @@ impl ShrinkNode {
                     if pass.step(mm, env, self.lru.node, sc) {
                         return Step::More;
                     }
-                    self.end_memcg(sc);
+                    self.end_memcg(mm, sc);
+                    // Shrinkers give way between groups, when others may end a walk that is shared (`cond_resched()` in
+                    // `shrink_slab()`).
+                    if mm.memcg.in_use() {
+                        return Step::More;
+                    }
                 }
                 Phase::Judge => {
                     self.phase = Phase::Decide;
@@ -239,8 +244,13 @@ impl ShrinkNode {
             mm.prepare_scan_control(self.target, sc);
         }
         let (target, node) = (mm.memcg_of(self.target), self.target.node);
-        let shares = mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim && !env.task.kswapd && !sc.full_walk;
-        self.walk = if shares { MemcgWalk::shared(mm, target, node) } else { MemcgWalk::full(target, node) };
+        self.walk = match mm.rules.memcg_walk {
+            MemcgWalkSharing::EveryPriority => MemcgWalk::shared(mm, target, node, sc.priority),
+            MemcgWalkSharing::DirectReclaim if !env.task.kswapd && !sc.full_walk => {
+                MemcgWalk::shared(mm, target, node, 0)
+            }
+            _ => MemcgWalk::full(target, node),
+        };
         self.phase = Phase::NextMemcg;
     }
 
@@ -261,9 +271,10 @@ impl ShrinkNode {
         }
     }
 
-    /// A group is through: the next one, unless this walk is shared and has enough.
-    fn end_memcg(&mut self, sc: &ScanControl) {
-        let enough = self.walk.is_shared() && sc.nr_reclaimed >= sc.nr_to_reclaim;
+    /// A group is through: the next one, unless this walk is shared and has enough, and may stop for that.
+    fn end_memcg(&mut self, mm: &Mm, sc: &ScanControl) {
+        let stops = mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim || !sc.is_global();
+        let enough = stops && self.walk.is_shared() && sc.nr_reclaimed >= sc.nr_to_reclaim;
         self.phase = if enough { Phase::Judge } else { Phase::NextMemcg };
     }
 

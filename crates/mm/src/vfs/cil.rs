@@ -127,6 +127,11 @@ impl Mm {
         }
     }
 
+    /// Whether data of a file lies behind its size on disk.
+    pub(crate) fn reaches_behind_size(&self, file: FileId) -> bool {
+        self.vfs.rec(file).has(FileRec::APPENDED)
+    }
+
     /// Data of a file is on its device: its size there follows (`xfs_setfilesize()`).
     pub(crate) fn log_size(&mut self, env: &Env, file: FileId) {
         let rec = self.vfs.rec_mut(file);

@@ -5,15 +5,17 @@
 //! What XFS wrote in one go ends as a whole where it does (see ioend.rs).
 //! Source: `end_page_writeback()`, mm/filemap.c, `test_clear_page_writeback()`, mm/page-writeback.c (4.20; 6.12 the
 //! same), `xfs_end_io()`, fs/xfs/xfs_aops.c.
-//! Abstracted: XFS completes data that was appended in a worker after a transaction for the size; here at once, and with no
-//! more memory than is there. Blocks that fill a hole count as appended.
+//! XFS leaves data behind a file's size on disk to a worker ([`Mm::end_appended`]): the pages stay under writeback until it has had a
+//! CPU and logged the size.
+//! Abstracted: one worker for all CPUs and file systems, which does with the memory that is there. Blocks that fill a hole count
+//! as appended.
 
 use units::{FileId, Pfn};
 
 use super::ioend::WrittenRun;
 use super::jiffies;
 use crate::pagecache::Slot;
-use crate::{Bio, BioTarget, Env, Frame, Mm};
+use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 
 impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
@@ -32,14 +34,34 @@ impl Mm {
         }
     }
 
-    /// Pages of a file leave writeback.
+    /// A run of a file's pages is written: they leave writeback, unless the file's size is to be logged first.
     pub(super) fn end_run(&mut self, env: &Env, run: WrittenRun) {
-        let WrittenRun { file, index, pages, device, ok } = run;
-        if ok {
-            self.log_size(env, file);
-        } else {
-            self.set_write_error(file);
+        if run.ok && self.reaches_behind_size(run.file) {
+            self.writeback.appended.push_back(run);
+            self.effects.push(Effect::WakeAppended);
+            return;
         }
+        if !run.ok {
+            self.set_write_error(run.file);
+        }
+        self.end_pages(env, run);
+    }
+
+    /// Logs the size of a file of XFS that was appended to and ends the write (`xfs_end_io()`); says whether there was one.
+    pub fn end_appended(&mut self, env: &Env) -> bool {
+        let Some(run) = self.writeback.appended.pop_front() else { return false };
+        self.log_size(env, run.file);
+        self.end_pages(env, run);
+        true
+    }
+
+    /// Whether a write waits for its file's size to be logged.
+    pub fn has_appended(&self) -> bool {
+        !self.writeback.appended.is_empty()
+    }
+
+    fn end_pages(&mut self, env: &Env, run: WrittenRun) {
+        let WrittenRun { file, index, pages, device, .. } = run;
         let now = jiffies(env.now);
         for at in index..index + pages {
             if let Some(pfn) = self.take_truncated(file, at) {

@@ -185,6 +185,7 @@ impl World {
             open.failed = true;
         }
         self.rig.mm.end_writeback(&self.rig.env, &bio, ok);
+        self.rig.end_appended();
         self.collect();
     }
 

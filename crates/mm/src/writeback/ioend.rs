@@ -4,7 +4,7 @@
 //! leave writeback with the last of them.
 //! Source: `xfs_add_to_ioend()`, `xfs_submit_ioend()`, `xfs_finish_ioend()`, `xfs_destroy_ioend()` (fs/xfs/xfs_aops.c, 3.1).
 //! Since/until: [`IoendEnd`](rules::IoendEnd).
-//! Abstracted: the worker that ends an ioend does it at once.
+//! Abstracted: the worker of XFS, which ends all ioends until 3.0, ends those alone that change a file's size (complete.rs).
 //! Omitted: the ioend's own slab object.
 
 use rules::IoendEnd;

@@ -180,6 +180,8 @@ pub struct Writeback {
     errors: BTreeMap<u32, errors::FileErrors>,
     /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
     dirtied: u64,
+    /// What XFS wrote behind the size that a file has on disk, which a worker is to log.
+    appended: VecDeque<ioend::WrittenRun>,
 }
 
 impl Writeback {
@@ -224,6 +226,6 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes() + self.ioends.host_bytes()
+        self.records.host_bytes() + self.ioends.host_bytes() + self.appended.capacity() * size_of::<ioend::WrittenRun>()
     }
 }

@@ -217,6 +217,30 @@ fn a_page_that_reclaim_wants_goes_to_the_tail_when_it_is_written() {
     rig.check();
 }
 
+#[test]
+fn what_was_appended_stays_under_writeback_until_a_worker_has_logged_the_size() {
+    for (mut rig, waits) in [(Rig::new(1, 1 << 14), true), (Rig::ext4(1 << 14), false)] {
+        let file = rig.create();
+        rig.write(file, 0);
+        rig.write_back(file);
+        let bio = rig.bios.pop_front().expect("it is under way");
+        rig.mm.end_bio(&rig.env, &bio, true);
+        rig.collect();
+        assert_eq!(rig.effects.contains(&Effect::WakeAppended), waits);
+        assert_eq!(rig.mm.has_appended(), waits);
+        assert_eq!(rig.mm.frames[rig.page(file, 0)].has(Frame::WRITEBACK), waits);
+        rig.end_appended();
+        assert!(!rig.mm.frames[rig.page(file, 0)].has(Frame::WRITEBACK));
+        // The same page again: the size does not change.
+        rig.write(file, 0);
+        rig.write_back(file);
+        let bio = rig.bios.pop_front().expect("it is under way");
+        rig.mm.end_bio(&rig.env, &bio, true);
+        assert!(!rig.mm.has_appended());
+        rig.check();
+    }
+}
+
 fn pageout(rules: Rules, task: TaskFlags, index: u32) -> (bool, Vec<(u32, u32)>) {
     let mut rig = Rig::with_rules(1, 1 << 14, rules);
     let file = rig.create();
@@ -481,6 +505,7 @@ fn until_6_8_a_run_of_xfs_leaves_writeback_with_its_last_bio() {
     assert_eq!(bios.iter().map(|bio| bio.pages).collect::<Vec<_>>(), [256, 256, 88, 10]);
     let end = |rig: &mut Rig, nth: usize| {
         rig.mm.end_writeback(&rig.env, &bios[nth], true);
+        rig.end_appended();
         rig.mm.dirty_pages_of(file).1
     };
     assert_eq!([2, 0, 3, 1].map(|nth| end(&mut rig, nth)), [610, 610, 600, 0]);

@@ -8,8 +8,7 @@
 //! (mm/page_alloc.c, 4.20); `__rmqueue_claim()`, `__rmqueue_steal()`, `try_to_steal_block()` (stable 6.12).
 //! Since/until: `BlockStealing` (what is taken, and when the pageblock follows), `FreeListTypes`. Loose: the pageblock's free pages move to the requested type's lists even if it keeps
 //! its type. Strict: the pageblock is claimed whole or only one block is taken and the rest stays where it was.
-//! Abstracted: the mode that a bulk refill remembers between pages (`enum rmqueue_mode`); it saves a search and, but
-//! for pages that the refill itself frees nothing into, finds the same.
+//! A bulk refill that had to steal goes on stealing, and saves the search ([`Found`]).
 //! Omitted: CMA.
 
 use rules::{BlockStealing, FreeListEnd, HighAtomicReserve};
@@ -51,6 +50,17 @@ fn alike_pages(wanted: MigrateType, block: MigrateType, free: u32, movable: u32)
     }
 }
 
+/// Where the page before was found under one hold of the zone's lock: nobody adds to the lists meanwhile, so that the
+/// search need not begin anew (`enum rmqueue_mode`, strict lists only).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Found {
+    /// On the requested type's lists, or in a pageblock that was claimed for them.
+    #[default]
+    Normal,
+    /// On another type's lists; no pageblock could be claimed.
+    Steal,
+}
+
 impl Mm {
     /// Takes a block of the requested type off the buddy lists, falling back as far as the flags allow (`__rmqueue()`).
     /// The block is Held; `zone.free_pages` is updated, the gauge `nr_free_pages` is left to the caller.
@@ -61,13 +71,16 @@ impl Mm {
         order: Order,
         wanted: MigrateType,
         flags: AllocFlags,
+        last: &mut Found,
     ) -> Option<Pfn> {
-        let found = self.zones[zone.index()].rmqueue_smallest(&mut self.frames, order, wanted);
-        if found.is_some() {
-            return found;
+        if *last == Found::Normal {
+            let found = self.zones[zone.index()].rmqueue_smallest(&mut self.frames, order, wanted);
+            if found.is_some() {
+                return found;
+            }
         }
         if self.zones[zone.index()].strict_types {
-            self.rmqueue_claim(zone, order, wanted, flags).or_else(|| self.rmqueue_steal(zone, order, wanted, flags))
+            self.rmqueue_strict(zone, order, wanted, flags, last)
         } else if self.rules.block_stealing == BlockStealing::HalfCompatible {
             self.rmqueue_fallback(zone, order, wanted, flags)
         } else {
@@ -192,6 +205,28 @@ impl Mm {
     fn suits(&self, wanted: MigrateType, block: MigrateType, free: u32, movable: u32) -> bool {
         let alike = alike_pages(wanted, block, free, movable);
         free + alike >= PAGEBLOCK_PAGES / 2 || self.blocks.grouping_disabled()
+    }
+
+    /// Since 6.12: claims a pageblock, unless the page before could not, or takes one block.
+    #[cold]
+    fn rmqueue_strict(
+        &mut self,
+        zone: ZoneId,
+        order: Order,
+        wanted: MigrateType,
+        flags: AllocFlags,
+        last: &mut Found,
+    ) -> Option<Pfn> {
+        if *last == Found::Normal
+            && let Some(pfn) = self.rmqueue_claim(zone, order, wanted, flags)
+        {
+            return Some(pfn);
+        }
+        let stolen = self.rmqueue_steal(zone, order, wanted, flags);
+        if stolen.is_some() {
+            *last = Found::Steal;
+        }
+        stolen
     }
 
     /// Since 6.12: claims a whole pageblock, the one with the largest free block first (`__rmqueue_claim()`).

@@ -17,6 +17,7 @@ use crate::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
 use crate::{AllocRequest, Env, Kind, MigrateType, Mm, ZoneKind};
 
 use super::buddy::Place;
+use super::fallback::Found;
 use super::flags::gfp_zone;
 use super::{AllocFlags, Wmark, pcp};
 
@@ -236,7 +237,7 @@ impl Mm {
             found = self.take_highatomic(zone, order);
         }
         if found.is_none() {
-            found = self.rmqueue_buddy_lists(zone, order, wanted, flags);
+            found = self.rmqueue_buddy_lists(zone, order, wanted, flags, &mut Found::default());
         }
         // Failing now is worse than failing a high-order atomic request later.
         let last_resort = self.rules.alloc_reserves == AllocReserves::NonBlocking && (flags.oom || flags.harder);

@@ -14,6 +14,7 @@ use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 use crate::{Frames, Kind, MemoryLayout, MigrateType, Mm};
 
 use super::buddy::Place;
+use super::fallback::Found;
 use super::{AllocFlags, PcpLimits};
 
 /// Lists for orders 0 to 3 (`NR_LOWORDER_PCP_LISTS`).
@@ -286,12 +287,13 @@ impl Mm {
     fn refill_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType, flags: AllocFlags) {
         let batch = self.refill_size(cpu, zone, order);
         let mut moved = 0;
+        let mut last = Found::default();
         while moved < batch {
             let state = &mut self.zones[zone.index()];
             let run = state.rmqueue_run(&mut self.frames, order, migratetype, batch - moved);
             let (first, count) = match run {
                 Some(run) => run,
-                None => match self.rmqueue_buddy_lists(zone, order, migratetype, flags) {
+                None => match self.rmqueue_buddy_lists(zone, order, migratetype, flags, &mut last) {
                     Some(pfn) => (pfn, 1),
                     None => break,
                 },

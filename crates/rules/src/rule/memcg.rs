@@ -19,7 +19,10 @@ rule!(
 rule!(
     /// Who shares a walk through memory cgroups with others.
     MemcgWalkSharing {
-        /// Nobody: each reclaimer goes through all groups. Until 6.7.
+        /// All reclaimers of a target at the same priority, kswapd too; those of a group that is above its limit stop once
+        /// they have enough: 3.2 to 5.3.
+        EveryPriority,
+        /// Nobody: each reclaimer goes through all groups. From 1ba6fc9af35b (5.4) to 6.7.
         Nobody,
         /// Direct reclaimers, each of which stops once it has enough: since b82b530740b9 (6.8).
         DirectReclaim,

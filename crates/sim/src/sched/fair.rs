@@ -66,12 +66,16 @@ impl SchedParams {
         1 + u64::from(nr_cpus.clamp(1, CPUS_COUNTED_MAX).ilog2())
     }
 
-    /// CPU time that a task of this weight gets per period, among `nr_running` that weigh `load` (`sched_slice()`).
-    pub(super) fn share(&self, nr_running: usize, weight: u32, load: u64) -> Nanos {
+    /// Time in which each of so many tasks of a CPU runs once (`__sched_period()`).
+    pub(super) fn period(&self, nr_running: usize) -> Nanos {
         let nr_running = nr_running as u64;
-        let period = if nr_running > TASKS_PER_PERIOD { nr_running * self.min_granularity.0 } else { self.latency.0 };
-        Nanos(period * u64::from(weight) / load.max(u64::from(weight)))
+        Nanos(if nr_running > TASKS_PER_PERIOD { nr_running * self.min_granularity.0 } else { self.latency.0 })
     }
+}
+
+/// The part of a time that falls to this weight, of all that weigh `load`.
+pub(super) fn part(whole: Nanos, weight: u32, load: u64) -> Nanos {
+    Nanos(whole.0 * u64::from(weight) / load.max(u64::from(weight)))
 }
 
 /// Weight of a nice level: 1024 / 1.25^nice, rounded, in integers so that it is the same everywhere. The kernel's table
@@ -118,10 +122,10 @@ mod tests {
     #[test]
     fn a_share_is_the_weighted_part_of_a_period() {
         let params = SchedParams::linux_4_20(1);
-        assert_eq!(params.share(2, 1024, 2048), Nanos::millis(3));
-        assert_eq!(params.share(3, 1024, 4096), Nanos::micros(1500));
+        assert_eq!(part(params.period(2), 1024, 2048), Nanos::millis(3));
+        assert_eq!(part(params.period(3), 1024, 4096), Nanos::micros(1500));
         // 16 tasks: the period is 16 x 0.75 ms, one granularity each.
-        assert_eq!(params.share(16, 1024, 16 * 1024), Nanos::micros(750));
+        assert_eq!(part(params.period(16), 1024, 16 * 1024), Nanos::micros(750));
     }
 
     #[test]

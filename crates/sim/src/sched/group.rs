@@ -1,18 +1,22 @@
 //! Groups of tasks that share the CPU time of one.
 //!
 //! **Rule.** A group weighs as much as a task at nice 0, however many of its tasks want to run; they share that by their own
-//! weights. A task of a group thus weighs its part of the group: a kernel thread beside a group of four busy tasks is entitled
-//! to half of a CPU, not to a fifth.
+//! weights. On each CPU the group stands in the queue beside the tasks that are in none, is picked and preempted as they are,
+//! and picks one of its own tasks from a queue of its own: a kernel thread beside a group of four busy tasks is entitled to half
+//! of a CPU, not to a fifth, and when it is woken it has to do with the group, whichever of the four runs. Where a group runs on
+//! several CPUs its weight is parted by the load of its tasks there.
 //!
-//! **Source.** `struct task_group`, `calc_group_shares()`, `task_h_load()`, kernel/sched/fair.c (4.20, 6.12); `cpu.weight` of 100. Groups
-//! come of the cpu controller of cgroup v2, and of CONFIG_SCHED_AUTOGROUP for each session.
+//! **Source.** `struct task_group`, `struct cfs_rq`, `calc_group_shares()`, `enqueue_task_fair()`, `pick_next_task_fair()`,
+//! `find_matching_se()`, kernel/sched/fair.c (4.20, 6.12); `cpu.weight` of 100. Groups come of the cpu controller of cgroup v2, and
+//! of CONFIG_SCHED_AUTOGROUP for each session.
 //!
-//! **Abstracted.** One level of groups, flattened: each task stands in its CPU's queue with its part of the group's weight, where Linux
-//! queues the group and its tasks apart. The part counts the group's runnable tasks of all CPUs as they are now (Linux: averages).
+//! **Abstracted.** One level of groups. A group's part on a CPU goes by the tasks that are runnable now (Linux: averages).
 //!
 //! **Omitted.** Weights of groups, `cpu.max`, `cpu.idle`.
 
-use super::{Scheduler, fair};
+use super::Scheduler;
+use super::fair::WEIGHT_NICE_0;
+use super::level::{Entity, Level, LevelId, Member};
 use crate::TaskId;
 use units::CpuId;
 
@@ -23,57 +27,106 @@ pub struct CpuGroup(pub u16);
 /// Least weight of anything (`MIN_SHARES`).
 const WEIGHT_MIN: u32 = 2;
 
-/// The sum of the weights of each group's runnable tasks.
+/// A group on one CPU.
 #[derive(Default)]
+pub(super) struct OnCpu {
+    /// As which the group stands among those that are in no group.
+    pub(super) entity: Entity,
+    /// Whether it stands there now.
+    queued: bool,
+    pub(super) level: Level,
+    /// Sum of the weights of its runnable tasks.
+    load: u64,
+}
+
+/// All groups.
 pub(super) struct Groups {
-    loads: Vec<u64>,
+    nr_cpus: usize,
+    /// A group's CPUs one after the other.
+    on: Vec<OnCpu>,
 }
 
 impl Groups {
-    fn load_mut(&mut self, group: CpuGroup) -> &mut u64 {
-        let at = usize::from(group.0);
-        if at >= self.loads.len() {
-            self.loads.resize(at + 1, 0);
+    pub(super) fn new(nr_cpus: usize) -> Groups {
+        Groups { nr_cpus, on: Vec::new() }
+    }
+
+    /// Makes room for a group.
+    pub(super) fn add(&mut self, group: CpuGroup) {
+        let end = (usize::from(group.0) + 1) * self.nr_cpus;
+        if self.on.len() < end {
+            self.on.resize_with(end, OnCpu::default);
         }
-        &mut self.loads[at]
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.on.is_empty()
+    }
+
+    fn all(&self, group: CpuGroup) -> &[OnCpu] {
+        let start = usize::from(group.0) * self.nr_cpus;
+        &self.on[start..start + self.nr_cpus]
+    }
+
+    #[inline]
+    pub(super) fn on(&self, group: CpuGroup, cpu: CpuId) -> &OnCpu {
+        &self.on[usize::from(group.0) * self.nr_cpus + cpu.index()]
+    }
+
+    #[inline]
+    pub(super) fn on_mut(&mut self, group: CpuGroup, cpu: CpuId) -> &mut OnCpu {
+        &mut self.on[usize::from(group.0) * self.nr_cpus + cpu.index()]
+    }
+
+    /// Weight of a group on one CPU.
+    pub(super) fn share(&self, group: CpuGroup, cpu: CpuId) -> u32 {
+        let (here, all) = (self.on(group, cpu).load, self.all(group).iter().map(|on| on.load).sum::<u64>());
+        if here == all {
+            return WEIGHT_NICE_0;
+        }
+        let part = u64::from(WEIGHT_NICE_0) * here / all;
+        (part as u32).max(WEIGHT_MIN)
+    }
+
+    /// The levels of all groups on a CPU.
+    pub(super) fn levels(&self, cpu: CpuId) -> impl Iterator<Item = &Level> {
+        self.on.iter().skip(cpu.index()).step_by(self.nr_cpus).map(|on| &on.level)
     }
 }
 
 impl Scheduler {
-    /// What a runnable task weighs: 1024 at nice 0 outside of groups.
-    #[inline]
-    pub(super) fn weight(&self, task: TaskId) -> u32 {
-        let entity = &self.entities[task.index()];
-        match entity.group {
-            None => entity.weight,
-            Some(group) => {
-                let load = self.groups.loads[usize::from(group.0)].max(u64::from(entity.weight));
-                let part = u64::from(fair::WEIGHT_NICE_0) * u64::from(entity.weight) / load;
-                (part as u32).max(WEIGHT_MIN)
-            }
+    /// A task wants its CPU: it counts in its group, and is one more there.
+    pub(super) fn count_in(&mut self, task: TaskId) {
+        let entry = &self.tasks[task.index()];
+        let (cpu, weight) = (entry.cpu, u64::from(entry.weight));
+        if let Some(group) = entry.group {
+            self.groups.on_mut(group, cpu).load += weight;
         }
+        self.cpus[cpu.index()].nr_running += 1;
     }
 
-    /// Sum of the weights of a CPU's runnable tasks.
-    pub(super) fn load(&self, cpu: CpuId) -> u64 {
-        let rq = &self.cpus[cpu.index()];
-        let tasks = rq.queue.iter().map(|queued| queued.task).chain(rq.current);
-        tasks.map(|task| u64::from(self.weight(task))).sum()
+    /// A task leaves its CPU.
+    pub(super) fn count_out(&mut self, task: TaskId) {
+        let entry = &self.tasks[task.index()];
+        let (cpu, weight) = (entry.cpu, u64::from(entry.weight));
+        if let Some(group) = entry.group {
+            self.groups.on_mut(group, cpu).load -= weight;
+        }
+        self.cpus[cpu.index()].nr_running -= 1;
     }
 
-    /// A task that slept counts in its group again.
-    pub(super) fn join_group(&mut self, task: TaskId) {
-        let entity = &self.entities[task.index()];
-        if let Some(group) = entity.group {
-            *self.groups.load_mut(group) += u64::from(entity.weight);
-        }
+    /// The group that has to be queued for a task of its level to be seen, if it is not.
+    pub(super) fn group_to_queue(&mut self, at: LevelId) -> Option<(LevelId, Member)> {
+        let queued = &mut self.groups.on_mut(at.group?, at.cpu).queued;
+        let missing = !std::mem::replace(queued, true);
+        at.above().filter(|_| missing)
     }
 
-    /// A task goes to sleep.
-    pub(super) fn leave_group(&mut self, task: TaskId) {
-        let entity = &self.entities[task.index()];
-        if let Some(group) = entity.group {
-            *self.groups.load_mut(group) -= u64::from(entity.weight);
-        }
+    /// The group that has nobody left to run here, if it has not.
+    pub(super) fn group_to_remove(&mut self, at: LevelId) -> Option<(LevelId, Member)> {
+        let on = self.groups.on_mut(at.group?, at.cpu);
+        let empty = on.level.is_empty();
+        on.queued &= !empty;
+        at.above().filter(|_| empty)
     }
 }

@@ -1,16 +1,24 @@
 //! On which CPU a task runs, and with how much virtual runtime it comes there.
 
-use super::runqueue::Queued;
-use super::{SchedPolicy, Scheduler, fair};
+use super::level::{LevelId, Member};
+use super::{SchedPolicy, Scheduler};
 use crate::TaskId;
 use units::{CpuId, Nanos};
+
+/// A task that waits for its CPU.
+#[derive(Clone, Copy)]
+struct Waiting {
+    task: TaskId,
+    /// On the axis that is common to all levels.
+    vruntime: i64,
+}
 
 impl Scheduler {
     /// Sets the CPU of a woken task (`select_task_rq_fair()`): the previous one if idle, else an idle one of the same
     /// node, else any allowed idle one, else the previous one.
     #[inline]
     pub(super) fn choose_cpu_for_wakeup(&mut self, task: TaskId) {
-        let previous = self.entities[task.index()].cpu;
+        let previous = self.tasks[task.index()].cpu;
         if self.idle.contains(previous) {
             return;
         }
@@ -22,137 +30,155 @@ impl Scheduler {
         }
     }
 
-    /// Gives a woken task its vruntime: at most half a period of credit (`place_entity()`). Returns its CPU.
-    #[inline]
-    pub(super) fn place_woken(&mut self, task: TaskId, now: Nanos) -> CpuId {
-        self.catch_up(self.entities[task.index()].cpu);
-        if self.params.policy == SchedPolicy::EarliestDeadline {
-            self.place_by_lag(task, now, false);
-            return self.entities[task.index()].cpu;
-        }
-        let entity = &mut self.entities[task.index()];
-        let credit = (self.params.latency.0 / 2) as i64;
-        let floor = self.cpus[entity.cpu.index()].min_vruntime - credit;
-        entity.vruntime = entity.vruntime.max(floor);
-        entity.cpu
-    }
-
-    /// Gives a new task a CPU and a vruntime: the allowed CPU with the fewest tasks, on the node with the fewest if
-    /// several are equal (`find_idlest_cpu()`); there behind by a share, so that forking does not gain time
-    /// (`place_entity()` with START_DEBIT), but by a granularity at most, and on an idle CPU not at all: tasks started
-    /// together are to stay within a granularity of each other, whatever the order. Returns that CPU.
-    pub(super) fn place_new(&mut self, task: TaskId, now: Nanos) -> CpuId {
+    /// Gives a new task a CPU: the allowed one with the fewest tasks, on the node with the fewest if several are equal
+    /// (`find_idlest_cpu()`).
+    pub(super) fn choose_cpu_for_new(&mut self, task: TaskId) {
         let mut node_tasks = [0; 256];
         for cpu in self.topology.cpus() {
             node_tasks[self.topology.node_of(cpu).index()] += self.nr_running(cpu);
         }
-        let cpu = self.allowed[task.index()]
-            .iter()
-            .min_by_key(|&cpu| {
-                let node = self.topology.node_of(cpu);
-                (self.nr_running(cpu), node_tasks[node.index()], cpu)
-            })
-            .expect("a task may run on some CPU");
-        self.catch_up(cpu);
-        let (nr_running, weight) = (self.nr_running(cpu), self.weight(task));
-        let load = self.load(cpu) + u64::from(weight);
-        let rq = &self.cpus[cpu.index()];
-        let entity = &mut self.entities[task.index()];
-        entity.cpu = cpu;
-        entity.started = true;
-        entity.vruntime = rq.min_vruntime;
-        if self.params.policy == SchedPolicy::EarliestDeadline {
-            self.place_by_lag(task, now, true);
-        } else if nr_running > 0 {
-            let share = self.params.share(nr_running + 1, weight, load);
-            let debit = fair::virtual_time(share, weight);
-            entity.vruntime += debit.min(self.params.min_granularity.0 as i64);
-        }
-        cpu
+        let cpu = self.allowed[task.index()].iter().min_by_key(|&cpu| {
+            let node = self.topology.node_of(cpu);
+            (self.nr_running(cpu), node_tasks[node.index()], cpu)
+        });
+        self.tasks[task.index()].cpu = cpu.expect("a task may run on some CPU");
     }
 
-    /// Ties the CPU's virtual clock to the furthest: shifts it, with all its tasks, to within one period. Without this
+    /// Puts a task in the queue of its level, and its group in the queue above if it is not there
+    /// (`enqueue_task_fair()`). Whether that ended the slice of who runs.
+    pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) -> bool {
+        let mut next = Some((self.level_of(task), Member::Task(task)));
+        let mut over = false;
+        while let Some((at, member)) = next {
+            self.catch_up(at);
+            if self.params.policy == SchedPolicy::EarliestDeadline {
+                // Before the new one stands there: who is alone goes on.
+                over |= self.slice_is_over(at, now);
+            }
+            self.place(at, member, now);
+            self.push(at, member);
+            next = self.group_to_queue(at);
+        }
+        over
+    }
+
+    fn place(&mut self, at: LevelId, member: Member, now: Nanos) {
+        let started = self.entity(at.cpu, member).started;
+        match self.params.policy {
+            SchedPolicy::EarliestDeadline => self.place_by_lag(at, member, now),
+            SchedPolicy::LeastRuntime if started => self.place_by_credit(at, member),
+            SchedPolicy::LeastRuntime => self.place_by_debit(at, member),
+        }
+        self.entity_mut(at.cpu, member).started = true;
+    }
+
+    /// Takes a waiting task out of the queue of its level, and its group out of the one above if nobody of it is left.
+    fn dequeue(&mut self, task: TaskId) {
+        let mut next = Some((self.level_of(task), Member::Task(task)));
+        while let Some((at, member)) = next {
+            self.take(at, member);
+            next = self.group_to_remove(at);
+        }
+        self.count_out(task);
+    }
+
+    /// Ties a level's virtual clock to the furthest: shifts it, with all its members, to within one period. Without this
     /// a CPU that was idle, or crowded with pinned tasks, would look entitled to the time of all others.
     #[inline]
-    pub(super) fn catch_up(&mut self, cpu: CpuId) {
-        let rq = &mut self.cpus[cpu.index()];
+    pub(super) fn catch_up(&mut self, at: LevelId) {
         let least = self.furthest - self.params.latency.0 as i64;
-        let lag = least - (rq.axis + rq.min_vruntime);
+        let level = self.level_mut(at);
+        let lag = least - (level.axis + level.min_vruntime);
         if lag > 0 {
-            rq.axis += lag;
+            level.axis += lag;
         }
     }
 
     /// Moves a task that is in no queue, with its place on the common axis.
     pub(super) fn migrate(&mut self, task: TaskId, to: CpuId) {
-        let entity = &mut self.entities[task.index()];
-        let from = std::mem::replace(&mut entity.cpu, to);
+        let from = self.level_of(task);
+        let to = LevelId { cpu: to, ..from };
         self.catch_up(from);
         self.catch_up(to);
-        let entity = &mut self.entities[task.index()];
-        let shift = self.cpus[from.index()].axis - self.cpus[to.index()].axis;
-        entity.vruntime += shift;
-        entity.deadline += shift;
+        let shift = self.level(from).axis - self.level(to).axis;
+        let task = &mut self.tasks[task.index()];
+        task.cpu = to.cpu;
+        task.entity.vruntime += shift;
+        task.entity.deadline += shift;
     }
 
     /// A CPU without a task takes one that waits elsewhere, of its own node if there is one.
-    pub(super) fn pull_for_idle(&mut self, cpu: CpuId) {
-        self.catch_up(cpu);
+    pub(super) fn pull_for_idle(&mut self, cpu: CpuId, now: Nanos) {
         let node = self.topology.node_of(cpu);
         let near = self.furthest_behind(cpu, |other| self.topology.node_of(other) == node);
         let found = near.or_else(|| self.furthest_behind(cpu, |_| true));
         if let Some(waiting) = found {
-            self.pull(cpu, waiting.task);
+            self.pull(cpu, waiting.task, now);
         }
     }
 
-    /// Takes a task that waits elsewhere if it is more than a granularity behind all tasks here. Returns whether it did.
-    pub(super) fn pull_if_behind(&mut self, cpu: CpuId) -> bool {
+    /// Takes a task that waits elsewhere if it is behind all that are here beside it by more than a granularity, and the tick
+    /// that it may have to wait for on its own CPU. Returns whether it did.
+    pub(super) fn pull_if_behind(&mut self, cpu: CpuId, now: Nanos) -> bool {
         if self.cpus.len() == 1 {
             return false;
         }
-        self.catch_up(cpu);
+        self.catch_up(LevelId::root(cpu));
         let Some(waiting) = self.furthest_behind(cpu, |_| true) else {
             return false;
         };
-        let rq = &self.cpus[cpu.index()];
-        let current = rq.current.map(|task| self.entities[task.index()].vruntime);
-        let first = rq.queue.first().map(|first| first.vruntime);
+        let at = LevelId { cpu, ..self.level_of(waiting.task) };
+        let level = self.level(at);
+        let current = level.current.map(|member| self.entity(cpu, member).vruntime);
+        let first = level.queue.first().map(|first| first.vruntime);
         let here = current.into_iter().chain(first).min();
-        let granularity = self.params.min_granularity.0 as i64;
-        let behind = here.is_some_and(|here| waiting.vruntime + granularity < rq.axis + here);
+        let grain = (self.params.min_granularity + self.params.tick).0 as i64;
+        let behind = here.is_some_and(|here| waiting.vruntime + grain < level.axis + here);
         if behind {
-            self.pull(cpu, waiting.task);
+            self.pull(cpu, waiting.task, now);
         }
         behind
     }
 
-    /// Of the tasks that wait on other CPUs, of those `eligible`, and may run on this one: the one of least vruntime,
-    /// which is given on the common axis. A CPU that is about to pick has first claim on its queue.
-    fn furthest_behind(&self, cpu: CpuId, eligible: impl Fn(CpuId) -> bool) -> Option<Queued> {
-        let mut best: Option<Queued> = None;
-        for other in self.topology.cpus() {
-            let rq = &self.cpus[other.index()];
-            if rq.queue.is_empty() || other == cpu || rq.current.is_none() || !eligible(other) {
-                continue;
-            }
-            let waiting = rq.queue.iter().find(|queued| self.allowed[queued.task.index()].contains(cpu));
-            let Some(mut waiting) = waiting else { continue };
-            waiting.vruntime += rq.axis;
-            if best.is_none_or(|best| waiting.vruntime < best.vruntime) {
-                best = Some(waiting);
-            }
-        }
-        best
+    /// The tasks that wait on a CPU, each with its vruntime on the common axis.
+    fn waiting_on(&self, cpu: CpuId) -> impl Iterator<Item = Waiting> {
+        let levels = std::iter::once(&self.cpus[cpu.index()].root).chain(self.groups.levels(cpu));
+        levels.flat_map(|level| {
+            level.queue.iter().filter_map(|queued| match queued.member {
+                Member::Task(task) => Some(Waiting { task, vruntime: queued.vruntime + level.axis }),
+                Member::Group(_) => None,
+            })
+        })
     }
 
-    fn pull(&mut self, cpu: CpuId, task: TaskId) {
-        let entity = &self.entities[task.index()];
-        let rq = &mut self.cpus[entity.cpu.index()];
-        rq.queue.remove(task);
-        self.queued -= 1;
+    /// Of the tasks that wait on other CPUs, of those `eligible`, and may run on this one: the one of least vruntime. A CPU
+    /// that is about to pick has first claim on its queue.
+    fn furthest_behind(&self, cpu: CpuId, eligible: impl Fn(CpuId) -> bool) -> Option<Waiting> {
+        let busy = |other: &CpuId| {
+            let rq = &self.cpus[other.index()];
+            rq.waiting > 0 && *other != cpu && rq.current.is_some()
+        };
+        let others = self.topology.cpus().filter(busy).filter(|other| eligible(*other));
+        let first = others.filter_map(|other| {
+            let mut may = self.waiting_on(other).filter(|waiting| self.allowed[waiting.task.index()].contains(cpu));
+            // Of a level the first is the one of least vruntime.
+            if self.groups.is_empty() { may.next() } else { may.min_by_key(|waiting| waiting.vruntime) }
+        });
+        first.min_by_key(|waiting| waiting.vruntime)
+    }
+
+    fn pull(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+        self.dequeue(task);
         self.migrate(task, cpu);
-        self.enqueue(task);
+        self.count_in(task);
+        let mut next = Some((self.level_of(task), Member::Task(task)));
+        while let Some((at, member)) = next {
+            self.push(at, member);
+            next = self.group_to_queue(at);
+            if let Some((root, group)) = next {
+                self.place(root, group, now);
+            }
+        }
     }
 
     /// Has an idle CPU look for work if a task that waits here may run there (`nohz_balancer_kick()`).
@@ -160,13 +186,10 @@ impl Scheduler {
         if self.idle.is_empty() {
             return;
         }
-        let waiting = self.cpus[cpu.index()].queue.iter();
-        let found = waiting
-            .flat_map(|queued| {
-                let idle = self.idle.common(&self.allowed[queued.task.index()]);
-                idle.iter().next()
-            })
-            .next();
+        let found = self.waiting_on(cpu).find_map(|waiting| {
+            let idle = self.idle.common(&self.allowed[waiting.task.index()]);
+            idle.iter().next()
+        });
         if let Some(idle) = found {
             self.idle.remove(idle);
             self.kick(idle);

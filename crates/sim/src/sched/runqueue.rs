@@ -1,14 +1,14 @@
-//! Runnable tasks of a CPU, by virtual runtime.
+//! Runnable members of a level, by virtual runtime.
 //!
 //! A sorted vector and no tree: queues are short, and it neither allocates nor chases pointers.
 
-use crate::TaskId;
+use super::level::Member;
 
-/// A task in a queue.
+/// A member in a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Queued {
     pub(super) vruntime: i64,
-    pub(super) task: TaskId,
+    pub(super) member: Member,
 }
 
 /// Least vruntime last, so that taking the first is a pop.
@@ -18,23 +18,14 @@ pub(super) struct RunQueue {
 }
 
 impl RunQueue {
-    pub(super) fn len(&self) -> usize {
-        self.descending.len()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.descending.is_empty()
     }
 
-    /// The task of least vruntime.
+    /// The member of least vruntime.
     #[inline]
     pub(super) fn first(&self) -> Option<Queued> {
         self.descending.last().copied()
-    }
-
-    /// The one after it.
-    pub(super) fn second(&self) -> Option<Queued> {
-        self.descending.iter().nth_back(1).copied()
     }
 
     /// From least vruntime to greatest.
@@ -49,28 +40,29 @@ impl RunQueue {
         self.descending.insert(place, queued);
     }
 
-    /// Removes a task that is in the queue.
+    /// Removes a member that is in the queue.
     #[inline]
-    pub(super) fn remove(&mut self, task: TaskId) {
-        let place = self.descending.iter().rposition(|queued| queued.task == task).expect("the task is in this queue");
-        self.descending.remove(place);
+    pub(super) fn remove(&mut self, member: Member) {
+        let place = self.descending.iter().rposition(|queued| queued.member == member);
+        self.descending.remove(place.expect("the member is in this queue"));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TaskId;
 
     #[test]
     fn by_vruntime_and_in_order_of_arrival_among_equals() {
         let mut queue = RunQueue::default();
+        let member = |task| Member::Task(TaskId(task));
         for (task, vruntime) in [(0, 5), (1, -3), (2, 5), (3, 0)] {
-            queue.insert(Queued { vruntime, task: TaskId(task) });
+            queue.insert(Queued { vruntime, member: member(task) });
         }
-        let order: Vec<u32> = queue.iter().map(|queued| queued.task.0).collect();
-        assert_eq!(order, [1, 3, 0, 2]);
-        assert_eq!(queue.second().map(|queued| queued.task), Some(TaskId(3)));
-        queue.remove(TaskId(3));
-        assert_eq!(queue.second().map(|queued| queued.task), Some(TaskId(0)));
+        let order: Vec<Member> = queue.iter().map(|queued| queued.member).collect();
+        assert_eq!(order, [1, 3, 0, 2].map(member));
+        queue.remove(member(1));
+        assert_eq!(queue.first().map(|queued| queued.member), Some(member(3)));
     }
 }

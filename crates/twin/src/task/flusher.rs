@@ -53,6 +53,20 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
     }
 }
 
+/// Ends the writes of XFS that changed a file's size on disk (`xfs_end_io()`).
+pub(crate) async fn xfs_end_io(ctx: Ctx<World>) {
+    let task = Task::new(ctx);
+    loop {
+        if task.mm(|mm, env| mm.end_appended(env)) {
+            task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
+            task.ctx.preempt_point().await;
+        } else {
+            let queue = task.ctx.with(|world, _| world.queues.appended);
+            task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+        }
+    }
+}
+
 /// Frees inodes that the VFS let go, now and then (`xfs_reclaim_worker()`).
 pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     let task = Task::new(ctx);
@@ -172,12 +186,17 @@ impl Task {
         let tickets: Vec<u64> = (0..devices).map(|device| self.mm(|mm, _| mm.request_sync(device))).collect();
         for (device, ticket) in (0..devices).zip(tickets) {
             loop {
-                let queue = self.ctx.with(|world, _| {
-                    let done = world.mm.sync_done(device, ticket) && world.devices.writes_in_flight(device) == 0;
-                    (!done).then_some(world.queues.written)
+                let (queue, reason) = self.ctx.with(|world, _| {
+                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_appended();
+                    let reason = match (world.mm.sync_done(device, ticket), on_device) {
+                        (false, _) => Some(SleepReason::SyncWork),
+                        (true, false) => Some(SleepReason::Fsync),
+                        (true, true) => None,
+                    };
+                    (world.queues.written, reason)
                 });
-                match queue {
-                    Some(queue) => self.ctx.wait(queue, SleepReason::Fsync).await,
+                match reason {
+                    Some(reason) => self.ctx.wait(queue, reason).await,
                     None => break,
                 }
             }
