@@ -19,7 +19,7 @@ pub use error::ProfileError;
 pub use kernel::{Era, Kernel};
 pub use machine::{
     Booted, ContentsDef, CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState, Mount, NodeDef,
-    ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramCompressor, ZramDef,
+    ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramDef,
 };
 pub use published::{Published, PublishedRow};
 pub use size::Size;

@@ -8,6 +8,6 @@ mod tunable;
 
 pub use rule::*;
 pub use tunable::{
-    LRU_GEN_ENABLED, LruGenCaps, SWITCH, Switch, THP_DEFRAG, THP_ENABLED, TUNABLES, ThpDefrag, ThpEnabled, Tunable,
-    TunableError, Tunables, ZSWAP_COMPRESSOR, ZswapCompressor,
+    Compressor, LRU_GEN_ENABLED, LruGenCaps, SWITCH, Switch, THP_DEFRAG, THP_ENABLED, TUNABLES, ThpDefrag, ThpEnabled,
+    Tunable, TunableError, Tunables, ZSWAP_COMPRESSOR,
 };

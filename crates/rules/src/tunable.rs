@@ -100,12 +100,14 @@ pub const SWITCH: &[(&str, Switch)] = &[
     ("1", Switch::On),
 ];
 
-/// How zswap compresses pages (`/sys/module/zswap/parameters/compressor`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ZswapCompressor {
+/// How zswap and zram compress pages (`/sys/module/zswap/parameters/compressor`, `comp_algorithm`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compressor {
     /// LZO.
     Lzo,
-    /// LZO with run-length encoding.
+    /// LZO with run-length encoding: the default of zram (`CONFIG_ZRAM_DEF_COMP`).
+    #[default]
     LzoRle,
     /// LZ4.
     Lz4,
@@ -113,13 +115,9 @@ pub enum ZswapCompressor {
     Zstd,
 }
 
-/// Words of [`ZswapCompressor`]: names of the kernel's crypto interface.
-pub const ZSWAP_COMPRESSOR: &[(&str, ZswapCompressor)] = &[
-    ("lzo", ZswapCompressor::Lzo),
-    ("lzo-rle", ZswapCompressor::LzoRle),
-    ("lz4", ZswapCompressor::Lz4),
-    ("zstd", ZswapCompressor::Zstd),
-];
+/// Words of [`Compressor`]: names of the kernel's crypto interface.
+pub const ZSWAP_COMPRESSOR: &[(&str, Compressor)] =
+    &[("lzo", Compressor::Lzo), ("lzo-rle", Compressor::LzoRle), ("lz4", Compressor::Lz4), ("zstd", Compressor::Zstd)];
 /// Words of [`ThpEnabled`], as in sysfs.
 pub const THP_ENABLED: &[(&str, ThpEnabled)] =
     &[("always", ThpEnabled::Always), ("madvise", ThpEnabled::Madvise), ("never", ThpEnabled::Never)];
@@ -294,7 +292,7 @@ tunables! {
         /// Whether reclaim has zswap write pages to their devices.
         zswap_shrinker_enabled: "zswap.shrinker_enabled", Switch, SWITCH, "N|Y", Switch::Off;
         /// How zswap compresses pages.
-        zswap_compressor: "zswap.compressor", ZswapCompressor, ZSWAP_COMPRESSOR, "lzo|lzo-rle|lz4|zstd", ZswapCompressor::Lzo;
+        zswap_compressor: "zswap.compressor", Compressor, ZSWAP_COMPRESSOR, "lzo|lzo-rle|lz4|zstd", Compressor::Lzo;
         /// When a fault may use a huge page.
         thp_enabled: "thp.enabled", ThpEnabled, THP_ENABLED, "always|madvise|never", ThpEnabled::Always;
         /// How hard a fault tries for a huge page.

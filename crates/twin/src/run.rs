@@ -6,12 +6,12 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, SpecError};
 use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
-use mm::swap::{Compressor, Contents, SwapSpec};
+use mm::swap::{Contents, SwapSpec};
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
-use profile::{FileSystem, Kernel, Machine, SwapArea, ZramCompressor, ZramDef};
+use profile::{FileSystem, Kernel, Machine, SwapArea, ZramDef};
 use rules::{TaskPicking, Tunables};
 use sim::{
     BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
@@ -32,7 +32,7 @@ use crate::world::{Event, KCOMPACTD_SET, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, 
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
-pub(crate) const QUANTUM: Nanos = Nanos::micros(50);
+pub(crate) const QUANTUM: Nanos = mm::writeback::TASK_SLICE;
 /// Virtual time between two calls of the progress callback.
 const PROGRESS_STEP: Nanos = Nanos::millis(500);
 /// Virtual time between two maps of the zones.
@@ -424,12 +424,7 @@ fn contents(machine: &Machine) -> Contents {
 
 /// Starts to use a zram, under a number that no disk has.
 fn add_zram(mm: &mut Mm, device: u16, zram: &ZramDef) {
-    let compressor = match zram.compressor {
-        ZramCompressor::Lzo | ZramCompressor::LzoRle => Compressor::Lzo,
-        ZramCompressor::Lz4 => Compressor::Lz4,
-        ZramCompressor::Zstd => Compressor::Zstd,
-    };
-    mm.swap.add_zram(device, zram.size.0.pages_down().0 as u32, zram.priority, compressor);
+    mm.swap.add_zram(device, zram.size.0.pages_down().0 as u32, zram.priority, zram.compressor);
 }
 
 /// Gives the world its wait queues and devices, which need the simulation.

@@ -234,6 +234,8 @@ impl World {
     }
 
     /// Charges who called a mechanism; an interrupt takes its time from whoever it interrupts.
+    /// Abstracted: all devices interrupt the first CPU, as a controller with one vector does (the kernel hands the end of a request on to
+    /// CPUs that share a cache with its submitter).
     #[inline]
     fn charge(&mut self, ctl: &mut Ctl<World>, cpu: CpuId) {
         let time = Nanos(self.mm.take_cpu_ns());

@@ -9,6 +9,8 @@
 //! Since/until: [`rules::LruPolicy::MultiGen`], since e4dde56cd208 (6.3).
 //! Abstracted: the draws come from a sequence of their own, which is the same in every run.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use units::MemcgId;
 
 /// Bins of a generation (`MEMCG_NR_BINS`).
@@ -40,13 +42,14 @@ pub struct Fifo {
     seq: u64,
     lists: [[Vec<MemcgId>; NR_BINS]; NR_GENS as usize],
     places: Vec<Place>,
-    draws: u64,
+    draws: SplitMix64,
 }
 
 impl Default for Fifo {
     /// Only the root group.
     fn default() -> Fifo {
-        let mut fifo = Fifo { seq: 0, lists: Default::default(), places: Vec::new(), draws: 0 };
+        let mut fifo =
+            Fifo { seq: 0, lists: Default::default(), places: Vec::new(), draws: SplitMix64::seed_from_u64(0) };
         fifo.add(0);
         fifo
     }
@@ -61,13 +64,9 @@ impl Fifo {
         self.list_mut(place.generation, place.bin).push(MemcgId(memcg as u16));
     }
 
-    /// A bin at random (splitmix64).
+    /// A bin at random.
     pub(crate) fn draw_bin(&mut self) -> usize {
-        self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.draws;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z >> 61) as usize
+        (self.draws.next_u64() >> (u64::BITS - NR_BINS.ilog2())) as usize
     }
 
     fn list_mut(&mut self, generation: u64, bin: usize) -> &mut Vec<MemcgId> {

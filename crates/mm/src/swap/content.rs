@@ -8,6 +8,8 @@
 //! Abstracted: sizes are spread evenly from half to one and a half of the mean, a guess; which page has which is drawn from
 //! its place in its process.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use units::PAGE_SIZE;
 
 /// What the anonymous pages of a machine hold.
@@ -34,35 +36,16 @@ pub(super) enum Content {
     Bytes(u32),
 }
 
-/// How pages are compressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Compressor {
-    /// LZO, with run-length encoding or without: the default of zram since 5.1, and of zswap.
-    Lzo,
-    /// LZ4.
-    Lz4,
-    /// Zstandard at its lowest level.
-    Zstd,
-}
-
 impl Contents {
     /// What the page at this place of its process holds.
     pub(super) fn of(&self, vpn: u32) -> Content {
-        let draw = mix(u64::from(vpn));
+        let draw = SplitMix64::seed_from_u64(u64::from(vpn)).next_u64();
         if (draw % 100) < u64::from(self.same_filled_percent) {
             return Content::SameFilled;
         }
         let spread = (u64::from(self.mean_bytes) * (draw >> 32)) >> 32;
         Content::Bytes((u64::from(self.mean_bytes / 2) + spread).clamp(1, PAGE_SIZE) as u32)
     }
-}
-
-/// Scatters numbers that follow each other (the finalizer of SplitMix64).
-fn mix(n: u64) -> u64 {
-    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    n ^ (n >> 31)
 }
 
 #[cfg(test)]

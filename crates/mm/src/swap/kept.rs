@@ -6,10 +6,10 @@
 //! Since/until: [`ZeroPages`]. Until 6.10 zswap and zram keep the word by themselves.
 //! Abstracted: pages of one word are pages of zeros (99 % of them are, says the series of 2024).
 
-use rules::ZeroPages;
+use rules::{Compressor, ZeroPages};
 use units::Pfn;
 
-use super::content::{Compressor, Content};
+use super::content::Content;
 use super::{Swap, SwapEntry};
 use crate::stat::VmEvent;
 use crate::zsmalloc::{ZsPageId, ZsPool};
@@ -155,16 +155,17 @@ impl Mm {
 
     fn compressor(&self, pool: PoolId) -> Compressor {
         match pool {
-            PoolId::Zswap => self.zswap_compressor(),
-            PoolId::Zram(device) => {
-                self.swap.devices[usize::from(device)].zram.as_ref().map_or(Compressor::Lzo, |zram| zram.compressor)
-            }
+            PoolId::Zswap => self.tunables.zswap_compressor,
+            PoolId::Zram(device) => self.swap.devices[usize::from(device)]
+                .zram
+                .as_ref()
+                .map_or(Compressor::default(), |zram| zram.compressor),
         }
     }
 
     pub(super) fn charge_compress(&mut self, compressor: Compressor) {
         self.charge(match compressor {
-            Compressor::Lzo => self.costs.compress_lzo,
+            Compressor::Lzo | Compressor::LzoRle => self.costs.compress_lzo,
             Compressor::Lz4 => self.costs.compress_lz4,
             Compressor::Zstd => self.costs.compress_zstd,
         });
@@ -176,7 +177,7 @@ impl Mm {
             return self.charge(self.costs.copy_page);
         }
         self.charge(match compressor {
-            Compressor::Lzo => self.costs.decompress_lzo,
+            Compressor::Lzo | Compressor::LzoRle => self.costs.decompress_lzo,
             Compressor::Lz4 => self.costs.decompress_lz4,
             Compressor::Zstd => self.costs.decompress_zstd,
         });

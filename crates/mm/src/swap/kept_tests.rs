@@ -3,10 +3,11 @@
 use rules::{Rules, Switch, ZeroPages};
 use units::{Gfp, NodeId};
 
-use super::{Compressor, Contents, ZswapStep};
+use super::{Contents, ZswapStep};
 use crate::anon::testing::{Machine, rules_4_20};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Effect, Frame};
+use rules::Compressor;
 
 /// A number that no disk has.
 const ZRAM: u16 = 9;

@@ -25,7 +25,7 @@ mod validate;
 mod zram;
 mod zswap;
 
-pub use content::{Compressor, Contents};
+pub use content::Contents;
 pub use device::{SwapDevice, SwapSpec};
 pub use kept::PoolId;
 pub use zram::Zram;

@@ -8,9 +8,10 @@
 //! Since/until: as in 6.12. Before 4.15 pages of zram come through the swap cache; here they pass it by (see copy_device.rs).
 //! Omitted: the memory limit, writeback to a backing device, recompression, the table of slots (16 bytes a page of the device).
 
+use rules::Compressor;
 use units::Gfp;
 
-use super::content::{Compressor, Content};
+use super::content::Content;
 use super::kept::{Keeper, Kept, PoolId};
 use super::{SwapDevice, SwapEntry, SwapSpec};
 use crate::stat::VmEvent;

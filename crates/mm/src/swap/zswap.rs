@@ -12,11 +12,10 @@
 
 use std::collections::VecDeque;
 
-use rules::ZswapCompressor;
 use units::{Gfp, NodeId, Order, Pfn};
 
 use super::SwapEntry;
-use super::content::{Compressor, Content};
+use super::content::Content;
 use super::kept::{Keeper, Kept, PoolId};
 use crate::stat::VmEvent;
 use crate::vfs::Scanned;
@@ -89,15 +88,6 @@ pub enum ZswapStep {
 }
 
 impl Mm {
-    /// How zswap compresses.
-    pub(super) fn zswap_compressor(&self) -> Compressor {
-        match self.tunables.zswap_compressor {
-            ZswapCompressor::Lzo | ZswapCompressor::LzoRle => Compressor::Lzo,
-            ZswapCompressor::Lz4 => Compressor::Lz4,
-            ZswapCompressor::Zstd => Compressor::Zstd,
-        }
-    }
-
     fn zswap_max_pages(&self) -> u64 {
         self.total_pages().0 * self.tunables.zswap_max_pool_percent / 100
     }
@@ -134,7 +124,7 @@ impl Mm {
             }
             Content::Bytes(bytes) => bytes,
         };
-        self.charge_compress(self.zswap_compressor());
+        self.charge_compress(self.tunables.zswap_compressor);
         if u64::from(bytes) >= units::PAGE_SIZE {
             return false;
         }
@@ -210,7 +200,7 @@ impl Mm {
         self.memcg_commit(env, memcg, pfn);
         self.swapcache_insert(pfn, entry);
         self.lru_add(env, pfn);
-        self.charge_decompress(self.zswap_compressor(), u32::from(bytes));
+        self.charge_decompress(self.tunables.zswap_compressor, u32::from(bytes));
         self.drop_kept(env, entry);
         self.stat.count(VmEvent::Zswpwb, 1);
         self.start_swap_write(env, pfn, entry);

@@ -19,8 +19,8 @@ use units::{FileId, Nanos};
 use crate::vfs::FsKind;
 use crate::{Env, Mm};
 
-/// CPU time that a task takes in one go.
-const SLICE: Nanos = Nanos::micros(50);
+/// CPU time that a task takes in one go, as whoever runs the tasks lets it.
+pub const TASK_SLICE: Nanos = Nanos::micros(50);
 /// Writers that are remembered beyond their slice.
 const WRITERS_MAX: usize = 256;
 
@@ -42,21 +42,21 @@ pub(super) struct Ilocks {
 impl Ilocks {
     fn hold(&mut self, file: FileId, now: Nanos, ns: u64) {
         if self.held.len() > WRITERS_MAX {
-            self.held.retain(|_, held| now.since(held.at) < SLICE);
+            self.held.retain(|_, held| now.since(held.at) < TASK_SLICE);
         }
         let held = self.held.entry(file.0).or_insert(Held { at: now, ns: 0 });
         if held.at != now {
             *held = Held { at: now, ns: 0 };
         }
-        held.ns = (held.ns + ns).min(SLICE.0);
+        held.ns = (held.ns + ns).min(TASK_SLICE.0);
     }
 
     fn attempt_fails(&mut self, file: FileId, now: Nanos) -> bool {
-        let Some(held) = self.held.get(&file.0).filter(|held| now.since(held.at) < SLICE) else { return false };
+        let Some(held) = self.held.get(&file.0).filter(|held| now.since(held.at) < TASK_SLICE) else { return false };
         self.met_ns += held.ns;
-        let fails = self.met_ns >= SLICE.0;
+        let fails = self.met_ns >= TASK_SLICE.0;
         if fails {
-            self.met_ns -= SLICE.0;
+            self.met_ns -= TASK_SLICE.0;
         }
         fails
     }
@@ -92,10 +92,10 @@ mod tests {
         let failed = (0..100).filter(|_| locks.attempt_fails(file, now)).count();
         assert_eq!(failed, 30);
         assert!((0..10).all(|_| !locks.attempt_fails(FileId(4), now)), "another inode's");
-        assert!((0..10).all(|_| !locks.attempt_fails(file, now + SLICE)), "its writer has no CPU any more");
+        assert!((0..10).all(|_| !locks.attempt_fails(file, now + TASK_SLICE)), "its writer has no CPU any more");
         // In its next slice the writer begins anew.
-        locks.hold(file, now + SLICE, 5_000);
-        let failed = (0..100).filter(|_| locks.attempt_fails(file, now + SLICE)).count();
+        locks.hold(file, now + TASK_SLICE, 5_000);
+        let failed = (0..100).filter(|_| locks.attempt_fails(file, now + TASK_SLICE)).count();
         assert_eq!(failed, 10);
     }
 }

@@ -38,6 +38,7 @@ use units::{Nanos, PAGE_SHIFT};
 pub use balance::{Pause, TaskDirty};
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
+pub use ilock::TASK_SLICE;
 pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};

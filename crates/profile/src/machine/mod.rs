@@ -7,6 +7,7 @@ mod zone;
 
 use blockdev::{DeviceSpec, QueueSpec};
 use indexmap::IndexMap;
+use rules::Compressor;
 use serde::Deserialize;
 use toml::Spanned;
 use units::Bytes;
@@ -139,26 +140,11 @@ pub struct ZramDef {
     pub priority: i16,
     /// How it compresses. Default lzo-rle (`CONFIG_ZRAM_DEF_COMP`).
     #[serde(default)]
-    pub compressor: ZramCompressor,
+    pub compressor: Compressor,
 }
 
 fn zram_priority() -> i16 {
     100
-}
-
-/// How a zram compresses pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ZramCompressor {
-    /// LZO.
-    Lzo,
-    /// LZO with run-length encoding.
-    #[default]
-    LzoRle,
-    /// LZ4.
-    Lz4,
-    /// Zstandard.
-    Zstd,
 }
 
 /// What anonymous pages hold. Without it they compress to half of their size, and none is filled with one word.

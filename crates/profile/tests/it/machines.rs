@@ -1,6 +1,7 @@
 //! Machines that cannot be.
 
-use profile::{FileSystem, MACHINES, Machine, MachineChange, Size, ZramCompressor};
+use profile::{FileSystem, MACHINES, Machine, MachineChange, Size};
+use rules::Compressor;
 use units::Bytes;
 
 use crate::{folder, path, refusal, with};
@@ -170,7 +171,7 @@ fn zram_comes_beside_what_swap_there_is_and_the_file_system_is_another() {
     let machine = Machine::load("small").unwrap().changed(&change).unwrap();
     assert_eq!(machine.name.get_ref(), "small-zram-512MiB-ext4");
     let zram = machine.zrams[0].get_ref();
-    assert_eq!((zram.size, zram.priority, zram.compressor), (Size(Bytes::mib(512)), 100, ZramCompressor::LzoRle));
+    assert_eq!((zram.size, zram.priority, zram.compressor), (Size(Bytes::mib(512)), 100, Compressor::LzoRle));
     assert_eq!((machine.swaps.len(), machine.has_swap()), (1, true));
     assert_eq!(*machine.mount.as_ref().unwrap().get_ref().fs.get_ref(), FileSystem::Ext4);
     assert!(Machine::load(&write(&machine.text)).is_ok());

@@ -15,7 +15,7 @@
 //! CPUs' virtual clocks are tied together: none lags behind the furthest by more than one period.
 //!
 //! **Omitted.** Bandwidth of groups, real-time and deadline classes, wake affinity to
-//! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT, interrupt time of devices (it delays no task).
+//! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT.
 
 mod deadline;
 mod fair;

@@ -176,6 +176,7 @@ impl Scheduler {
             self.push(at, member);
             next = self.group_to_queue(at);
             if let Some((root, group)) = next {
+                self.catch_up(root);
                 self.place(root, group, now);
             }
         }

@@ -48,6 +48,9 @@ impl BloomFilters {
 mod tests {
     use proptest::prelude::*;
 
+    use rand_xoshiro::SplitMix64;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -58,12 +61,7 @@ mod tests {
         filters.reset(7);
         assert!(!filters.test(7, 4096), "what was put in before is not in it");
         // The source gives a rate of 1/5 at 10,000 entries whose hashes are independent: here those of splitmix64.
-        let scattered = |n: u64| {
-            let z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^ z >> 31
-        };
+        let scattered = |n: u64| SplitMix64::seed_from_u64(n).next_u64();
         (0..10_000).for_each(|n| filters.add(7, scattered(n)));
         let passed = (10_000..20_000).filter(|n| filters.test(7, scattered(*n))).count();
         assert!((1800..2400).contains(&passed), "{passed} of 10000");
