@@ -207,6 +207,8 @@ pub struct Rules {
     pub cpu_partial: CpuPartial,
     /// Metadata that a journal holds.
     pub journal_release: JournalRelease,
+    /// The largest transaction of a journal.
+    pub journal_transaction: JournalTransaction,
     /// Objects of slabs in cgroups.
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
@@ -341,6 +343,7 @@ impl Rules {
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
             journal_release: JournalRelease::Shrinker,
+            journal_transaction: JournalTransaction::Third,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             slab_pressure: SlabPressure::PriorityAndDeferred,

@@ -55,6 +55,15 @@ rule!(
     }
 );
 rule!(
+    /// What part of a journal one transaction may take.
+    JournalTransaction {
+        /// A quarter of its blocks (`jbd2_journal_get_max_txn_bufs()`, 6.1).
+        Quarter,
+        /// A third of them (the same in the 6.12 that Debian packages).
+        Third,
+    }
+);
+rule!(
     /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
     StructSizes {
         /// 4.20.
