@@ -205,6 +205,8 @@ pub struct Rules {
     pub slab_speculation: SlabSpeculation,
     /// Partial slabs of a CPU.
     pub cpu_partial: CpuPartial,
+    /// Nodes of the page cache's trees.
+    pub tree_nodes: TreeNodes,
     /// Metadata that a journal holds.
     pub journal_release: JournalRelease,
     /// The largest transaction of a journal.
@@ -342,6 +344,7 @@ impl Rules {
             slab_order: SlabOrder::MoreWaste,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
+            tree_nodes: TreeNodes::UnderLock,
             journal_release: JournalRelease::Shrinker,
             journal_transaction: JournalTransaction::Third,
             object_accounting: ObjectAccounting::Vectors,

@@ -46,6 +46,15 @@ rule!(
     }
 );
 rule!(
+    /// How the tree of a file's pages gets its nodes.
+    TreeNodes {
+        /// Before its lock is taken, as the page is allocated (`radix_tree_maybe_preload()`): until 4.19.
+        Preloaded,
+        /// Under its lock and without sleeping, and only if that fails so (`xas_alloc()`, `xas_nomem()`): since 74d609585d8b (4.20).
+        UnderLock,
+    }
+);
+rule!(
     /// Who takes a journal's hold off metadata that was committed and written, before a later commit does.
     JournalRelease {
         /// Whoever wants the page: reclaim, migration and `drop_caches` (`bdev_try_to_free_page()`): until 5.13.
