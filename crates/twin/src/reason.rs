@@ -47,8 +47,6 @@ pub enum SleepReason {
     ZswapIdle,
     /// No bio that a limit held back is to be gone on with.
     DispatchIdle,
-    /// The sampler of the time series waits for its next instant.
-    Sampler,
 }
 
 impl SleepReason {
