@@ -240,6 +240,9 @@ pub(crate) struct ValidateArgs {
     /// Tunable of the twin instead of the real run's; may be given several times
     #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
     pub(crate) sysctls: Vec<(String, String)>,
+    /// Runs of the twin for each real run, each with draws of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat: u16,
     /// Runs at the same time [default: CPUs, as far as memory allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,

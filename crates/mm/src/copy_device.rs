@@ -165,10 +165,10 @@ impl Mm {
         self.account_bio(bio);
         let of_root = self.writes_for_root(env, &bio);
         if self.copy_bio(&bio, of_root) {
-            self.end_bio(env, &bio, true);
-        } else {
-            self.effects.push(Effect::Submit(bio));
+            return self.bio_ended(env, &bio, true);
         }
+        let bio = if bio.is_swap_out() { self.alloc_swap_bio(env, bio) } else { bio };
+        self.effects.push(Effect::Submit(bio));
     }
 
     /// Counts a bio of metadata whose end the caller awaits; whether it has ended already. If not, the caller submits it.
@@ -178,8 +178,15 @@ impl Mm {
         self.copy_bio(&bio, true)
     }
 
-    /// A bio has ended, or failed.
+    /// A bio that was queued has ended, or failed.
     pub fn end_bio(&mut self, env: &Env, bio: &Bio, ok: bool) {
+        if bio.is_swap_out() {
+            self.free_swap_bio(env, bio);
+        }
+        self.bio_ended(env, bio, ok);
+    }
+
+    fn bio_ended(&mut self, env: &Env, bio: &Bio, ok: bool) {
         self.charge(self.completion_cost(bio.device));
         match (bio.target, bio.write) {
             (BioTarget::File { file, index }, false) => self.end_read(env, file, index, bio.pages, ok),

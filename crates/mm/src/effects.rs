@@ -83,6 +83,11 @@ impl Bio {
         let BioTarget::File { index, .. } = self.target else { unreachable!("a bio of a file") };
         index
     }
+
+    /// Whether it carries a page to swap.
+    pub(crate) fn is_swap_out(&self) -> bool {
+        self.write && matches!(self.target, BioTarget::Swap { .. })
+    }
 }
 
 /// One thing to do.

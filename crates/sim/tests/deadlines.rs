@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{Log, TestSim, Why, anywhere, burn, cpu_time, machine, machine_6_12, note};
+use common::{Log, TestSim, Why, anywhere, burn, cpu_time, machine, machine_6_12, machine_with, note};
 use proptest::prelude::*;
-use sim::{Ctx, TaskId};
+use sim::{Ctx, SchedParams, TaskId};
 use units::Nanos;
 
 const STEP: Nanos = Nanos::micros(10);
@@ -23,11 +23,28 @@ fn hogs(sim: &mut TestSim, nice: &[i8]) -> Vec<TaskId> {
 #[test]
 fn two_tasks_take_turns_at_the_ticks() {
     for sim in [machine(1), machine_6_12(1)] {
-        take_turns(sim);
+        let turns = take_turns(sim);
+        // Each has asked for 0.7 ms, or has a share of 3 ms, and the first tick after that takes the CPU away.
+        for (nr, (at, _)) in turns.iter().enumerate().skip(1) {
+            assert!(at - nr as u64 * TICK <= SLACK, "{turns:?}");
+        }
+        assert_eq!(turns.len(), 10);
     }
 }
 
-fn take_turns(mut sim: TestSim) {
+#[test]
+fn ticks_go_on_from_the_one_before_the_start() {
+    let turns =
+        take_turns(machine_with(SchedParams { since_tick: Nanos::micros(2_500), ..SchedParams::linux_6_12(1) }));
+    // At 1.5 ms, and every 4 ms from then to 37.5 ms.
+    for (nr, (at, _)) in turns.iter().enumerate().skip(1) {
+        assert!(at - (nr as u64 * TICK - 2_500_000) <= SLACK, "{turns:?}");
+    }
+    assert_eq!(turns.len(), 11);
+}
+
+/// When the CPU turned to one of two tasks, and to which, within 39 ms.
+fn take_turns(mut sim: TestSim) -> Vec<(u64, String)> {
     for name in ["a", "b"] {
         let options = anywhere(&mut sim, name).daemon();
         sim.spawn(options, move |ctx| async move {
@@ -44,12 +61,8 @@ fn take_turns(mut sim: TestSim) {
     }
     let _ = sim.run_until(Nanos::millis(39));
     let turns: Vec<(u64, String)> = common::lines(&sim);
-    // Each has asked for 0.7 ms, or has a share of 3 ms, and the first tick after that takes the CPU away.
-    for (nr, (at, _)) in turns.iter().enumerate().skip(1) {
-        assert!(at - nr as u64 * TICK <= SLACK, "{turns:?}");
-    }
     assert!(turns.windows(2).all(|pair| pair[0].1 != pair[1].1), "{turns:?}");
-    assert_eq!(turns.len(), 10);
+    turns
 }
 
 /// Uses more than its share, which leaves it in debt, then sleeps, and notes how late it runs after each sleep.

@@ -23,6 +23,8 @@ pub enum SleepReason {
     DirtyThrottle,
     /// The request queue is full (`get_request`).
     RequestQueue,
+    /// There is no memory for the bio of a page that it writes to swap (`mempool_alloc`).
+    BioPool,
     /// Reclaim waits for the device or for other reclaimers (`congestion_wait`, `reclaim_throttle`).
     ReclaimThrottle,
     /// It waits for kswapd because the reserves are nearly used up (`throttle_direct_reclaim`).
@@ -45,15 +47,13 @@ pub enum SleepReason {
     ZswapIdle,
     /// No bio that a limit held back is to be gone on with.
     DispatchIdle,
-    /// The sampler of the time series waits for its next instant.
-    Sampler,
 }
 
 impl SleepReason {
     /// Whether the kernel waits by `io_schedule()`. XFS waits for its metadata by `wait_for_completion()`.
     pub(crate) fn is_io(self) -> bool {
-        use SleepReason::{DirtyThrottle, Fsync, PageBit, RequestQueue};
-        matches!(self, PageBit | DirtyThrottle | Fsync | RequestQueue)
+        use SleepReason::{BioPool, DirtyThrottle, Fsync, PageBit, RequestQueue};
+        matches!(self, PageBit | DirtyThrottle | Fsync | RequestQueue | BioPool)
     }
 
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).

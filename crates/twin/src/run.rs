@@ -37,6 +37,8 @@ pub(crate) const QUANTUM: Nanos = mm::writeback::TASK_SLICE;
 const PROGRESS_STEP: Nanos = Nanos::millis(500);
 /// Virtual time between two maps of the zones.
 const ZONE_MAP_STEP: Nanos = Nanos::secs(10);
+/// To what `/proc/uptime` tells the time.
+const UPTIME_GRAIN: Nanos = Nanos::millis(10);
 /// No workload takes this long.
 const VIRTUAL_LIMIT: Nanos = Nanos::secs(7 * 24 * 3600);
 /// A workload of which no task has run for so long, nor sleeps by itself, is stuck behind daemons that wake up by a timer.
@@ -365,13 +367,20 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
     world.cpu_speed = *machine.cpus.speed.get_ref();
     world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
-    let mut sim = Sim::new(world, topology.clone(), QUANTUM, params);
+    let since_tick = drawn_below(&streams, "tick", params.tick);
+    let mut sim = Sim::new(world, topology.clone(), QUANTUM, SchedParams { since_tick, ..params });
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);
     if let Some(services) = &machine.booted {
         booted::start_daemons(&mut sim, services);
     }
     Ok(sim)
+}
+
+/// A time below another: how far in its interval something regular is when a run starts.
+fn drawn_below(streams: &sim::Streams, stream: &str, interval: Nanos) -> Nanos {
+    use rand::Rng;
+    Nanos(streams.rng(stream).random_range(0..interval.0))
 }
 
 /// What things cost on a machine.
@@ -435,7 +444,7 @@ fn wire(
     nr_nodes: usize,
     streams: &sim::Streams,
 ) -> Result<(), RunError> {
-    use rand::{Rng, RngCore};
+    use rand::RngCore;
     world.queues = Queues::new(ctl, nr_nodes, machine.disks.len());
     let mut devices = Vec::new();
     for disk in &machine.disks {
@@ -449,12 +458,13 @@ fn wire(
         machine.disks.iter().enumerate().filter(|(_, disk)| matches!(disk.device.get_ref(), DeviceSpec::Ram(_)));
     let copying = copying.map(|(number, _)| number as u16).collect();
     world.devices = Devices::new(devices, copying, mounted.map(|disk| disk as u16));
-    ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+    ctl.schedule_after(drawn_below(streams, "vmstat", STAT_INTERVAL), Class::Timer, Event::Vmstat);
     // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
+    let unknown = drawn_below(streams, "uptime", UPTIME_GRAIN);
     let until_next = |interval: Nanos, set: Nanos, stream: &str| {
         let since_last = match &machine.uptime_s {
-            Some(uptime_s) => Nanos::from_secs_f64(*uptime_s.get_ref()).since(set).0 % interval.0,
-            None => streams.rng(stream).random_range(0..interval.0),
+            Some(uptime_s) => (Nanos::from_secs_f64(*uptime_s.get_ref()) + unknown).since(set).0 % interval.0,
+            None => drawn_below(streams, stream, interval).0,
         };
         Nanos(interval.0 - since_last)
     };

@@ -66,6 +66,8 @@ pub(crate) struct Queues {
     pub(crate) dispatch: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
     pub(crate) appended: WaitQueueId,
+    /// Reclaimers that lack memory for a bio to swap.
+    pub(crate) swap_bio: WaitQueueId,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -82,6 +84,7 @@ impl Queues {
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
+            swap_bio: WaitQueueId(u32::MAX),
             zswap: WaitQueueId(u32::MAX),
         }
     }
@@ -98,6 +101,7 @@ impl Queues {
             written: table(1)[0],
             dispatch: table(1)[0],
             appended: table(1)[0],
+            swap_bio: table(1)[0],
             zswap: table(1)[0],
         }
     }
@@ -354,6 +358,9 @@ impl World {
         self.enter(ctl, |mm, env| mm.end_bio(env, &bio, ok));
         if bio.write {
             ctl.wake_all(self.queues.written);
+        }
+        if !self.mm.lacks_swap_bios() {
+            ctl.wake_all(self.queues.swap_bio);
         }
         if let Some(queue) = entry.waiter {
             ctl.wake_all(queue);

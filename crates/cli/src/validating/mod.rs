@@ -24,6 +24,9 @@ const EXTFRAG: &str = "extfrag_events";
 /// What the names of totals of the pressure files begin with.
 const PSI: &str = "psi_";
 
+/// Between the numbers of further runs of the twin for the same real one: more than there are repetitions.
+const FURTHER: u32 = 10_000;
+
 /// The tunable that switches the multi-gen LRU.
 const LRU_GEN: &str = "lru_gen.enabled";
 
@@ -153,13 +156,15 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     }
     let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
     let again = Again { sysctls: &args.sysctls, out: args.out.as_deref(), verify: args.verify };
-    let jobs = groups.iter().flat_map(|(_, runs)| runs).map(|run| again.job(run)).collect::<Result<Vec<_>, _>>()?;
+    let repeats = 0..u32::from(args.repeat);
+    let runs = groups.iter().flat_map(|(_, runs)| runs);
+    let jobs = runs.flat_map(|run| repeats.clone().map(|nth| again.job(run, nth))).collect::<Result<Vec<_>, _>>()?;
     exec::check_places(args.out.as_deref(), &jobs)?;
     let interrupt = Interrupt::install()?;
     let board = Board::new(jobs.len());
     let answers = exec::execute(&jobs, args.jobs(), &board, &interrupt);
     drop(board);
-    let report = report_of(&counters, groups, &answers, waiting);
+    let report = report_of(&counters, groups, &answers, usize::from(args.repeat), waiting);
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -180,8 +185,8 @@ pub(crate) struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// The run of the twin, from where the real one started.
-    pub(crate) fn job(&self, run: &RealRun) -> Result<Job, Failure> {
+    /// The `nth` run of the twin from where the real one started: the first has the draws of the real one's repetition.
+    pub(crate) fn job(&self, run: &RealRun, nth: u32) -> Result<Job, Failure> {
         let kernel = Kernel::load(&run.kernel)?;
         let setup = Setup {
             case: &run.group,
@@ -197,7 +202,7 @@ impl Again<'_> {
             verify: self.verify,
         };
         setup.check_machine()?;
-        setup.job(&kernel.name, &kernel, run.iteration)
+        setup.job(&kernel.name, &kernel, run.iteration + nth * FURTHER)
     }
 }
 
@@ -205,6 +210,7 @@ fn report_of(
     counters: &[CounterDef],
     groups: Vec<(String, Vec<RealRun>)>,
     answers: &[Answer],
+    repeat: usize,
     waiting: Vec<(String, Vec<RealRun>)>,
 ) -> ValidationReport {
     let wait = |group: String, runs: &[RealRun], why: String| Waiting { group, n_real: runs.len(), why };
@@ -213,8 +219,8 @@ fn report_of(
     let mut answers = answers.iter();
     let mut compared = Vec::new();
     for (group, runs) in groups {
-        let twin: Vec<&Done> = answers.by_ref().take(runs.len()).flatten().flatten().collect();
-        if twin.len() < runs.len() {
+        let twin: Vec<&Done> = answers.by_ref().take(runs.len() * repeat).flatten().flatten().collect();
+        if twin.len() < runs.len() * repeat {
             waiting.push(wait(group, &runs, "the twin did not come to the end of every run".to_string()));
             continue;
         }

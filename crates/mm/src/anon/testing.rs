@@ -84,9 +84,10 @@ impl Machine {
         self.mm.swap.add_device(&SwapSpec { device, start_sector: 2048, pages: pages + 1, priority: -2, rotational });
     }
 
-    /// Free pages on all lists.
+    /// Free pages on all lists, and what slabs took for bios.
     pub(crate) fn free(&self) -> u64 {
-        self.mm.zones.iter().map(|z| z.free_pages + self.mm.pcp_pages(z.id)).sum()
+        let lists: u64 = self.mm.zones.iter().map(|z| z.free_pages + self.mm.pcp_pages(z.id)).sum();
+        lists + self.gauge(NodeStat::SlabUnreclaimable)
     }
 
     pub(crate) fn event(&self, event: VmEvent) -> u64 {

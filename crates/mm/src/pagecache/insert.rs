@@ -2,15 +2,16 @@
 //!
 //! Rule: a new page goes on an LRU list at once. If its slot holds a shadow, the refault is judged first, unless the
 //! page will be overwritten (`__GFP_WRITE`). Nodes of the tree that are missing are allocated before the page is put
-//! in; nodes that lose their last entry are freed.
+//! in ([`TreeNodes`]); nodes that lose their last entry are freed.
 //! Source: `add_to_page_cache_lru()`, `page_cache_delete()`, `unaccount_page_cache_page()`, mm/filemap.c (4.20; 6.12
 //! the same on order-0 folios); `migrate_page_move_mapping()`, mm/migrate.c.
 //! Abstracted: nodes are allocated before the page is, not after; a page never fails to go in once it is allocated.
 
+use rules::TreeNodes;
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::slots;
-use crate::slab::CacheId;
+use crate::slab::{CacheId, Obj};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::Need;
 use crate::{AllocRequest, Env, Frame, Kind, Mm};
@@ -42,11 +43,20 @@ impl Mm {
         let cache = CacheId::RADIX_TREE_NODE;
         let gfp = Gfp(gfp.0 & RECLAIM_MASK.0);
         while self.pagecache.trees.spare.len() < missing {
-            let obj = self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?;
+            let obj = match self.node_under_lock(env, cache) {
+                Some(obj) => obj,
+                None => self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?,
+            };
             let node = self.slabs.node_of(cache, obj);
             self.pagecache.trees.spare.push((obj, node.0));
         }
         Ok(())
+    }
+
+    /// A node without sleeping, which wakes kswapd for the order of the cache's slabs where memory is short.
+    fn node_under_lock(&mut self, env: &Env, cache: CacheId) -> Option<Obj> {
+        let tried = self.rules.tree_nodes == TreeNodes::UnderLock;
+        tried.then(|| self.slab_alloc_nowait(env, cache, Gfp::NOWAIT)).filter(|obj| obj.is_some())
     }
 
     /// A page for the cache: what the caller holds, or a new one. `Err` is the request for the slow path.

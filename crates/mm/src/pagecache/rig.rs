@@ -50,7 +50,12 @@ impl Rig {
 
     /// A machine with an ext4.
     pub(crate) fn ext4_with(pages: u32, rules: Rules) -> Rig {
-        Rig::on_fs(machine(1, pages, rules), FsSpec::ext4(3, Bytes::gib(64)))
+        Rig::ext4_on(pages, rules, Bytes::gib(64))
+    }
+
+    /// A machine with an ext4 on a device of this size.
+    pub(crate) fn ext4_on(pages: u32, rules: Rules, size: Bytes) -> Rig {
+        Rig::on_fs(machine(1, pages, rules), FsSpec::ext4(3, size))
     }
 
     fn on_fs(mut mm: Mm, spec: FsSpec) -> Rig {

@@ -9,6 +9,7 @@
 //! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard,
 //! swap files with extents (a device is one extent).
 
+mod bios;
 mod cache;
 mod content;
 mod device;
@@ -56,6 +57,8 @@ pub struct Swap {
     /// What pages hold.
     pub contents: Contents,
     zswap: Zswap,
+    /// Bios of writes under way that no slab had room for.
+    reserved_bios: u32,
     total_pages: u64,
     free_pages: u64,
 }

@@ -1,12 +1,12 @@
 //! Metadata of ext4 in memory: the page cache of its device.
 //!
-//! Rule: a block of metadata (of an inode table, of a directory) is a page of the device's own file: movable, without
+//! Rule: a block of metadata (of an inode table, of a directory, of extents) is a page of the device's own file: movable, without
 //! `__GFP_FS`, and it must not fail. It has a buffer head, and is charged and on the LRU like the page of any file. Each
 //! look-up marks it accessed. Making one ends with looking it up, so that it is active from its start.
 //! Source: `__getblk_slow()`, `grow_dev_folio()`, `__find_get_block_slow()`, `touch_buffer()` (fs/buffer.c),
 //! `__ext4_get_inode_loc()` (fs/ext4/inode.c), 6.12.
 //! Abstracted: a page that is being read is valid at once for everyone but the reader.
-//! Omitted: bitmaps, group descriptors and blocks of extent trees, which are few; the 16 buffers that each CPU holds
+//! Omitted: bitmaps and group descriptors, which are few; the 16 buffers that each CPU holds
 //! (`bh_lrus`); read-ahead of inode tables.
 
 use units::{FileId, Gfp, Order, Pfn};

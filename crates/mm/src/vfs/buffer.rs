@@ -50,6 +50,7 @@ impl Vfs {
                 &mut self.fs[fs.0 as usize].chunks[chunk as usize].buffers[cluster as usize]
             }
             Metadata::Directory { dir, index } => &mut self.dirs[dir.0 as usize].blocks[index as usize].buffer,
+            Metadata::Leaf(file) => unreachable!("the leaf of {file:?} is in the page cache of its device"),
         }
     }
 
@@ -60,6 +61,7 @@ impl Vfs {
                 self.fs[fs.0 as usize].chunks[chunk as usize].dirty >> cluster & 1 == 1
             }
             Metadata::Directory { dir, index } => self.dirs[dir.0 as usize].blocks[index as usize].dirty,
+            Metadata::Leaf(file) => self.fs[fs.0 as usize].leaves[&file].dirty,
         }
     }
 
@@ -75,6 +77,7 @@ impl Vfs {
             Metadata::Directory { dir, index } => {
                 std::mem::take(&mut self.dirs[dir.0 as usize].blocks[index as usize].fresh)
             }
+            Metadata::Leaf(file) => std::mem::take(&mut self.leaf(fs, file).fresh),
         }
     }
 
@@ -87,6 +90,7 @@ impl Vfs {
                 (fs.chunks[chunk as usize].block + cluster * pages, pages)
             }
             Metadata::Directory { dir, index } => (self.dirs[dir.0 as usize].blocks[index as usize].block, 1),
+            Metadata::Leaf(file) => (fs.leaves[&file].block, 1),
         }
     }
 
@@ -99,6 +103,7 @@ impl Vfs {
             Metadata::Directory { dir, index } => {
                 self.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
             }
+            Metadata::Leaf(file) => self.leaf(fs, file).dirty = false,
         }
     }
 

@@ -70,7 +70,8 @@ impl Mm {
 
     /// Blocks in use are the files', the directories' and the chunks'; those claimed are dirty pages without one.
     fn check_space(&self, violations: &mut Vec<Violation>) {
-        let mut used: Vec<u64> = self.vfs.fs.iter().map(super::disk::Fs::chunk_blocks).collect();
+        let metadata = |fs: &super::disk::Fs| fs.chunk_blocks() + fs.leaves.len() as u64;
+        let mut used: Vec<u64> = self.vfs.fs.iter().map(metadata).collect();
         let mut claimed = vec![0; used.len()];
         for dir in &self.vfs.dirs {
             used[dir.fs.0 as usize] += dir.blocks.len() as u64;

@@ -9,11 +9,12 @@
 //! Abstracted: a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
 //! Omitted: unwritten extents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::FileId;
 
 use super::cil::Cil;
+use super::extent_tree::Leaf;
 use super::extents::FileExtent;
 use super::jbd2::Journal;
 use super::orlov::Orlov;
@@ -48,6 +49,8 @@ pub(super) enum Metadata {
     Inodes { chunk: u32, cluster: u32 },
     /// A block of a directory.
     Directory { dir: DirId, index: u32 },
+    /// The block that holds the extents of a file.
+    Leaf(FileId),
 }
 
 /// A mounted file system.
@@ -69,6 +72,8 @@ pub(super) struct Fs {
     pub(super) journal: Journal,
     /// The device's own file, where metadata is in its page cache.
     pub(super) bdev: Option<FileId>,
+    /// By the file whose extents they hold.
+    pub(super) leaves: BTreeMap<FileId, Leaf>,
 }
 
 impl Fs {
@@ -86,6 +91,7 @@ impl Fs {
             cil: Cil::new(&spec),
             journal: Journal::default(),
             bdev: None,
+            leaves: BTreeMap::new(),
         }
     }
 
@@ -94,6 +100,7 @@ impl Fs {
             + self.dirty.capacity() * size_of::<(u64, Metadata)>()
             + self.cil.host_bytes()
             + self.journal.host_bytes()
+            + self.leaves.len() * size_of::<(FileId, Leaf)>()
             + self.space.host_bytes()
     }
 
@@ -379,6 +386,7 @@ impl Mm {
         let old = std::mem::replace(&mut rec.size, pages);
         if pages < old {
             self.vfs.free_blocks(file, pages);
+            self.vfs.log_leaf(file);
         }
         if pages != old {
             self.log_inode(file);

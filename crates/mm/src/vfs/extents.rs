@@ -82,6 +82,13 @@ impl Extents {
         extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks)).sum()
     }
 
+    /// How many pieces of at most `most` blocks all of them make.
+    pub(super) fn pieces(&self, list: Block, first: u32, most: u32) -> u64 {
+        let entries = self.entries(list);
+        let extents = (0..entries.len()).map(|at| Extents::entry(entries, at, first));
+        extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks.div_ceil(most))).sum()
+    }
+
     /// Adds an extent where none is. The list may move.
     pub(super) fn insert(&mut self, list: &mut Block, first: u32, extent: FileExtent) {
         let entries = self.entries(*list);

@@ -201,6 +201,7 @@ impl Mm {
     /// Frees what an unlinked file has on disk (`xfs_inactive()`).
     fn inactivate(&mut self, env: &Env, file: FileId) {
         let fs = self.vfs.fs_of(file);
+        self.remove_extents(env, file);
         self.vfs.free_blocks(file, 0);
         self.log_inode(file);
         let ino = std::mem::replace(&mut self.vfs.rec_mut(file).ino, super::NONE);

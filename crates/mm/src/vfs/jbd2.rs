@@ -1,24 +1,25 @@
 //! The journal of ext4 (jbd2): how long metadata stays where it is.
 //!
 //! Rule: a block that a transaction changes gets a `journal_head`, which keeps its buffer: its page can neither be reclaimed
-//! nor moved. Five seconds after its first change, and for an fsync, the running transaction is committed: a copy of each
+//! nor moved. Five seconds after its first change, when it has as many blocks as a transaction may have, and for an fsync, the running transaction is committed: a copy of each
 //! block goes to the log, with a buffer head of its own until that is written, behind descriptors and before a commit
 //! block. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
 //! been written and a later commit finds that.
 //! Source: `jbd2_journal_get_write_access()`, `__jbd2_journal_refile_buffer()` (fs/jbd2/transaction.c),
 //! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
 //! `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
-//! Since/until: [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
+//! `add_transaction_credits()` (transaction.c), `jbd2_journal_get_max_txn_bufs()` (journal.c).
+//! Since/until: [`JournalTransaction`]; [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
 //! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit, but for one by an
 //! fsync, which leaves it to the log; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
 //! under way.
-//! Omitted: copies of blocks that are changed while they are being committed (`frozen_data`), revoked blocks, transactions that
+//! Omitted: what running handles have reserved of a transaction; copies of blocks that are changed while they are being committed (`frozen_data`), records of revoked blocks, transactions that
 //! wait for room in the log; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
 
 use std::collections::BTreeMap;
 
-use rules::JournalRelease;
+use rules::{JournalRelease, JournalTransaction};
 use units::{FileId, Gfp, Nanos, PAGE_SIZE, Pfn};
 
 use super::disk::Metadata;
@@ -40,6 +41,8 @@ struct Head {
     running: bool,
     /// Commits under way that write it.
     commits: u8,
+    /// Was freed meanwhile: the last of them leaves nothing to be written.
+    forgotten: bool,
 }
 
 /// A commit that is being written.
@@ -102,24 +105,56 @@ impl Mm {
         let (block, _) = self.vfs.place(fs, of);
         if !self.vfs.fs_mut(fs).journal.keeps(block) {
             let obj = self.slab_alloc_nowait(env, CacheId::JBD2_JOURNAL_HEAD, Gfp::NOFS);
-            self.vfs.fs_mut(fs).journal.heads.insert(block, Head { obj, running: false, commits: 0 });
+            self.vfs.fs_mut(fs).journal.heads.insert(block, Head { obj, running: false, commits: 0, forgotten: false });
         }
         if let Some(pfn) = self.block_page(bdev, block) {
             self.frames[pfn].set(Frame::PINNED);
             self.mark_page_accessed(env, pfn);
         }
         let journal = &mut self.vfs.fs_mut(fs).journal;
-        journal.heads.get_mut(&block).expect("it has one").running = true;
+        let head = journal.heads.get_mut(&block).expect("it has one");
+        (head.running, head.forgotten) = (true, false);
         journal.running.push((block, of));
-        if journal.began.is_none() {
+        let first = journal.began.is_none();
+        if first {
             journal.began = Some(env.now);
+        }
+        if first || self.is_transaction_full(fs) {
             self.effects.push(Effect::WakeLog(fs));
+        }
+    }
+
+    /// A block is not metadata any more: nothing of its changes is written from now on (`jbd2_journal_forget()`).
+    pub(super) fn journal_forget(&mut self, fs: FsId, block: u32) {
+        let Journal { heads, running, .. } = &mut self.vfs.fs_mut(fs).journal;
+        if let Some(head) = heads.get_mut(&block) {
+            head.forgotten = true;
+            if std::mem::take(&mut head.running) {
+                let at = running.iter().rposition(|(changed, _)| *changed == block).expect("it was changed");
+                running.remove(at);
+            }
+        }
+        let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
+        if let Some(pfn) = self.block_page(bdev, block) {
+            self.account_cleaned(pfn);
         }
     }
 
     /// When the running transaction is to be committed; `None` while there is none.
     pub fn vfs_commit_due(&self, fs: FsId) -> Option<Nanos> {
-        self.vfs.fs[fs.0 as usize].journal.began.map(|began| began + COMMIT_INTERVAL)
+        let age = if self.is_transaction_full(fs) { Nanos(0) } else { COMMIT_INTERVAL };
+        self.vfs.fs[fs.0 as usize].journal.began.map(|began| began + age)
+    }
+
+    /// Whether the running transaction has as many blocks as one may have.
+    fn is_transaction_full(&self, fs: FsId) -> bool {
+        let fs = &self.vfs.fs[fs.0 as usize];
+        let part = match self.rules.journal_transaction {
+            JournalTransaction::Quarter => 4,
+            JournalTransaction::Third => 3,
+        };
+        let most = fs.spec.log.pages_down().0 / part;
+        fs.journal.running.len() as u64 + most.div_ceil(TAGS) >= most
     }
 
     /// Brings blocks of the running transaction into memory that are not.
@@ -158,6 +193,7 @@ impl Mm {
         }
         let copies = changed.iter().map(|_| self.slab_alloc_nowait(env, CacheId::BUFFER_HEAD, Gfp::NOFS)).collect();
         let blocks: Vec<u32> = changed.into_iter().map(|(block, _)| block).collect();
+        self.charge(blocks.len() as u64 * self.costs.commit_block);
         let written = blocks.len() as u64 + (blocks.len() as u64).div_ceil(TAGS) + 1;
         self.vfs.fs_mut(fs).journal.commits.push(Commit { id, blocks, copies });
         let device = self.vfs.fs[fs.0 as usize].spec.device;
@@ -180,8 +216,10 @@ impl Mm {
         let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
         for block in blocks {
             let journal = &mut self.vfs.fs_mut(fs).journal;
-            journal.heads.get_mut(&block).expect("it is kept").commits -= 1;
-            if !journal.is_uncommitted(block)
+            let head = journal.heads.get_mut(&block).expect("it is kept");
+            head.commits -= 1;
+            if !head.forgotten
+                && !journal.is_uncommitted(block)
                 && let Some(pfn) = self.block_page(bdev, block)
             {
                 self.set_page_dirty(env, pfn);

@@ -16,6 +16,7 @@ mod cil;
 mod dentry;
 mod disk;
 mod extent_status;
+mod extent_tree;
 mod extents;
 mod inode;
 mod jbd2;

@@ -338,7 +338,8 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
-        if let Err(need) = self.get_dir_block(env, rec.parent, rec.dirent).and_then(|()| self.log_change(env, file)) {
+        let there = self.get_dir_block(env, rec.parent, rec.dirent).and_then(|()| self.get_leaf(env, file));
+        if let Err(need) = there.and_then(|()| self.log_change(env, file)) {
             self.put_unused(env, file);
             return Err(need);
         }

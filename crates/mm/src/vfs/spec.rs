@@ -38,7 +38,7 @@ pub struct FsSpec {
     pub device: u16,
     /// Size of the device.
     pub capacity: Bytes,
-    /// Size of the log; 0 if the kind has none that counts.
+    /// Size of the log, or the journal.
     pub log: Bytes,
     /// Bytes of an inode on disk.
     pub inode_bytes: u32,
@@ -63,6 +63,23 @@ pub struct FsSpec {
     pub item_cache: CacheId,
     /// Cache of the metadata buffers' heads.
     pub buffer_cache: CacheId,
+}
+
+/// Size of the journal that mke2fs makes on a device (`ext2fs_default_journal_size()`, e2fsprogs 1.47).
+fn journal_of(capacity: Bytes) -> Bytes {
+    const MIB: u64 = 1 << 20;
+    let (gib, mib) = (capacity.0 >> 30, capacity.0 / MIB);
+    let size = match gib {
+        _ if mib < 128 => 4,
+        0 => 16,
+        1 => 32,
+        2..16 => 64,
+        16..32 => 128,
+        32..64 => 256,
+        64..128 => 512,
+        _ => 1024,
+    };
+    Bytes::mib(size)
 }
 
 impl FsSpec {
@@ -96,7 +113,7 @@ impl FsSpec {
             kind: FsKind::Ext4,
             device,
             capacity,
-            log: Bytes(0),
+            log: journal_of(capacity),
             inode_bytes: 256,
             cluster_pages: 1,
             ag_count: 4,

@@ -79,6 +79,10 @@ impl Mm {
         if self.rules.dirty_throttle == DirtyThrottle::WriterWrites {
             return self.balance_by_writing(env, file, dirtied, task);
         }
+        if dirtied == 0 && task.again.is_none() {
+            // Its pause is over, and the next look comes with the next page, however soon that is to be.
+            return Pause::None;
+        }
         task.nr_dirtied += dirtied;
         let cpu = &mut self.writeback.cpu_dirtied[env.cpu.index()];
         *cpu += dirtied;
@@ -295,5 +299,19 @@ mod tests {
         let mut task = TaskDirty { nr_dirtied: 20, ..TaskDirty::default() };
         assert_eq!(task.pause_for(20, 1000, 0, (2, 50), 7), Pause::Sleep(Nanos::millis(200)));
         assert_eq!((task.paused_when, task.nr_dirtied_pause), (1050, 7));
+    }
+
+    #[test]
+    fn a_pause_that_is_over_is_not_followed_by_another_before_the_next_page() {
+        let mut rig = crate::pagecache::rig::Rig::new(1, 1 << 14);
+        let file = rig.create();
+        let limit = rig.mm.global_dirty_limits().dirty;
+        for index in 0..limit as u32 + 100 {
+            rig.write(file, index);
+        }
+        // Held to so little that the next look comes with the next page.
+        let mut task = TaskDirty { nr_dirtied_pause: 0, ..TaskDirty::default() };
+        assert_eq!(rig.mm.balance_dirty_pages(&rig.env, file, 0, &mut task), Pause::None);
+        assert!(matches!(rig.mm.balance_dirty_pages(&rig.env, file, 1, &mut task), Pause::Sleep(_)));
     }
 }

@@ -205,8 +205,12 @@ pub struct Rules {
     pub slab_speculation: SlabSpeculation,
     /// Partial slabs of a CPU.
     pub cpu_partial: CpuPartial,
+    /// Nodes of the page cache's trees.
+    pub tree_nodes: TreeNodes,
     /// Metadata that a journal holds.
     pub journal_release: JournalRelease,
+    /// The largest transaction of a journal.
+    pub journal_transaction: JournalTransaction,
     /// Objects of slabs in cgroups.
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
@@ -340,7 +344,9 @@ impl Rules {
             slab_order: SlabOrder::MoreWaste,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
+            tree_nodes: TreeNodes::UnderLock,
             journal_release: JournalRelease::Shrinker,
+            journal_transaction: JournalTransaction::Third,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             slab_pressure: SlabPressure::PriorityAndDeferred,

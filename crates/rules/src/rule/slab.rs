@@ -46,12 +46,30 @@ rule!(
     }
 );
 rule!(
+    /// How the tree of a file's pages gets its nodes.
+    TreeNodes {
+        /// Before its lock is taken, as the page is allocated (`radix_tree_maybe_preload()`): until 4.19.
+        Preloaded,
+        /// Under its lock and without sleeping, and only if that fails so (`xas_alloc()`, `xas_nomem()`): since 74d609585d8b (4.20).
+        UnderLock,
+    }
+);
+rule!(
     /// Who takes a journal's hold off metadata that was committed and written, before a later commit does.
     JournalRelease {
         /// Whoever wants the page: reclaim, migration and `drop_caches` (`bdev_try_to_free_page()`): until 5.13.
         OnDemand,
         /// A shrinker alone, of which `drop_caches` is modelled: since 4ba3fcdde7e3 and 3b672e3aedff (5.14).
         Shrinker,
+    }
+);
+rule!(
+    /// What part of a journal one transaction may take.
+    JournalTransaction {
+        /// A quarter of its blocks (`jbd2_journal_get_max_txn_bufs()`, 6.1).
+        Quarter,
+        /// A third of them (the same in the 6.12 that Debian packages).
+        Third,
     }
 );
 rule!(

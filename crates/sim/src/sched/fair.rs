@@ -34,6 +34,8 @@ pub struct SchedParams {
     pub wakeup_granularity: Nanos,
     /// Time between two ticks (`1 / CONFIG_HZ`).
     pub tick: Nanos,
+    /// How long the last tick is ago when the simulation starts.
+    pub since_tick: Nanos,
 }
 
 impl SchedParams {
@@ -47,6 +49,7 @@ impl SchedParams {
             min_granularity: Nanos(factor * 750_000),
             wakeup_granularity: Nanos(factor * 1_000_000),
             tick: TICK,
+            since_tick: Nanos::ZERO,
         }
     }
 

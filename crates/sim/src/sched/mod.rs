@@ -313,7 +313,8 @@ impl Scheduler {
 
     /// Whether a tick lies in a time, its end included: only then it is looked at whether a task has had its part.
     fn tick_within(&self, from: Nanos, to: Nanos) -> bool {
-        from.0 / self.params.tick.0 != to.0 / self.params.tick.0
+        let tick = |at: Nanos| (at.0 + self.params.since_tick.0) / self.params.tick.0;
+        tick(from) != tick(to)
     }
 
     /// Whether the current task, or its group, gives way at a tick (`task_tick_fair()`).

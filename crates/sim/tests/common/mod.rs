@@ -53,6 +53,11 @@ pub fn machine_of(nodes: Vec<NodeId>) -> TestSim {
     Sim::new(Log::default(), CpuTopology::new(nodes), Nanos::micros(100), params)
 }
 
+/// One with a CPU and these parameters.
+pub fn machine_with(params: SchedParams) -> TestSim {
+    Sim::new(Log::default(), CpuTopology::new(vec![NodeId(0)]), Nanos::micros(100), params)
+}
+
 /// The same with the scheduler of 6.12.
 pub fn machine_6_12(nr_cpus: usize) -> TestSim {
     let topology = CpuTopology::new(vec![NodeId(0); nr_cpus]);

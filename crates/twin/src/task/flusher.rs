@@ -105,7 +105,9 @@ pub(crate) async fn kjournald2(ctx: Ctx<World>, fs: FsId) {
         let (due, log) = task.ctx.with(|world, _| (world.mm.vfs_commit_due(fs), world.queues.log));
         match due {
             Some(at) if at <= now => task.commit(fs).await,
-            Some(at) => task.ctx.sleep(SleepReason::FlusherIdle, at.since(now)).await,
+            Some(at) => {
+                task.ctx.wait_timeout(log, SleepReason::FlusherIdle, at.since(now)).await;
+            }
             None => task.ctx.wait(log, SleepReason::FlusherIdle).await,
         }
     }

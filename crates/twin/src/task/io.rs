@@ -42,6 +42,16 @@ impl Task {
         let wrote = self.ctx.with(|world, _| world.task_mut(task).wrote.take());
         if let Some(device) = wrote {
             self.wait_for_room(device).await;
+            self.wait_for_swap_bio(device).await;
+        }
+    }
+
+    /// Waits until there is memory for the bio of another page that is written to swap (`mempool_alloc()`), if that is where this task wrote.
+    async fn wait_for_swap_bio(&self, device: u16) {
+        let is_swap = self.ctx.with(|world, _| world.mm.swap.devices().iter().any(|swap| swap.device == device));
+        while is_swap && self.ctx.with(|world, _| world.mm.lacks_swap_bios()) {
+            let queue = self.ctx.with(|world, _| world.queues.swap_bio);
+            self.ctx.wait(queue, SleepReason::BioPool).await;
         }
     }
 

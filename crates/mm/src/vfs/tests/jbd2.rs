@@ -5,7 +5,7 @@ use super::super::jbd2::CommitId;
 use super::super::{FileRec, FsId};
 use crate::pagecache::rig::Rig;
 use crate::{Bio, Frame, Kind, Mm};
-use rules::{DeviceMigration, JournalRelease, Rules};
+use rules::{DeviceMigration, JournalRelease, JournalTransaction, Rules};
 use units::{FileId, Pfn};
 
 const FS: FsId = FsId(0);
@@ -154,6 +154,26 @@ fn a_transaction_is_committed_five_seconds_after_it_began() {
     assert_eq!(rig.mm.vfs_commit_due(FS), Some(units::Nanos::secs(8)));
     commit(&mut rig);
     assert_eq!(rig.mm.vfs_commit_due(FS), None);
+}
+
+#[test]
+fn a_transaction_that_has_its_part_of_the_journal_is_committed_at_once() {
+    // 256 MiB have a journal of 16 MiB: 4096 blocks. A third is 1365, a quarter 1024; less a descriptor for each 253 of them, 6 and 5.
+    for (journal_transaction, most) in [(JournalTransaction::Third, 1359), (JournalTransaction::Quarter, 1019)] {
+        let rules = Rules { journal_transaction, ..Rules::newest() };
+        let mut rig = Rig::ext4_on(1 << 16, rules, units::Bytes::mib(256));
+        rig.at(units::Nanos::secs(3));
+        // 16 inodes in a block, the root's the first of them, and 128 names.
+        let blocks = |files: u32| (files + 1).div_ceil(16) + files.div_ceil(128);
+        let mut files = 0;
+        while blocks(files + 1) < most {
+            rig.create();
+            files += 1;
+        }
+        assert_eq!(rig.mm.vfs_commit_due(FS), Some(units::Nanos::secs(8)), "{files} files");
+        rig.create();
+        assert_eq!(rig.mm.vfs_commit_due(FS), Some(units::Nanos::secs(3)), "{files} files and one");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod blocks;
 mod eviction;
 mod ext4;
 mod extent_status;
+mod extent_tree;
 mod jbd2;
 mod log;
 mod shares;
