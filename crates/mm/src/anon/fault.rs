@@ -329,7 +329,7 @@ impl Mm {
 
     /// Tries to map a huge page at the region of `touch.vpn`.
     fn fault_huge(&mut self, env: &Env, touch: &mut Touch, advice: ThpAdvice, tally: &mut Tally) -> Huge {
-        let mask = thp_gfp_mask(self.tunables.thp_defrag, advice == ThpAdvice::Huge);
+        let mask = thp_gfp_mask(self.rules.thp_effort, self.tunables.thp_defrag, advice == ThpAdvice::Huge);
         let attempts = huge_attempts(self.rules.thp_node, mask);
         if touch.attempt > attempts.len() as u8 {
             return Huge::Fallback; // counted already; the page table was missing

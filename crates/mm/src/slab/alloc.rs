@@ -256,10 +256,11 @@ fn speculative(gfp: Gfp, rule: SlabSpeculation) -> Gfp {
         SlabSpeculation::Reclaims => quiet.with(Gfp::NORETRY),
         SlabSpeculation::ReclaimsQuietly => quiet.with(Gfp::NORETRY).without(Gfp::KSWAPD_RECLAIM),
         SlabSpeculation::FreeOnly => quiet.without(Gfp::RECLAIM.with(Gfp::RETRY_MAYFAIL)),
-        SlabSpeculation::FreeAboveReserves if gfp.contains(Gfp::DIRECT_RECLAIM) => {
-            quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM)
+        SlabSpeculation::WakesKswapd | SlabSpeculation::FreeAboveReserves if !gfp.contains(Gfp::DIRECT_RECLAIM) => {
+            quiet.with(Gfp::NORETRY)
         }
-        SlabSpeculation::FreeAboveReserves => quiet.with(Gfp::NORETRY),
+        SlabSpeculation::WakesKswapd => quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::DIRECT_RECLAIM),
+        SlabSpeculation::FreeAboveReserves => quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM),
     }
 }
 

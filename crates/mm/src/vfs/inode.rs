@@ -1,19 +1,19 @@
 //! Inodes in memory: from the first use to eviction.
 //!
 //! Rule: an inode that nothing refers to any more (no dentry) and that has no dirty pages goes on the LRU of its node;
-//! one that is there already is marked as referenced. The last reference to an inode without a name evicts it: its
+//! one that is there already is marked as referenced, until 4.14 any that loses its last reference. The last reference to an inode without a name evicts it: its
 //! pages, blocks and inode on disk are freed. What XFS evicts stays until its reclaim, which frees oldest first.
-//! Source: `iput_final()`, `inode_add_lru()`, `evict()`, fs/inode.c; `xfs_fs_destroy_inode()`,
+//! Source: `iput_final()`, `inode_add_lru()`, `evict()`, fs/inode.c, 4.4 and 4.20; `xfs_fs_destroy_inode()`,
 //! `xfs_reclaim_inodes_ag()`, fs/xfs/xfs_icache.c, 4.20; `xfs_icwalk_ag()`, 6.12.
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
-//! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
+//! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
 //! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
 //! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
 //! (kmalloc-16) with the inode; of ext4's, see extent_status.rs.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
-use rules::{InodeReclaim, StructSizes, XfsReclaim};
+use rules::{InodeReclaim, SingleUse, StructSizes, XfsReclaim};
 use units::{FileId, Gfp};
 
 use super::cil::vector_cache;
@@ -128,7 +128,8 @@ impl Mm {
         empty && self.nr_cached(file) == 0
     }
 
-    /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced.
+    /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced, if that is what
+    /// marks inodes.
     fn add_to_inode_lru(&mut self, file: FileId, touch: bool) {
         let rec = self.vfs.rec(file);
         let busy = FileRec::DIRTY | FileRec::FREEING | FileRec::RECLAIMABLE | FileRec::UNLINKED;
@@ -137,7 +138,7 @@ impl Mm {
             return;
         }
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
-            if touch {
+            if touch && self.rules.single_use == SingleUse::Plain {
                 self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
             }
             return;
@@ -161,9 +162,12 @@ impl Mm {
         debug_assert!(!rec.has(FileRec::RECLAIMABLE) && rec.inode.is_some());
         if rec.has(FileRec::UNLINKED) {
             self.evict_inode(env, file);
-        } else {
-            self.add_to_inode_lru(file, true);
+            return;
         }
+        if self.rules.single_use == SingleUse::Marked {
+            self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+        }
+        self.add_to_inode_lru(file, true);
     }
 
     /// Takes an inode off its LRU.

@@ -250,8 +250,22 @@ impl Mm {
         let group = self.vfs.group_of_new_dir(parent);
         let file = self.create_inode(env, parent, group, None)?;
         let dir = self.vfs.make_dir(file, group);
+        self.make_first_block(env, dir);
         self.dput(env, file);
         Ok(dir)
+    }
+
+    /// Gives a new directory of ext4 its first block (`ext4_init_new_dir()`); where memory for it is missing, the first name does.
+    fn make_first_block(&mut self, env: &Env, dir: DirId) {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        if self.vfs.fs_mut(fs).spec.kind != FsKind::Ext4 {
+            return;
+        }
+        let first = self.vfs.next_dirent(dir).and_then(|dirent| self.get_dir_block(env, dir, dirent).map(|()| dirent));
+        if let Ok(dirent) = first {
+            self.log_dir_change(dir, dirent);
+            self.journal_changes(env, fs);
+        }
     }
 
     /// Opens a file.
