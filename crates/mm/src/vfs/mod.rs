@@ -23,6 +23,7 @@ mod jbd2;
 mod lru;
 mod namespace;
 mod orlov;
+mod packed;
 mod shrink;
 mod space;
 mod spec;
