@@ -63,7 +63,8 @@ impl Mm {
         let (device, file) = (self.writeback.records[record].device, self.writeback.records[record].file);
         let first = !self.writeback.device_mut(device).has_dirty_io();
         let state = &mut self.writeback.devices[usize::from(device)];
-        self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
+        let jiffy = state.dirtied_now(&self.writeback.records, env.now);
+        self.writeback.records[record].set_dirtied_when(jiffy);
         state.move_inode(&mut self.writeback.records, record, On::Dirty);
         self.inode_dirty(FileId(file), true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {

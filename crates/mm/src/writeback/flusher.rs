@@ -429,7 +429,8 @@ impl Mm {
         }
         let state = &mut self.writeback.devices[usize::from(device)];
         if sync {
-            self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
+            let jiffy = state.dirtied_now(&self.writeback.records, env.now);
+            self.writeback.records[record].set_dirtied_when(jiffy);
         }
         if slice.left == 0 && !sync && !slice.skipped {
             state.move_inode(&mut self.writeback.records, record, On::MoreIo);
