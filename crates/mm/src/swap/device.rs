@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use units::Pfn;
+use units::{Pfn, SpaceId};
 
 use super::kept::Kept;
 use super::zram::Zram;
@@ -48,6 +48,8 @@ pub(super) struct Held {
     pub(super) content: u32,
     /// The virtual page that it belongs to.
     pub(super) vpn: u32,
+    /// Whose that is.
+    pub(super) space: SpaceId,
 }
 
 /// One swap device (`struct swap_info_struct`).
@@ -251,7 +253,7 @@ impl SwapDevice {
         }
         self.map[offset as usize] = HAS_CACHE;
         if self.held.len() <= offset as usize {
-            table::grow(&mut self.held, offset as usize + 1, Held { content: 0, vpn: 0 });
+            table::grow(&mut self.held, offset as usize + 1, Held { content: 0, vpn: 0, space: SpaceId(0) });
         }
         self.held[offset as usize].vpn = vpn;
         if offset == self.lowest {

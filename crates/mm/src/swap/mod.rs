@@ -32,7 +32,7 @@ pub use kept::PoolId;
 pub use zram::Zram;
 pub use zswap::ZswapStep;
 
-use units::Pfn;
+use units::{Pfn, SpaceId};
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
@@ -195,6 +195,20 @@ impl Swap {
     fn vpn(&self, entry: SwapEntry) -> u32 {
         let (device, offset) = self.locate(entry);
         self.devices[device].held[offset as usize].vpn
+    }
+
+    /// Space and virtual page of the page in the swap cache for a slot in use.
+    #[inline]
+    pub(crate) fn home(&self, entry: SwapEntry) -> (SpaceId, u32) {
+        let (device, offset) = self.locate(entry);
+        let held = &self.devices[device].held[offset as usize];
+        (held.space, held.vpn)
+    }
+
+    /// A page of this space has the slot.
+    pub(crate) fn set_space(&mut self, entry: SwapEntry, space: SpaceId) {
+        let (device, offset) = self.locate(entry);
+        self.devices[device].held[offset as usize].space = space;
     }
 
     /// A page table entry refers to the slot from now on (`swap_duplicate()`).

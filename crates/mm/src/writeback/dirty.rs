@@ -23,7 +23,7 @@ impl Mm {
             return false;
         }
         frame.set(Frame::DIRTY);
-        let (file, index) = (frame.owner, frame.index);
+        let (file, index) = self.pagecache.trees.home(frame.place);
         self.pagecache.trees.set_dirty(file, index);
         self.reserve_delalloc(FileId(file), index);
         let zone = self.zone_of(pfn);
@@ -109,7 +109,7 @@ impl Mm {
         if !self.frames[pfn].take(Frame::DIRTY) {
             return;
         }
-        let (file, index) = (FileId(self.frames[pfn].owner), self.frames[pfn].index);
+        let (file, index) = self.file_home(pfn);
         self.untag_dirty(pfn);
         self.release_delalloc(file, index);
         self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -1);
@@ -118,8 +118,7 @@ impl Mm {
     /// A page whose `DIRTY` flag was just cleared is not dirty: tags and counters but for `WritePending`.
     #[inline]
     pub(super) fn untag_dirty(&mut self, pfn: Pfn) -> u32 {
-        let frame = &self.frames[pfn];
-        let (file, index) = (frame.owner, frame.index);
+        let (FileId(file), index) = self.file_home(pfn);
         self.pagecache.trees.clear_dirty(file, index);
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
         self.memcg.count_dirty(pfn, -1);
