@@ -126,11 +126,6 @@ impl Swap {
         self.devices[self.locate(entry).0].device
     }
 
-    /// Slots of all devices, the unusable ones included.
-    pub(crate) fn nr_slots(&self) -> usize {
-        self.devices.last().map_or(0, |d| (d.base + d.slots()) as usize)
-    }
-
     /// Whether a page or a page table entry has the slot.
     pub(crate) fn is_taken(&self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
