@@ -110,7 +110,7 @@ impl Mm {
 
     fn take_off_reclaim(&mut self, file: FileId) {
         let mut list = self.vfs.reclaimable.expect("an inode is on it");
-        list.remove(&mut self.vfs.files, file.0);
+        list.remove(&mut self.vfs.inode_links, file.0);
         self.vfs.reclaimable = Some(list);
         self.vfs.rec_mut(file).flags &= !FileRec::RECLAIMABLE;
     }
@@ -144,7 +144,7 @@ impl Mm {
         }
         let lists = self.vfs.lists_of(self.inode_share(file));
         self.vfs.rec_mut(file).flags |= FileRec::INODE_LRU;
-        self.vfs.inode_lru[lists].push_back(&mut self.vfs.files, file.0);
+        self.vfs.inode_lru[lists].push_back(&mut self.vfs.inode_links, file.0);
     }
 
     /// The last page or shadow of the file left the page cache: where inodes with either are not on the LRU, it may go
@@ -170,7 +170,7 @@ impl Mm {
     pub(super) fn remove_from_inode_lru(&mut self, file: FileId) {
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
             let lists = self.vfs.lists_of(self.inode_share(file));
-            self.vfs.inode_lru[lists].remove(&mut self.vfs.files, file.0);
+            self.vfs.inode_lru[lists].remove(&mut self.vfs.inode_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::INODE_LRU | FileRec::INODE_REF);
         }
     }
@@ -190,7 +190,7 @@ impl Mm {
         }
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
             let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
-            list.push_back(&mut self.vfs.files, file.0);
+            list.push_back(&mut self.vfs.inode_links, file.0);
             self.vfs.reclaimable = Some(list);
             self.vfs.rec_mut(file).flags |= FileRec::RECLAIMABLE;
         } else {
@@ -267,7 +267,7 @@ impl Mm {
             self.charge(self.costs.shrink_object);
             if self.log_blocks_reclaim(file, flush) {
                 let mut list = self.vfs.reclaimable.expect("it is not empty");
-                list.rotate(&mut self.vfs.files, id);
+                list.rotate(&mut self.vfs.inode_links, id);
                 self.vfs.reclaimable = Some(list);
                 continue;
             }
@@ -308,7 +308,7 @@ impl Mm {
                 Verdict::Evict => self.evict_inode(env, file),
                 Verdict::Rotate => {
                     self.vfs.rec_mut(file).flags &= !FileRec::INODE_REF;
-                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.files, id);
+                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.inode_links, id);
                     continue;
                 }
                 Verdict::Invalidate => {

@@ -186,7 +186,7 @@ impl Mm {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
-                *rec = FileRec { dentry: rec.dentry, links: rec.links, memcg: rec.memcg, flags, ..made };
+                *rec = FileRec { dentry: rec.dentry, memcg: rec.memcg, flags, ..made };
                 file
             }
             None => self.vfs.new_file(made),
