@@ -15,12 +15,15 @@ use super::root::{FileCache, Root};
 use super::slots;
 use crate::pool::{Block, Pool};
 use crate::slab::Obj;
+use crate::sparse::Sparse;
 use crate::table;
 
 /// Trees of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Trees {
     pub(crate) files: Vec<FileCache>,
+    /// Where cyclic writeback goes on in each file (`writeback_index`).
+    pub(crate) writeback_index: Sparse<u32>,
     pub(super) leaves: Leaves,
     /// Slots of the leaves.
     pub(super) slots: Pool,
@@ -456,6 +459,7 @@ impl Trees {
     /// Host bytes.
     pub(super) fn host_bytes(&self) -> usize {
         self.files.capacity() * size_of::<FileCache>()
+            + self.writeback_index.host_bytes()
             + self.leaves.host_bytes()
             + self.slots.host_bytes()
             + self.directories.iter().map(Directory::host_bytes).sum::<usize>()

@@ -37,8 +37,8 @@ impl Linked for Vec<Buffer> {
     fn link(&self, id: u32) -> Link {
         self[id as usize].link
     }
-    fn link_mut(&mut self, id: u32) -> &mut Link {
-        &mut self[id as usize].link
+    fn set_link(&mut self, id: u32, link: Link) {
+        self[id as usize].link = link;
     }
 }
 

@@ -102,6 +102,7 @@ impl Mm {
     fn check_file(&self, n: usize, rec: &FileRec, violations: &mut Vec<Violation>) {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
+        let security = self.vfs.security.get(n as u32);
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
@@ -121,7 +122,7 @@ impl Mm {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || rec.security.is_some())
+            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || security.is_some())
         {
             wrong("parts of an inode without it");
         }

@@ -103,7 +103,8 @@ impl Mm {
         let spec = *self.vfs.spec_of(file);
         let [inode, extents, .., security] = self.alloc_inode(env, self.inode_caches(&spec, false), Gfp::KERNEL)?;
         let rec = self.vfs.rec_mut(file);
-        (rec.inode, rec.extents, rec.security) = (inode, extents, security);
+        (rec.inode, rec.extents) = (inode, extents);
+        self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         Ok(())
     }
@@ -222,8 +223,9 @@ impl Mm {
         let caches = self.part_caches(self.vfs.spec_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second, &mut rec.security];
-        let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second];
+        let [inode, extents, ili, second] = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let objects = [inode, extents, ili, second, self.vfs.security.take(file.0)];
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);

@@ -36,6 +36,7 @@ use units::{FileId, MemcgId, NodeId, Pfn};
 use crate::memcg::{ROOT, Uncharged};
 use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
+use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
 pub use cil::LogVector;
@@ -116,7 +117,7 @@ pub struct Handle {
     filp: Obj,
 }
 
-/// One file: on disk, and what is in memory of it. 64 bytes.
+/// One file: on disk, and what is in memory of it. 60 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
@@ -127,8 +128,6 @@ struct FileRec {
     second: Obj,
     /// The vector that the checkpoint being collected has of it (`li_lv`).
     vector: Obj,
-    /// What security modules keep of the inode.
-    security: Obj,
     extents: Obj,
     /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
     size: u32,
@@ -196,7 +195,6 @@ impl FileRec {
         ili: Obj::NONE,
         second: Obj::NONE,
         vector: Obj::NONE,
-        security: Obj::NONE,
         extents: Obj::NONE,
         size: NONE,
         parent: DirId(NONE),
@@ -259,6 +257,8 @@ pub struct Vfs {
     files: Vec<FileRec>,
     unused_file: Option<u32>,
     extents: Extents,
+    /// What security modules keep of inodes in memory, by file.
+    security: Sparse<Obj>,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -319,6 +319,7 @@ impl Vfs {
         let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
         self.files.capacity() * size_of::<FileRec>()
             + self.extents.host_bytes()
+            + self.security.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()

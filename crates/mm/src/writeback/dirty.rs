@@ -92,8 +92,8 @@ impl Mm {
 
     /// All pages of a file were truncated: it is not dirty any more.
     pub(crate) fn forget_dirty_inode(&mut self, file: FileId) {
-        let Some(cache) = self.pagecache.trees.files.get_mut(file.index()) else { return };
-        cache.writeback_index = 0;
+        let Some(cache) = self.pagecache.trees.files.get(file.index()) else { return };
+        self.pagecache.trees.writeback_index.take(file.0);
         let record = cache.record;
         if record == NO_RECORD {
             return;

@@ -325,7 +325,7 @@ impl Mm {
         let left = self.slice_pages(device, record, work);
         let file = FileId(self.writeback.records[record].file);
         let cyclic = !matches!(work.reason, Reason::Request(_));
-        let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
+        let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
         self.writeback.records[record].syncing = true;
         work.inode = Some(Slice {
             file,
@@ -405,7 +405,7 @@ impl Mm {
             Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }
         let end = run.stop == Written::End;
-        self.pagecache.trees.files[slice.file.index()].writeback_index = if end { 0 } else { run.next };
+        self.pagecache.trees.writeback_index.set(slice.file.0, if end { 0 } else { run.next });
         work.inode = None;
         let clean = self.requeue_inode(env, device, &slice, sync);
         if let Some((_, wrote)) = &mut work.batch {

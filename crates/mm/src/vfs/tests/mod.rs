@@ -91,8 +91,8 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 }
 
 #[test]
-fn a_record_takes_80_bytes() {
-    assert_eq!(size_of::<FileRec>(), 64);
+fn a_record_takes_60_bytes() {
+    assert_eq!(size_of::<FileRec>(), 60);
 }
 
 #[test]
