@@ -137,7 +137,7 @@ impl Leaves {
     /// What a frame says of its place while this slot maps it.
     #[inline]
     pub(crate) fn place(leaf: u32, vpn: u32) -> u32 {
-        leaf << REGION_SHIFT | vpn % REGION_PAGES
+        leaf * REGION_PAGES + vpn % REGION_PAGES
     }
 
     /// Space and page of the slot that a frame names as its place.

@@ -95,7 +95,7 @@ impl Trees {
     pub(super) fn place(&self, file: u32, index: u32) -> u32 {
         let root = self.files[file as usize].root();
         match self.leaf_at(root, index >> NODE_SHIFT) {
-            Some(leaf) => leaf.id.0 << NODE_SHIFT | index % NODE_SLOTS,
+            Some(leaf) => leaf.id.0 * NODE_SLOTS + index % NODE_SLOTS,
             None => {
                 debug_assert!(index == 0 && file < LONE);
                 LONE | file
@@ -110,7 +110,7 @@ impl Trees {
             return (place & !LONE, 0);
         }
         let leaf = &self.leaves[LeafId(place >> NODE_SHIFT)];
-        (leaf.file, leaf.base << NODE_SHIFT | place % NODE_SLOTS)
+        (leaf.file, leaf.base * NODE_SLOTS + place % NODE_SLOTS)
     }
 
     /// Pages cached of a file.
