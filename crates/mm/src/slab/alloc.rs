@@ -233,8 +233,7 @@ impl Mm {
         let stat = slab_stat(owner.spec.reclaimable);
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.kind() == Kind::Held);
-        frame.set_kind(Kind::Slab, order);
-        (frame.owner, frame.index) = (u32::from(cache.0), number);
+        frame.set_slab(cache, number, order);
         self.stat.node_add(node, stat, i64::from(order.pages()));
         self.attach_charges(env, cache, number);
     }

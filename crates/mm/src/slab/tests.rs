@@ -106,7 +106,7 @@ fn pages_are_of_the_type_and_owner_of_their_cache() {
     let filp = alloc(&mut mm, 0, CacheId::FILP);
     let pfns = [mm.slabs.pfn_of(CacheId::DENTRY, dentry), mm.slabs.pfn_of(CacheId::FILP, filp)];
     assert!(pfns.iter().all(|p| mm.frames[*p].kind() == Kind::Slab));
-    assert_eq!(pfns.map(|p| mm.frames[p].owner), [CacheId::DENTRY.0.into(), CacheId::FILP.0.into()]);
+    assert_eq!(pfns.map(|p| mm.frames[p].cache()), [CacheId::DENTRY, CacheId::FILP]);
     assert_eq!(mm.blocks.migratetype(pfns[0]), crate::MigrateType::Reclaimable);
     assert_eq!(mm.blocks.migratetype(pfns[1]), crate::MigrateType::Unmovable);
     // dentry: 21 in one page; filp: 12 x 256 B fit one page with 16.

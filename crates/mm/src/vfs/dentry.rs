@@ -94,7 +94,7 @@ impl Mm {
         if !rec.has(FileRec::DENTRY_LRU) {
             let lists = self.vfs.lists_of(self.dentry_share(&rec));
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_LRU;
-            self.vfs.dentry_lru[lists].push_back(&mut self.vfs.files, file.0);
+            self.vfs.dentry_lru[lists].push_back(&mut self.vfs.dentry_links, file.0);
         }
     }
 
@@ -107,7 +107,7 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         if rec.has(FileRec::DENTRY_LRU) {
             let lists = self.vfs.lists_of(self.dentry_share(&rec));
-            self.vfs.dentry_lru[lists].remove(&mut self.vfs.files, file.0);
+            self.vfs.dentry_lru[lists].remove(&mut self.vfs.dentry_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::DENTRY_LRU | FileRec::DENTRY_REF);
         }
     }
@@ -149,7 +149,7 @@ impl Mm {
                 self.remove_from_dentry_lru(file);
             } else if self.vfs.rec(file).has(FileRec::DENTRY_REF) {
                 self.vfs.rec_mut(file).flags &= !FileRec::DENTRY_REF;
-                self.vfs.dentry_lru[lists].rotate(&mut self.vfs.files, id);
+                self.vfs.dentry_lru[lists].rotate(&mut self.vfs.dentry_links, id);
                 continue;
             } else {
                 self.kill_dentry(env, file);

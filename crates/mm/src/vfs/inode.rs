@@ -103,14 +103,15 @@ impl Mm {
         let spec = *self.vfs.spec_of(file);
         let [inode, extents, .., security] = self.alloc_inode(env, self.inode_caches(&spec, false), Gfp::KERNEL)?;
         let rec = self.vfs.rec_mut(file);
-        (rec.inode, rec.extents, rec.security) = (inode, extents, security);
+        (rec.inode, rec.extents) = (inode, extents);
+        self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         Ok(())
     }
 
     fn take_off_reclaim(&mut self, file: FileId) {
         let mut list = self.vfs.reclaimable.expect("an inode is on it");
-        list.remove(&mut self.vfs.files, file.0);
+        list.remove(&mut self.vfs.inode_links, file.0);
         self.vfs.reclaimable = Some(list);
         self.vfs.rec_mut(file).flags &= !FileRec::RECLAIMABLE;
     }
@@ -145,7 +146,7 @@ impl Mm {
         }
         let lists = self.vfs.lists_of(self.inode_share(file));
         self.vfs.rec_mut(file).flags |= FileRec::INODE_LRU;
-        self.vfs.inode_lru[lists].push_back(&mut self.vfs.files, file.0);
+        self.vfs.inode_lru[lists].push_back(&mut self.vfs.inode_links, file.0);
     }
 
     /// The last page or shadow of the file left the page cache: where inodes with either are not on the LRU, it may go
@@ -174,7 +175,7 @@ impl Mm {
     pub(super) fn remove_from_inode_lru(&mut self, file: FileId) {
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
             let lists = self.vfs.lists_of(self.inode_share(file));
-            self.vfs.inode_lru[lists].remove(&mut self.vfs.files, file.0);
+            self.vfs.inode_lru[lists].remove(&mut self.vfs.inode_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::INODE_LRU | FileRec::INODE_REF);
         }
     }
@@ -194,7 +195,7 @@ impl Mm {
         }
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
             let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
-            list.push_back(&mut self.vfs.files, file.0);
+            list.push_back(&mut self.vfs.inode_links, file.0);
             self.vfs.reclaimable = Some(list);
             self.vfs.rec_mut(file).flags |= FileRec::RECLAIMABLE;
         } else {
@@ -226,8 +227,9 @@ impl Mm {
         let caches = self.part_caches(self.vfs.spec_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second, &mut rec.security];
-        let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second];
+        let [inode, extents, ili, second] = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let objects = [inode, extents, ili, second, self.vfs.security.take(file.0)];
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);
@@ -271,7 +273,7 @@ impl Mm {
             self.charge(self.costs.shrink_object);
             if self.log_blocks_reclaim(file, flush) {
                 let mut list = self.vfs.reclaimable.expect("it is not empty");
-                list.rotate(&mut self.vfs.files, id);
+                list.rotate(&mut self.vfs.inode_links, id);
                 self.vfs.reclaimable = Some(list);
                 continue;
             }
@@ -312,7 +314,7 @@ impl Mm {
                 Verdict::Evict => self.evict_inode(env, file),
                 Verdict::Rotate => {
                     self.vfs.rec_mut(file).flags &= !FileRec::INODE_REF;
-                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.files, id);
+                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.inode_links, id);
                     continue;
                 }
                 Verdict::Invalidate => {

@@ -180,17 +180,17 @@ impl Mm {
         let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
         let ino = self.vfs.take_place(dir, place);
-        let made =
-            FileRec { inode, extents, ili, second, security, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
-                *rec = FileRec { dentry: rec.dentry, links: rec.links, memcg: rec.memcg, flags, ..made };
+                *rec = FileRec { dentry: rec.dentry, memcg: rec.memcg, flags, ..made };
                 file
             }
             None => self.vfs.new_file(made),
         };
+        self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         if !known.is_some() {
             self.attach_dentry(env, file, dentry);
