@@ -80,7 +80,11 @@ impl Captured<'_> {
 
 fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
     let populated = zone.populated.as_ref().expect("asked before");
-    let stat = |name: &str| populated.stats.get(name).unwrap_or(0);
+    // Until 4.7 a zone has these counters by the names that are a node's since.
+    let stat = |list: &str| {
+        let names = [format!("nr_zone_{list}"), format!("nr_{list}")];
+        names.iter().find_map(|name| populated.stats.get(name)).unwrap_or(0)
+    };
     let pcp = populated.pagesets.iter().map(|set| PcpDef { count: set.count, high: set.high });
     let mut def = ZoneDef {
         node: zone.node,
@@ -89,7 +93,7 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         spanned: zone.spanned,
         present: zone.present,
         managed: zone.managed,
-        anon: [stat("nr_zone_inactive_anon"), stat("nr_zone_active_anon")],
+        anon: [stat("inactive_anon"), stat("active_anon")],
         pcp: pcp.collect(),
         ..ZoneDef::default()
     };

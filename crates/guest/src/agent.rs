@@ -30,6 +30,7 @@ const FACTS: &[(&str, &str)] = &[
     ("/sys/kernel/mm/transparent_hugepage/enabled", "thp_enabled"),
     ("/sys/kernel/mm/transparent_hugepage/defrag", "thp_defrag"),
     ("/cg/workload/io.max", "io.max"),
+    ("/cg/blkio.throttle.write_bps_device", "blkio.throttle.write_bps_device"),
     ("/cg/workload/memory.stat", "memory.stat"),
     ("/cg/workload/memory.events", "memory.events"),
 ];
@@ -62,7 +63,7 @@ fn say(line: &str) {
 }
 
 fn run() -> Result<Files, String> {
-    mounts::mount_kernel()?;
+    let cgroups = mounts::mount_kernel()?;
     progress::step("set-up");
     let text = fs::read_to_string(JOB_FILE).map_err(|error| format!("{JOB_FILE}: {error}"))?;
     let job: Job = serde_json::from_str(&text).map_err(|error| format!("{JOB_FILE}: {error}"))?;
@@ -71,14 +72,14 @@ fn run() -> Result<Files, String> {
     for (path, value) in &job.settings {
         write(path, value)?;
     }
-    let group = disks::make_cgroup(&disks, job.io_bytes_per_s)?;
+    let group = disks::limit(&disks, job.io_bytes_per_s, cgroups)?;
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     rustix::process::setrlimit(Resource::Nofile, limit).map_err(|error| format!("limit of open files: {error}"))?;
     if let Workload::Fio(file) = &workload {
         fio::prepare(&job.params, &file.directories())?;
     }
     settle(job.settle_turns)?;
-    measure(&job, workload, &group)
+    measure(&job, workload, group)
 }
 
 /// Time after which what the boot frees by itself, the unpacked initramfs above all, is free.
@@ -95,19 +96,19 @@ fn settle(turns: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> {
+fn measure(job: &Job, workload: Workload, group: Option<String>) -> Result<Files, String> {
     let config = Config {
         mount: mounts::DATA.into(),
         seed: sys::workload_seed(job.seed, job.iteration),
         info: system_info(None).map_err(|error| error.to_string())?,
         sync: SyncScope::Machine,
-        cgroup: Some(group.into()),
+        cgroup: group.as_ref().map(Into::into),
         tell: Some(progress::tell),
     };
     let (histograms, refused) = Histograms::start(Path::new(mounts::TRACEFS), TRIGGERS);
-    let procs = format!("{group}/cgroup.procs");
+    let procs = group.as_ref().map(|group| format!("{group}/cgroup.procs"));
     let supervision = Supervision {
-        enter: &mut |pid| fs::write(&procs, pid.to_string()),
+        enter: &mut |pid| procs.as_ref().map_or(Ok(()), |procs| fs::write(procs, pid.to_string())),
         limit_s: job.limit_s,
         series: (job.series_ms > 0).then(|| Nanos::millis(job.series_ms)),
         watch: None,
@@ -117,9 +118,13 @@ fn measure(job: &Job, workload: Workload, group: &str) -> Result<Files, String> 
         workload => sys_linux::run(config, supervision, |sys| workload.run(sys)),
     };
     let done = done.map_err(|error| error.to_string())?;
-    let refused = refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
+    let mut missing: Vec<String> =
+        refused.iter().map(|(trigger, error)| format!("tracepoint {}: {error}", trigger.event)).collect();
+    if group.is_none() {
+        missing.push("cgroups: this kernel has none of version 2; the disks are limited for all".to_string());
+    }
     let counted = histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))?;
-    let (results, mut files) = Results::of(done, refused);
+    let (results, mut files) = Results::of(done, missing);
     files.extend(counted.into_iter().map(|(name, content)| (format!("hist/{name}"), content)));
     files.extend(facts());
     files.push((RESULT_FILE.to_string(), serde_json::to_vec(&results).map_err(|error| error.to_string())?));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::agent::{load_module, write};
 use crate::job::{Disks, Job};
-use crate::mounts::{CGROUPS, mount_data};
+use crate::mounts::{CGROUPS, Cgroups, mount_data};
 use crate::{dm, swap};
 
 /// How often and how long a device is waited for.
@@ -27,13 +27,13 @@ pub(crate) fn prepare(job: &Job) -> Result<Vec<String>, String> {
     let disks: Vec<String> = names(job.disks).iter().take(1 + usize::from(job.swap)).map(|d| d.to_string()).collect();
     if job.disks == Disks::Pmem {
         for (number, name) in ["data", "swap"].iter().take(disks.len()).enumerate() {
-            let disk = format!("/dev/pmem{number}");
-            wait_for(&disk)?;
+            // Kernels before 4.6 map such memory with struct pages, and call it so.
+            let disk = wait_for(&[&format!("/dev/pmem{number}"), &format!("/dev/pmem{number}m")])?;
             dm::make_linear(Path::new(&disk), name).map_err(|error| format!("device-mapper over {disk}: {error}"))?;
         }
     }
     for disk in &disks {
-        wait_for(&format!("/dev/{disk}"))?;
+        wait_for(&[&format!("/dev/{disk}")])?;
         write(&format!("/sys/block/{disk}/queue/rotational"), "0")?;
         write(&format!("/sys/block/{disk}/queue/read_ahead_kb"), "128")?;
     }
@@ -66,26 +66,51 @@ fn force_raw() -> Result<(), String> {
     Ok(())
 }
 
-fn wait_for(device: &str) -> Result<(), String> {
+/// The first of these names of a disk that is there, which takes a while.
+fn wait_for(names: &[&str]) -> Result<String, String> {
     for _ in 0..WAIT.0 {
-        if Path::new(device).exists() {
-            return Ok(());
+        if let Some(device) = names.iter().find(|name| Path::new(name).exists()) {
+            return Ok(device.to_string());
         }
         sleep(WAIT.1);
     }
-    Err(format!("{device}: expected this disk, found none; a module may be missing"))
+    Err(format!("{}: expected this disk, found none; a module may be missing", names[0]))
+}
+
+/// Limits the disks, for the workload's cgroup where there is one, whose place this gives, and for all where there is none.
+pub(crate) fn limit(disks: &[String], bytes_per_s: Option<u64>, cgroups: Cgroups) -> Result<Option<String>, String> {
+    match cgroups {
+        Cgroups::V1Io => limit_for_all(disks, bytes_per_s).map(|()| None),
+        Cgroups::V2 => make_cgroup(disks, bytes_per_s).map(Some),
+    }
+}
+
+/// Limits each disk by the root group of version 1, whose limits, unlike those of version 2, are there and hold.
+fn limit_for_all(disks: &[String], bytes_per_s: Option<u64>) -> Result<(), String> {
+    for (disk, rate) in disks.iter().flat_map(|disk| bytes_per_s.map(|rate| (disk, rate))) {
+        let line = format!("{} {rate}", number_of(disk)?);
+        for direction in ["read", "write"] {
+            write(&format!("{CGROUPS}/blkio.throttle.{direction}_bps_device"), &line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Major and minor number of a disk.
+fn number_of(disk: &str) -> Result<String, String> {
+    let file = format!("/sys/block/{disk}/dev");
+    let number = fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+    Ok(number.trim().to_string())
 }
 
 /// Makes the workload's cgroup, with a limit on each disk.
-pub(crate) fn make_cgroup(disks: &[String], bytes_per_s: Option<u64>) -> Result<String, String> {
+fn make_cgroup(disks: &[String], bytes_per_s: Option<u64>) -> Result<String, String> {
     write(&format!("{CGROUPS}/cgroup.subtree_control"), "+memory +io +cpu")?;
     let group = format!("{CGROUPS}/workload");
     fs::create_dir(&group).map_err(|error| format!("{group}: {error}"))?;
     if let Some(rate) = bytes_per_s {
         for disk in disks {
-            let number = fs::read_to_string(format!("/sys/block/{disk}/dev"));
-            let number = number.map_err(|error| format!("/sys/block/{disk}/dev: {error}"))?;
-            write(&format!("{group}/io.max"), &format!("{} rbps={rate} wbps={rate}", number.trim()))?;
+            write(&format!("{group}/io.max"), &format!("{} rbps={rate} wbps={rate}", number_of(disk)?))?;
         }
     }
     Ok(group)

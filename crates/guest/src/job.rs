@@ -37,7 +37,7 @@ pub struct Job {
     pub fs: String,
     /// Whether the second disk is for swap.
     pub swap: bool,
-    /// `io.max` of the workload on each disk, in bytes per second, for reads and for writes.
+    /// `io.max` of the workload on each disk, of all on kernels before 4.5, in bytes per second, for reads and for writes.
     pub io_bytes_per_s: Option<u64>,
     /// Files below `/proc` and `/sys`, and what is written to them before the workload starts.
     pub settings: Vec<(String, String)>,

@@ -1,7 +1,7 @@
 //! The agent that is a guest's first process.
 //!
 //! It mounts what it needs, loads modules, makes the disks usable, applies settings, runs a workload by [`sys_linux`]
-//! in a cgroup, and returns everything as a tar through the debug port 0xe9, so that no disk is needed for results.
+//! in a cgroup (before 4.5 in none), and returns everything as a tar through the debug port 0xe9, so that no disk is needed for results.
 //! Meanwhile it says how far it is through the debug port 0xea. Then it powers the guest off. What goes wrong is returned in place of the results and stands on the console.
 //!
 //! The job ([`Job`]) stands in `/job.json` of the initramfs.

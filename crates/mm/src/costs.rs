@@ -1,5 +1,6 @@
 //! CPU costs in nanoseconds: one table for all studies, each figure with its source.
 
+use rules::PathLength;
 use units::Order;
 
 macro_rules! costs {
@@ -27,6 +28,32 @@ macro_rules! costs {
 }
 
 impl Costs {
+    /// The costs of a kernel with such paths. Moving and compressing memory, and what goes from CPU to CPU, takes what it takes.
+    #[must_use]
+    pub fn with_paths(self, rule: PathLength) -> Costs {
+        match rule {
+            PathLength::Whole => self,
+            PathLength::Half => Costs {
+                zero_page: self.zero_page,
+                zero_huge: self.zero_huge,
+                copy_page: self.copy_page,
+                memset_page: self.memset_page,
+                tlb_flush: self.tlb_flush,
+                tlb_flush_cpu: self.tlb_flush_cpu,
+                tlb_flush_irq: self.tlb_flush_irq,
+                compress_lzo: self.compress_lzo,
+                decompress_lzo: self.decompress_lzo,
+                compress_lz4: self.compress_lz4,
+                decompress_lz4: self.decompress_lz4,
+                compress_zstd: self.compress_zstd,
+                decompress_zstd: self.decompress_zstd,
+                lru_locked: self.lru_locked,
+                lock_handoff: self.lock_handoff,
+                ..self.at_speed(2.0)
+            },
+        }
+    }
+
     /// The costs where copying or clearing 4 KiB takes `ns`, whatever the speed: a guest that counts instructions has no caches.
     #[must_use]
     pub fn with_page_ns(self, ns: u64) -> Costs {
@@ -218,6 +245,17 @@ costs! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_the_path_is_half_of_all_but_moving_memory() {
+        let (whole, half) = (Costs::default(), Costs::default().with_paths(PathLength::Half));
+        assert_eq!((half.syscall, half.fault, half.migrate_page), (75, 480, 1_000));
+        assert_eq!(
+            (half.copy_page, half.zero_huge, half.lock_handoff),
+            (whole.copy_page, whole.zero_huge, whole.lock_handoff)
+        );
+        assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
+    }
 
     #[test]
     fn a_machine_may_say_what_its_memory_takes() {

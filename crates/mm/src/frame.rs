@@ -1,4 +1,4 @@
-//! The frame table: 20 bytes for each 4 KiB frame, where Linux's `struct page` takes 64.
+//! The frame table: 16 bytes for each 4 KiB frame, where Linux's `struct page` takes 64.
 //!
 //! A frame that heads nothing (the tail of a free or compound block) has [`Kind::Tail`]; exactly the first frame
 //! of a block has another kind. Flags that only mean something in one kind share bits with those of another.
@@ -7,6 +7,7 @@ use units::{Order, Pfn};
 use zerocopy::FromZeros;
 
 use crate::MigrateType;
+use crate::slab::CacheId;
 
 /// What a frame is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,13 +23,14 @@ pub enum Kind {
     Pcp = 3,
     /// Taken off the free lists and not given a use yet: between allocation and its owner, or held by compaction.
     Held = 4,
-    /// Anonymous memory; owner is a `SpaceId`, index the virtual page number. Order 9 is a huge page.
+    /// Anonymous memory; its place is the swap slot while it has one, else that in a page table. Order 9 is a huge page: its
+    /// place is the `SpaceId`, and that of the frame behind it the virtual page number.
     Anon = 5,
-    /// Page cache; owner is a `FileId`, index the page's place in the file.
+    /// Page cache; its place is that in the tree of the file.
     File = 6,
-    /// A slab; owner is the cache, index the slab's number in it.
+    /// A slab; its place is the slab's number in the cache.
     Slab = 7,
-    /// A page table of the address space in owner.
+    /// A page table; its place is the `SpaceId`.
     PageTable = 8,
     /// Other kernel memory: stacks, buffers, vmalloc.
     Kernel = 9,
@@ -57,6 +59,8 @@ const TYPE_MASK: u32 = 0x7;
 /// The generation of a page on a multi-gen list stands where free blocks have their migratetype.
 const GEN_SHIFT: u32 = TYPE_SHIFT;
 const GEN_MASK: u32 = TYPE_MASK;
+/// The cache of a slab stands where pages have flags.
+const CACHE_SHIFT: u32 = 11;
 const REFS_SHIFT: u32 = 29;
 const REFS_MASK: u32 = 0x3;
 
@@ -70,10 +74,8 @@ macro_rules! flags {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromZeros)]
 pub struct Frame {
     word: u32,
-    /// Who uses it; the meaning depends on the kind.
-    pub owner: u32,
-    /// Where in the owner.
-    pub index: u32,
+    /// Where its owner has it; the meaning depends on the kind.
+    pub place: u32,
     /// Previous frame of the list it is on.
     pub prev: Pfn,
     /// Next frame of the list it is on.
@@ -123,7 +125,7 @@ flags! {
 
 impl Frame {
     /// A frame without a use.
-    pub const RESERVED: Frame = Frame { word: 0, owner: 0, index: 0, prev: Pfn::NONE, next: Pfn::NONE };
+    pub const RESERVED: Frame = Frame { word: 0, place: 0, prev: Pfn::NONE, next: Pfn::NONE };
 
     /// What it is used for.
     #[inline]
@@ -182,6 +184,19 @@ impl Frame {
     pub(crate) fn set_lru_refs(&mut self, refs: u32) {
         debug_assert!(refs <= REFS_MASK);
         self.word = self.word & !(REFS_MASK << REFS_SHIFT) | refs << REFS_SHIFT;
+    }
+
+    /// The cache of a slab ([`Kind::Slab`]).
+    pub(crate) fn cache(&self) -> CacheId {
+        debug_assert!(self.kind() == Kind::Slab);
+        CacheId((self.word >> CACHE_SHIFT) as u16)
+    }
+
+    /// Makes it a slab.
+    pub(crate) fn set_slab(&mut self, cache: CacheId, number: u32, order: Order) {
+        self.set_kind(Kind::Slab, order);
+        self.word |= u32::from(cache.0) << CACHE_SHIFT;
+        self.place = number;
     }
 
     /// Sets the migratetype of the free list that it is on.
@@ -331,8 +346,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_takes_twenty_bytes() {
-        assert_eq!(size_of::<Frame>(), 20);
+    fn a_frame_takes_16_bytes() {
+        assert_eq!(size_of::<Frame>(), 16);
+    }
+
+    #[test]
+    fn a_slab_keeps_its_cache() {
+        let mut frame = Frame::RESERVED;
+        frame.set_slab(CacheId(u16::MAX), 7, Order(3));
+        assert_eq!(
+            (frame.kind(), frame.order(), frame.cache(), frame.place),
+            (Kind::Slab, Order(3), CacheId(u16::MAX), 7)
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod process;
 pub mod reclaim;
 mod rmap;
 pub mod slab;
+pub mod sparse;
 pub mod stat;
 pub mod swap;
 mod sysctl;

@@ -8,10 +8,11 @@
 //! `pagecache::mapped`.
 //! Omitted: `VM_LOCKED`, `MADV_FREE`.
 
-use units::{Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
+use units::{FileId, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
 use crate::anon::{Region, Slot};
 use crate::stat::NodeStat;
+use crate::swap::SwapEntry;
 use crate::{Env, Frame, Kind, Mm};
 
 impl Mm {
@@ -47,7 +48,7 @@ impl Mm {
         if frame.kind() != Kind::Anon || frame.order() != Order(0) || !frame.has(Frame::SWAPCACHE) {
             return false;
         }
-        let (space, vpn, entry) = (SpaceId(frame.owner), self.vpn_of(pfn), self.swap_entry(pfn));
+        let ((space, vpn), entry) = (self.anon_home(pfn), self.swap_entry(pfn));
         self.replace_slot(space, vpn, Slot::Page(pfn), Slot::Swap(entry));
         self.swap_unmapped(space, entry);
         let written = self.frames[pfn].has(Frame::WRITTEN);
@@ -65,13 +66,14 @@ impl Mm {
         assert!(from.kind() == Kind::Anon && self.frames[new].kind() == Kind::Held);
         assert!(!from.has_any(Frame::LRU | Frame::WRITEBACK | Frame::LOCKED), "{old:?} cannot be migrated now");
         assert_eq!(from.order(), self.frames[new].order());
-        let (space, vpn) = (SpaceId(from.owner), self.vpn_of(old));
         let to = &mut self.frames[new];
         to.set_kind(Kind::Anon, from.order());
         to.copy_flags_from(&from);
-        (to.owner, to.index) = (from.owner, from.index);
+        to.place = from.place;
         if from.has(Frame::MAPPED) {
+            let (space, vpn) = self.anon_home(old);
             if from.order() == PAGEBLOCK_ORDER {
+                self.set_huge_home(new, (space, vpn));
                 self.replace_huge(space, vpn, old, new);
             } else {
                 self.replace_slot(space, vpn, Slot::Page(old), Slot::Page(new));
@@ -108,6 +110,34 @@ impl Mm {
             self.count_cached(here, -1);
             self.count_cached(there, 1);
         }
+    }
+
+    /// Space and virtual page of an anonymous page's mapping.
+    #[inline]
+    pub(crate) fn anon_home(&self, pfn: Pfn) -> (SpaceId, u32) {
+        let frame = &self.frames[pfn];
+        if frame.has(Frame::SWAPCACHE) {
+            self.swap.home(SwapEntry(frame.place))
+        } else if frame.order() == PAGEBLOCK_ORDER {
+            (SpaceId(frame.place), self.frames[pfn.offset(1)].place)
+        } else {
+            self.spaces.leaves.home(frame.place)
+        }
+    }
+
+    /// Notes which pages a huge page is.
+    pub(crate) fn set_huge_home(&mut self, pfn: Pfn, (space, base): (SpaceId, u32)) {
+        self.frames[pfn].place = space.0;
+        self.frames[pfn.offset(1)].place = base;
+    }
+
+    /// File and index of a page of the page cache.
+    #[inline]
+    pub(crate) fn file_home(&self, pfn: Pfn) -> (FileId, u32) {
+        let frame = &self.frames[pfn];
+        debug_assert!(frame.kind() == Kind::File);
+        let (file, index) = self.pagecache.trees.home(frame.place);
+        (FileId(file), index)
     }
 
     /// Changes the page table entry of a page, which must be `from`.

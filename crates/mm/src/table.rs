@@ -1,16 +1,18 @@
-//! Large tables that grow by an eighth instead of doubling.
+//! Large tables that grow by a thirty-second instead of doubling.
 //!
-//! A table that doubles is half empty at worst; one that grows by an eighth, a ninth. The elements are moved eight times
-//! instead of once on their way to the final size, but an allocator moves large blocks by remapping their pages.
+//! A table that doubles is half empty at worst; one that grows by a thirty-second, a thirty-third. Its elements are moved 32
+//! times instead of once on their way to the final size, but an allocator moves large blocks by remapping their pages.
 
-/// Elements from which on a table counts as large.
-const LARGE: usize = 4096;
+/// Bytes from which on a table counts as large.
+const LARGE: usize = 64 << 10;
+/// Part of itself that a large table grows by.
+const PART: usize = 32;
 
 /// Sees to it that there is room for `more` elements.
 #[inline]
 fn make_room<T>(table: &mut Vec<T>, more: usize) {
-    if table.capacity() - table.len() < more && table.len() >= LARGE {
-        table.reserve_exact(more.max(table.len() / 8));
+    if table.capacity() - table.len() < more && size_of_val(table.as_slice()) >= LARGE {
+        table.reserve_exact(more.max(table.len() / PART));
     }
 }
 
@@ -33,14 +35,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_table_is_at_most_a_ninth_empty() {
-        let mut table = Vec::new();
+    fn a_large_table_is_at_most_a_thirty_third_empty() {
+        let mut table: Vec<u32> = Vec::new();
         for n in 0..100_000 {
             push(&mut table, n);
-            assert!(table.len() < 2 * LARGE || table.capacity() * 8 <= table.len() * 9 + 8);
+            assert!(table.len() * 4 < 2 * LARGE || table.capacity() * PART <= table.len() * (PART + 1) + PART);
         }
         assert!(table.iter().copied().eq(0..100_000));
         grow(&mut table, 200_000, 7);
         assert!((table.len(), table[199_999]) == (200_000, 7) && table.capacity() == 200_000);
+    }
+
+    #[test]
+    fn large_is_a_matter_of_bytes() {
+        let mut table: Vec<[u8; 2048]> = Vec::new();
+        for _ in 0..65 {
+            push(&mut table, [0; 2048]);
+        }
+        assert_eq!(table.capacity(), 66, "from 64 KiB on, which is 32 of them, by a 32nd: 1, and 2 at 64");
     }
 }

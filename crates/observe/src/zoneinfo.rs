@@ -1,7 +1,8 @@
 //! `/proc/zoneinfo`: watermarks, sizes, counters and per-CPU lists of every zone.
 //!
-//! Source: `zoneinfo_show_print()`, mm/vmstat.c, 6.12 and 4.20. Lines that an older kernel lacks (4.20: `boost`, `cma` and
-//! `promo`; 6.1: `promo`) are `None`.
+//! Source: `zoneinfo_show_print()`, mm/vmstat.c, 6.12, 4.20 and 4.4. Lines that an older kernel lacks (4.20: `boost`, `cma` and
+//! `promo`; 6.1: `promo`) are `None`. Where zones are reclaimed one by one (until 4.7), `scanned` and `inactive_ratio` are
+//! there, and the counters, which stand before `protection`, are all the zone's.
 
 use std::fmt::Write;
 
@@ -36,6 +37,8 @@ pub struct ZoneSection {
     pub high: u64,
     /// Promotion watermark, boost included.
     pub promo: Option<u64>,
+    /// Pages scanned since one was freed; printed until 4.7.
+    pub scanned: Option<u64>,
     /// Page frames from the first to the last.
     pub spanned: u64,
     /// Page frames that exist.
@@ -57,10 +60,12 @@ pub struct PopulatedZone {
     pub stats: Counters,
     /// Per-CPU lists.
     pub pagesets: Vec<Pageset>,
-    /// 1 if kswapd gave up on the node.
+    /// 1 if kswapd gave up on the node; until 4.7 (`all_unreclaimable`), if the zone was scanned in vain.
     pub node_unreclaimable: u64,
     /// First page frame.
     pub start_pfn: u64,
+    /// How much larger the active list may be; printed until 4.7.
+    pub inactive_ratio: Option<u64>,
 }
 
 /// One CPU's page lists in one zone. Sizes in pages.
@@ -110,6 +115,8 @@ impl Zoneinfo {
 
 /// Lines of one indented counter start like this, and no others do.
 const STAT_INDENT: &str = "      ";
+/// The same until 4.7.
+const ZONE_STAT_INDENT: &str = "    ";
 
 fn parse_zone<'a>(head: Line<'a>, lines: &mut Lines<'a>) -> Result<ZoneSection, ParseError> {
     let (node, zone, rest) = head.node_zone()?;
@@ -118,7 +125,7 @@ fn parse_zone<'a>(head: Line<'a>, lines: &mut Lines<'a>) -> Result<ZoneSection, 
     }
     let mut section = ZoneSection { node, zone: zone.to_owned(), ..ZoneSection::default() };
     if lines.take_if(|text| text == "  per-node stats").is_some() {
-        section.node_stats = Some(parse_stats(lines)?);
+        section.node_stats = Some(parse_stats(lines, STAT_INDENT)?);
     }
     section.free = required(lines, "pages free")?;
     section.boost = optional(lines, "boost")?;
@@ -126,23 +133,30 @@ fn parse_zone<'a>(head: Line<'a>, lines: &mut Lines<'a>) -> Result<ZoneSection, 
     section.low = required(lines, "low")?;
     section.high = required(lines, "high")?;
     section.promo = optional(lines, "promo")?;
+    section.scanned = optional(lines, "scanned")?;
     section.spanned = required(lines, "spanned")?;
     section.present = required(lines, "present")?;
     section.managed = required(lines, "managed")?;
     section.cma = optional(lines, "cma")?;
+    let mut stats = Counters::default();
+    if section.scanned.is_some() {
+        stats = parse_stats(lines, ZONE_STAT_INDENT)?;
+    }
     section.protection = parse_protection(lines)?;
-    let stats = parse_stats(lines)?;
+    if section.scanned.is_none() {
+        stats = parse_stats(lines, STAT_INDENT)?;
+    }
     if !stats.0.is_empty() {
         section.populated = Some(parse_populated(stats, lines)?);
     }
     Ok(section)
 }
 
-fn parse_stats(lines: &mut Lines<'_>) -> Result<Counters, ParseError> {
-    let is_stat = |text: &str| text.strip_prefix(STAT_INDENT).is_some_and(|rest| rest.starts_with(char::is_alphabetic));
+fn parse_stats(lines: &mut Lines<'_>, indent: &str) -> Result<Counters, ParseError> {
+    let is_stat = |text: &str| text.strip_prefix(indent).is_some_and(|rest| rest.starts_with(char::is_alphabetic));
     // 4.17 to 4.19 print `nr_indirectly_reclaimable` without a name.
     let is_unnamed =
-        |text: &str| text.starts_with(STAT_INDENT) && text.trim_start().bytes().all(|byte| byte.is_ascii_digit());
+        |text: &str| text.starts_with(indent) && text.trim_start().bytes().all(|byte| byte.is_ascii_digit());
     let mut stats = Counters::default();
     while let Some(line) = lines.take_if(|text| is_stat(text) || is_unnamed(text)) {
         if is_unnamed(line.text) {
@@ -190,16 +204,20 @@ fn parse_populated(stats: Counters, lines: &mut Lines<'_>) -> Result<PopulatedZo
             stat_threshold: optional(lines, "vm stats threshold:")?,
         });
     }
-    let node_unreclaimable = required(lines, "node_unreclaimable:")?;
+    let node_unreclaimable = match optional(lines, "all_unreclaimable:")? {
+        Some(in_vain) => in_vain,
+        None => required(lines, "node_unreclaimable:")?,
+    };
     let start_pfn = required(lines, "start_pfn:")?;
-    Ok(PopulatedZone { stats, pagesets, node_unreclaimable, start_pfn })
+    let inactive_ratio = optional(lines, "inactive_ratio:")?;
+    Ok(PopulatedZone { stats, pagesets, node_unreclaimable, start_pfn, inactive_ratio })
 }
 
 fn write_zone(out: &mut String, section: &ZoneSection) -> std::fmt::Result {
     writeln!(out, "Node {}, zone {:>8}", section.node, section.zone)?;
     if let Some(stats) = &section.node_stats {
         writeln!(out, "  per-node stats")?;
-        write_stats(out, stats)?;
+        write_stats(out, stats, STAT_INDENT)?;
     }
     let lines = [
         ("  pages free     ", Some(section.free)),
@@ -208,6 +226,7 @@ fn write_zone(out: &mut String, section: &ZoneSection) -> std::fmt::Result {
         ("        low      ", Some(section.low)),
         ("        high     ", Some(section.high)),
         ("        promo    ", section.promo),
+        ("        scanned  ", section.scanned),
         ("        spanned  ", Some(section.spanned)),
         ("        present  ", Some(section.present)),
         ("        managed  ", Some(section.managed)),
@@ -219,20 +238,38 @@ fn write_zone(out: &mut String, section: &ZoneSection) -> std::fmt::Result {
         }
     }
     let protection: Vec<String> = section.protection.iter().map(u64::to_string).collect();
-    writeln!(out, "        protection: ({})", protection.join(", "))?;
-    section.populated.as_ref().map_or(Ok(()), |populated| write_populated(out, populated))
+    let protection = format!("        protection: ({})", protection.join(", "));
+    let populated = section.populated.as_ref();
+    let stats = |out: &mut String, indent| populated.map_or(Ok(()), |zone| write_stats(out, &zone.stats, indent));
+    if section.scanned.is_some() {
+        stats(out, ZONE_STAT_INDENT)?;
+        writeln!(out, "{protection}")?;
+    } else {
+        writeln!(out, "{protection}")?;
+        stats(out, STAT_INDENT)?;
+    }
+    populated.map_or(Ok(()), |populated| write_populated(out, populated))
 }
 
-fn write_stats(out: &mut String, stats: &Counters) -> std::fmt::Result {
-    stats.iter().try_for_each(|(name, value)| writeln!(out, "{STAT_INDENT}{name:<12} {value}"))
+fn write_stats(out: &mut String, stats: &Counters, indent: &str) -> std::fmt::Result {
+    stats.iter().try_for_each(|(name, value)| writeln!(out, "{indent}{name:<12} {value}"))
 }
 
 fn write_populated(out: &mut String, populated: &PopulatedZone) -> std::fmt::Result {
-    write_stats(out, &populated.stats)?;
     writeln!(out, "  pagesets")?;
     populated.pagesets.iter().try_for_each(|pageset| write_pageset(out, pageset))?;
-    writeln!(out, "  node_unreclaimable:  {}", populated.node_unreclaimable)?;
-    writeln!(out, "  start_pfn:           {}", populated.start_pfn)
+    let PopulatedZone { node_unreclaimable, start_pfn, .. } = populated;
+    match populated.inactive_ratio {
+        Some(ratio) => {
+            writeln!(out, "  all_unreclaimable: {node_unreclaimable}")?;
+            writeln!(out, "  start_pfn:         {start_pfn}")?;
+            writeln!(out, "  inactive_ratio:    {ratio}")
+        }
+        None => {
+            writeln!(out, "  node_unreclaimable:  {node_unreclaimable}")?;
+            writeln!(out, "  start_pfn:           {start_pfn}")
+        }
+    }
 }
 
 fn write_pageset(out: &mut String, pageset: &Pageset) -> std::fmt::Result {
@@ -297,6 +334,23 @@ mod tests {
         let info = Zoneinfo::parse("zoneinfo", text).unwrap();
         let pageset = &info.zones[0].populated.as_ref().unwrap().pagesets[0];
         assert_eq!((pageset.high_min, pageset.high_max), (Some(21), Some(240)));
+        assert_eq!(info.write(), text);
+    }
+
+    #[test]
+    fn zones_that_are_reclaimed_one_by_one_have_their_counters_before_their_protection() {
+        let text = "Node 0, zone      DMA\n  pages free     3808\n        min      58\n        low      72\n        \
+                    high     87\n        scanned  3\n        spanned  4095\n        present  3998\n        \
+                    managed  3977\n    nr_free_pages 3808\n    nr_inactive_anon 9\n        protection: (0, 500)\n  \
+                    pagesets\n    cpu: 0\n              count: 0\n              high:  0\n              batch: 1\n  \
+                    vm stats threshold: 4\n  all_unreclaimable: 1\n  start_pfn:         1\n  inactive_ratio:    1\n";
+        let info = Zoneinfo::parse("zoneinfo", text).unwrap();
+        let populated = info.zones[0].populated.as_ref().unwrap();
+        assert_eq!(
+            (info.zones[0].scanned, populated.inactive_ratio, populated.node_unreclaimable),
+            (Some(3), Some(1), 1)
+        );
+        assert_eq!(populated.stats.get("nr_inactive_anon"), Some(9));
         assert_eq!(info.write(), text);
     }
 

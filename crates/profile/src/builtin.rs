@@ -33,6 +33,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
     ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
     ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),
+    ("4.4", include_str!("../../../kernels/4.4.toml")),
     ("4.18", include_str!("../../../kernels/4.18.toml")),
     ("4.20-rc3", include_str!("../../../kernels/4.20-rc3.toml")),
     ("4.20-rc3-lowzone", include_str!("../../../kernels/4.20-rc3-lowzone.toml")),

@@ -16,6 +16,7 @@ pub mod collect;
 mod errno;
 mod files;
 mod info;
+mod kernel;
 mod memory;
 mod process;
 mod run;

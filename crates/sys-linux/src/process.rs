@@ -12,10 +12,10 @@ use crate::memory::Mapped;
 use crate::shared::{Shared, Told};
 use crate::spin::Spinner;
 
-/// What `sync` writes.
+/// What `sync` writes, and with it whose the machine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncScope {
-    /// All file systems (`sync`): in a guest, where all are the run's.
+    /// All file systems (`sync`): in a guest, where all are the run's, and so are sysctls.
     Machine,
     /// The file system of the test mount (`syncfs`): on a host that others use too.
     TestMount,

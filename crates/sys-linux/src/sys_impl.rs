@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use rustix::time::Timespec;
 use sys::{
-    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, Result,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result,
     SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
-use units::{Bytes, Nanos};
+use units::{Bytes, Gfp, Nanos, Order};
 
 use crate::process::Process;
 use crate::shared::monotonic;
@@ -152,6 +152,22 @@ impl Sys for SysLinux {
 
     async fn sync(&self) -> Result<()> {
         self.sync_all()
+    }
+
+    async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {
+        self.alloc_block(gfp, order)
+    }
+
+    async fn free_pages(&self, _block: PageBlock) -> Result<()> {
+        self.free_block()
+    }
+
+    async fn sysctl(&self, name: &str) -> Result<u64> {
+        self.read_sysctl(name)
+    }
+
+    async fn set_sysctl(&self, name: &str, value: u64) -> Result<()> {
+        self.write_sysctl(name, value)
     }
 
     async fn cgroup(&self, path: &str) -> Result<Cgroup> {

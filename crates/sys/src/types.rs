@@ -159,7 +159,7 @@ impl SpawnOptions {
         SpawnOptions { name: name.into(), process: true, nice: 0, kernel: false, may_be_killed: false }
     }
 
-    /// A thread that a kernel module starts; the real world has none.
+    /// A thread that a kernel module starts; in the real world any thread.
     pub fn module(name: impl Into<String>) -> SpawnOptions {
         SpawnOptions { kernel: true, ..SpawnOptions::thread(name) }
     }

@@ -326,7 +326,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
         TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
     };
-    let costs = costs(machine);
+    let costs = costs(machine, spec.kernel.rules.path_length);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     if let Some(kernel) = &machine.booted
@@ -383,9 +383,9 @@ fn drawn_below(streams: &sim::Streams, stream: &str, interval: Nanos) -> Nanos {
     Nanos(streams.rng(stream).random_range(0..interval.0))
 }
 
-/// What things cost on a machine.
-fn costs(machine: &Machine) -> Costs {
-    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref());
+/// What things cost on a machine under a kernel with such paths.
+fn costs(machine: &Machine, paths: rules::PathLength) -> Costs {
+    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref()).with_paths(paths);
     match &machine.cpus.page_ns {
         Some(ns) => costs.with_page_ns(*ns.get_ref()),
         None => costs,

@@ -24,8 +24,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         description: format!("The guest of {} as the workload started.", path.display()),
         snapshot: &run.before,
         uptime_s: run.before.uptime.map(|uptime| uptime.up_s),
-        // The agent starts every workload in one.
-        workload_group: true,
+        // The agent starts the workload in one, unless there are none of version 2: then it limits the disks for all.
+        workload_group: !path.join("guest/blkio.throttle.write_bps_device").exists(),
         sysctls: settings(path, manifest),
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;

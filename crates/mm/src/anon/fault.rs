@@ -17,7 +17,9 @@ use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 use super::file_fault::FileArea;
 use super::pgtable::GFP_PGTABLE;
 use super::swapin::Window;
-use super::{REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask};
+use super::{
+    Leaves, REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask,
+};
 use crate::stat::{NodeStat, VmEvent};
 use crate::vfs::Need;
 use crate::{AllocRequest, Env, Frame, Kind, Mm, TaskFlags};
@@ -251,6 +253,7 @@ impl Mm {
                         Err(request) => return Some(TouchStop::NeedPage(request)),
                     };
                     self.spaces.leaves.set(leaf, vpn, Slot::Page(pfn));
+                    self.frames[pfn].place = Leaves::place(leaf, vpn);
                     self.map_new(env, touch, pfn, Order(0), tally);
                     if self.cpu_ns() > deadline {
                         touch.vpn += 1;
@@ -329,7 +332,7 @@ impl Mm {
 
     /// Tries to map a huge page at the region of `touch.vpn`.
     fn fault_huge(&mut self, env: &Env, touch: &mut Touch, advice: ThpAdvice, tally: &mut Tally) -> Huge {
-        let mask = thp_gfp_mask(self.tunables.thp_defrag, advice == ThpAdvice::Huge);
+        let mask = thp_gfp_mask(self.rules.thp_effort, self.tunables.thp_defrag, advice == ThpAdvice::Huge);
         let attempts = huge_attempts(self.rules.thp_node, mask);
         if touch.attempt > attempts.len() as u8 {
             return Huge::Fallback; // counted already; the page table was missing
@@ -367,8 +370,9 @@ impl Mm {
         };
         let pfn = std::mem::replace(&mut touch.huge, Pfn::NONE);
         (touch.attempt, touch.attempt_asked) = (0, false);
-        self.table_frame_added(touch.space, touch.vpn, super::pgtable::Level::Pte, deposit);
+        self.table_frame_added(touch.space, super::pgtable::Level::Pte, deposit);
         self.spaces[touch.space].tables.set_region(touch.vpn, Region::Huge { pfn, deposit });
+        self.set_huge_home(pfn, (touch.space, touch.vpn & !(REGION_PAGES - 1)));
         self.map_new(env, touch, pfn, PAGEBLOCK_ORDER, tally);
         self.stat.count(VmEvent::ThpFaultAlloc, 1);
         self.stat.node_add(self.node_of(pfn), NodeStat::AnonThps, 1);
@@ -395,7 +399,7 @@ impl Mm {
         })
     }
 
-    /// Makes a frame from the allocator a mapped, zeroed page of the space and puts it on its LRU list.
+    /// Makes a frame from the allocator, which has its place, a mapped, zeroed page of the space and puts it on its LRU list.
     #[inline]
     fn map_new(&mut self, env: &Env, touch: &Touch, pfn: Pfn, order: Order, tally: &mut Tally) {
         let start = match self.rules.anon_start {
@@ -406,8 +410,6 @@ impl Mm {
         debug_assert_eq!(frame.kind(), Kind::Held, "{pfn:?} is not fresh from the allocator");
         frame.set_kind(Kind::Anon, order);
         frame.set(Frame::SWAPBACKED | Frame::MAPPED | Frame::UPTODATE | access_flags(touch.write) | start);
-        frame.owner = touch.space.0;
-        frame.index = touch.vpn & !(order.pages() - 1);
         self.memcg_commit(env, env.task.memcg, pfn);
         let zeroing = if order == Order(0) { self.costs.zero_page } else { self.costs.zero_huge };
         self.charge(self.costs.fault + zeroing);

@@ -3,11 +3,11 @@
 //! Rule: `enabled` and the area's advice say whether; `defrag` and the advice say whether the allocation may reclaim
 //! and compact itself, only wakes kswapd, or does neither; the kernel's era says from which node.
 //! Source: `transparent_hugepage_enabled()` (include/linux/huge_mm.h), `alloc_hugepage_direct_gfpmask()` (mm/huge_memory.c),
-//! `alloc_pages_vma()` (mm/mempolicy.c), 4.20; `vma_thp_gfp_mask()`, `alloc_pages_mpol_noprof()`, 6.12.
-//! Since/until: the node is `rules.thp_node`.
+//! `alloc_pages_vma()` (mm/mempolicy.c), 4.20; `alloc_hugepage_gfpmask()`, 4.4; `vma_thp_gfp_mask()`, `alloc_pages_mpol_noprof()`, 6.12.
+//! Since/until: the node is `rules.thp_node`, what advice is worth [`ThpEffort`].
 //! Omitted: memory policies other than the default local one.
 
-use rules::{ThpDefrag, ThpEnabled, ThpNode};
+use rules::{ThpDefrag, ThpEffort, ThpEnabled, ThpNode};
 use smallvec::SmallVec;
 use units::Gfp;
 
@@ -23,7 +23,15 @@ pub fn thp_enabled_for(enabled: ThpEnabled, advice: ThpAdvice) -> bool {
 }
 
 /// Flags of a huge page's allocation, without those of the node.
-pub fn thp_gfp_mask(defrag: ThpDefrag, advised: bool) -> Gfp {
+pub fn thp_gfp_mask(effort: ThpEffort, defrag: ThpDefrag, advised: bool) -> Gfp {
+    let mask = mask_by_advice(defrag, advised);
+    match effort {
+        ThpEffort::Once => mask.with(Gfp::NORETRY),
+        ThpEffort::ByAdvice => mask,
+    }
+}
+
+fn mask_by_advice(defrag: ThpDefrag, advised: bool) -> Gfp {
     let light = Gfp::TRANSHUGE_LIGHT;
     match (defrag, advised) {
         (ThpDefrag::Always, true) => Gfp::TRANSHUGE,
@@ -76,7 +84,9 @@ mod tests {
     #[test]
     fn flags_follow_defrag_and_advice() {
         for (defrag, advised, extra) in MASKS {
-            assert_eq!(thp_gfp_mask(defrag, advised), LIGHT.with(extra), "{defrag:?} advised={advised}");
+            let flags = |effort| thp_gfp_mask(effort, defrag, advised);
+            assert_eq!(flags(ThpEffort::ByAdvice), LIGHT.with(extra), "{defrag:?} advised={advised}");
+            assert_eq!(flags(ThpEffort::Once), LIGHT.with(extra).with(Gfp::NORETRY), "{defrag:?} advised={advised}");
         }
     }
 
@@ -99,7 +109,7 @@ mod tests {
     fn the_node_depends_on_the_era() {
         let this = Gfp::THISNODE;
         for (defrag, advised, _) in MASKS {
-            let mask = thp_gfp_mask(defrag, advised);
+            let mask = thp_gfp_mask(ThpEffort::ByAdvice, defrag, advised);
             let direct = mask.contains(DIRECT);
             assert_eq!(huge_attempts(ThpNode::Local, mask).as_slice(), [mask.with(this)]);
             let rc = if direct { mask } else { mask.with(this) };

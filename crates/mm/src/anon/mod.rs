@@ -37,7 +37,7 @@ use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Mm};
 
-pub(crate) use pgtable::{PageTables, Region, Slot};
+pub(crate) use pgtable::{Leaves, PageTables, Region, Slot};
 
 /// Pages in a 2 MiB region: one page table, or one huge page.
 pub(crate) const REGION_PAGES: u32 = units::PAGEBLOCK_PAGES;

@@ -100,20 +100,25 @@ pub(crate) struct Leaves {
     /// Whether a table was used since somebody last asked (the accessed bit of its PMD entry).
     young: Vec<bool>,
     frames: Vec<Pfn>,
+    /// The space that each belongs to, and its first page.
+    homes: Vec<(SpaceId, u32)>,
     free: Vec<u32>,
 }
 
 impl Leaves {
-    /// An empty page table that lives in `frame`.
-    pub(super) fn take(&mut self, frame: Pfn) -> u32 {
+    /// An empty page table that lives in `frame`, for the pages around one.
+    pub(super) fn take(&mut self, frame: Pfn, space: SpaceId, vpn: u32) -> u32 {
+        let home = (space, vpn & !(REGION_PAGES - 1));
         if let Some(leaf) = self.free.pop() {
             debug_assert!(!self.frames[leaf as usize].is_some());
-            self.frames[leaf as usize] = frame;
+            (self.frames[leaf as usize], self.homes[leaf as usize]) = (frame, home);
             return leaf;
         }
+        assert!(self.slots.len() < 1 << (32 - REGION_SHIFT), "page tables cover 16 TiB");
         table::push(&mut self.slots, [0; REGION_PAGES as usize]);
         self.young.push(false);
         self.frames.push(frame);
+        self.homes.push(home);
         self.slots.len() as u32 - 1
     }
 
@@ -127,6 +132,19 @@ impl Leaves {
     /// Frame of a page table.
     pub(super) fn frame(&self, leaf: u32) -> Pfn {
         self.frames[leaf as usize]
+    }
+
+    /// What a frame says of its place while this slot maps it.
+    #[inline]
+    pub(crate) fn place(leaf: u32, vpn: u32) -> u32 {
+        leaf * REGION_PAGES + vpn % REGION_PAGES
+    }
+
+    /// Space and page of the slot that a frame names as its place.
+    #[inline]
+    pub(crate) fn home(&self, place: u32) -> (SpaceId, u32) {
+        let (space, base) = self.homes[(place >> REGION_SHIFT) as usize];
+        (space, base + place % REGION_PAGES)
     }
 
     /// The slot for a page.
@@ -167,6 +185,7 @@ impl Leaves {
     pub(super) fn host_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>()
             + self.frames.capacity() * size_of::<Pfn>()
+            + self.homes.capacity() * size_of::<(SpaceId, u32)>()
             + self.young.capacity()
     }
 }
@@ -265,6 +284,14 @@ impl Mm {
         }
     }
 
+    /// What the frame of a page that a page table maps says of its place.
+    pub(crate) fn place_in_table(&self, space: SpaceId, vpn: u32) -> u32 {
+        let Region::Table(leaf) = self.spaces[space].tables.region(vpn) else {
+            panic!("{space:?} has no page table at page {vpn}");
+        };
+        Leaves::place(leaf, vpn)
+    }
+
     /// The upper level that a fault at this page lacks first.
     pub(super) fn missing_level(&self, space: SpaceId, vpn: u32) -> Option<Level> {
         let tables = &self.spaces[space].tables;
@@ -281,7 +308,7 @@ impl Mm {
 
     /// Makes a frame from the allocator an upper-level table.
     pub(super) fn install_upper(&mut self, space: SpaceId, vpn: u32, level: Level, pfn: Pfn) {
-        self.table_frame_added(space, vpn, level, pfn);
+        self.table_frame_added(space, level, pfn);
         let tables = &mut self.spaces[space].tables;
         let place = match level {
             Level::Pgd => &mut tables.pgd,
@@ -296,17 +323,17 @@ impl Mm {
     /// Makes a frame from the allocator the PTE page of an empty region.
     pub(super) fn install_leaf(&mut self, space: SpaceId, vpn: u32, pfn: Pfn) {
         debug_assert_eq!(self.spaces[space].tables.region(vpn), Region::None);
-        self.table_frame_added(space, vpn, Level::Pte, pfn);
-        let leaf = self.spaces.leaves.take(pfn);
+        self.table_frame_added(space, Level::Pte, pfn);
+        let leaf = self.spaces.leaves.take(pfn, space, vpn);
         self.spaces[space].tables.set_region(vpn, Region::Table(leaf));
     }
 
     /// Books a frame as a table of a space.
-    pub(super) fn table_frame_added(&mut self, space: SpaceId, vpn: u32, level: Level, pfn: Pfn) {
+    pub(super) fn table_frame_added(&mut self, space: SpaceId, level: Level, pfn: Pfn) {
         let frame = &mut self.frames[pfn];
         debug_assert_eq!(frame.kind(), Kind::Held);
         frame.set_kind(Kind::PageTable, Order(0));
-        (frame.owner, frame.index) = (space.0, vpn);
+        frame.place = space.0;
         self.charge(self.costs.zero_page);
         if level != Level::Pgd {
             self.spaces[space].tables.nr_frames += 1;

@@ -7,9 +7,9 @@
 //! Abstracted: the tails of an isolated head are isolated too and on no list; who isolated it puts them where it wants.
 //! Omitted: splitting only the page table entry; the queue of deferred splits and its shrinker.
 
-use units::{Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
+use units::{Order, PAGEBLOCK_ORDER, Pfn};
 
-use super::{REGION_PAGES, Region, Slot};
+use super::{Leaves, REGION_PAGES, Region, Slot};
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Frame, Kind, LruList, Mm};
 
@@ -28,17 +28,18 @@ impl Mm {
     /// Splits a mapped huge page; the tails are on the head's LRU list, or isolated like it.
     pub(super) fn split_mapped(&mut self, pfn: Pfn) {
         let head = self.frames[pfn];
-        let (space, base) = (SpaceId(head.owner), head.index);
+        let (space, base) = self.anon_home(pfn);
         let Region::Huge { pfn: mapped, deposit } = self.spaces[space].tables.region(base) else {
             panic!("{pfn:?} is mapped by no region of {space:?}");
         };
         assert_eq!(mapped, pfn);
-        let leaf = self.spaces.leaves.take(deposit);
+        let leaf = self.spaces.leaves.take(deposit, space, base);
         self.spaces[space].tables.set_region(base, Region::Table(leaf));
         for n in 0..REGION_PAGES {
             self.spaces.leaves.set(leaf, base + n, Slot::Page(pfn.offset(n)));
         }
         self.frames[pfn].set_order(Order(0));
+        self.frames[pfn].place = Leaves::place(leaf, base);
         self.memcg_split(pfn, REGION_PAGES);
         for n in 1..REGION_PAGES {
             let tail = &mut self.frames[pfn.offset(n)];
@@ -48,7 +49,7 @@ impl Mm {
             if head.has(Frame::ISOLATED) {
                 tail.set(Frame::ISOLATED);
             }
-            (tail.owner, tail.index) = (space.0, base + n);
+            tail.place = Leaves::place(leaf, base + n);
             (tail.prev, tail.next) = (Pfn::NONE, Pfn::NONE);
         }
         if head.has(Frame::LRU) {

@@ -13,7 +13,7 @@ use rules::AnonStart;
 use units::{Order, Pfn, SpaceId};
 
 use super::fault::{GFP_SWAPIN, access_flags};
-use super::{Slot, Tally, Touch, TouchStop};
+use super::{Leaves, Slot, Tally, Touch, TouchStop};
 use crate::stat::VmEvent;
 use crate::swap::SwapEntry;
 use crate::{Env, Frame, Kind, Mm};
@@ -86,7 +86,7 @@ impl Mm {
         debug_assert_eq!(frame.kind(), Kind::Held);
         frame.set_kind(Kind::Anon, Order(0));
         frame.set(Frame::SWAPBACKED | Frame::UPTODATE | Frame::MAPPED | Frame::DIRTY | access_flags(touch.write));
-        (frame.owner, frame.index) = (touch.space.0, touch.vpn);
+        frame.place = Leaves::place(leaf, touch.vpn);
         self.memcg_commit(env, memcg, pfn);
         if let Some(shadow) = shadow {
             self.workingset_refault(env, pfn, shadow);
@@ -132,7 +132,6 @@ impl Mm {
         debug_assert_eq!(frame.kind(), Kind::Held);
         frame.set_kind(Kind::Anon, Order(0));
         frame.set(Frame::SWAPBACKED | Frame::LOCKED);
-        frame.owner = u32::MAX; // known again when it is mapped
         self.memcg_commit(env, self.memcg_of_slot(entry), pfn);
         if !wanted {
             self.frames[pfn].set(Frame::READAHEAD);
@@ -170,8 +169,8 @@ impl Mm {
             self.stat.count(VmEvent::SwapRaHit, 1);
         }
         let frame = &mut self.frames[pfn];
-        frame.owner = touch.space.0;
         frame.set(Frame::MAPPED | access_flags(touch.write));
+        self.swap.set_space(entry, touch.space);
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);

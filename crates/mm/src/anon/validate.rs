@@ -91,7 +91,7 @@ impl Mm {
                     self.spaces.leaves.frame(leaf)
                 }
             };
-            if self.frames[table].kind() != Kind::PageTable || self.frames[table].owner != id.0 {
+            if self.frames[table].kind() != Kind::PageTable || self.frames[table].place != id.0 {
                 report(Some(table), format!("is no page table of {id:?}"));
             }
             all.tables += 1;
@@ -132,21 +132,18 @@ impl Mm {
         let frame = &self.frames[pfn];
         if frame.kind() != Kind::Anon || !frame.has(Frame::MAPPED | Frame::SWAPBACKED | Frame::UPTODATE) {
             report(Some(pfn), format!("{id:?} maps it at {vpn}; it is {:?}", frame.kind()));
-        } else if frame.owner != id.0 || self.vpn_of(pfn) != vpn {
-            report(
-                Some(pfn),
-                format!("{id:?} maps it at {vpn}; it belongs to {} at {}", frame.owner, self.vpn_of(pfn)),
-            );
+        } else if self.anon_home(pfn) != (id, vpn) {
+            report(Some(pfn), format!("{id:?} maps it at {vpn}; it belongs to {:?}", self.anon_home(pfn)));
         }
     }
 
     fn check_file_mapping(&self, id: SpaceId, vpn: u32, pfn: Pfn, report: &mut impl FnMut(Option<Pfn>, String)) {
         let frame = &self.frames[pfn];
         let own = self.spaces[id].find(vpn).map(|vma| vma.kind);
-        let right =
-            matches!(own, Some(VmaKind::File { file, base }) if file.0 == frame.owner && vpn - base == frame.index);
+        let (owner, index) = self.file_home(pfn);
+        let right = matches!(own, Some(VmaKind::File { file, base }) if file == owner && vpn - base == index);
         if !right || !frame.has(Frame::MAPPED | Frame::UPTODATE) {
-            report(Some(pfn), format!("{id:?} maps it at {vpn}; it is page {} of file {}", frame.index, frame.owner));
+            report(Some(pfn), format!("{id:?} maps it at {vpn}; it is page {index} of {owner:?}"));
         }
     }
 
@@ -158,8 +155,11 @@ impl Mm {
                 continue;
             }
             let mapped = frame.has(Frame::MAPPED);
-            if mapped && self.slot_of(SpaceId(frame.owner), self.vpn_of(pfn)) != Slot::Page(pfn) {
-                report(Some(pfn), format!("is not what space {} maps at {}", frame.owner, self.vpn_of(pfn)));
+            if mapped {
+                let (space, vpn) = self.anon_home(pfn);
+                if self.slot_of(space, vpn) != Slot::Page(pfn) {
+                    report(Some(pfn), format!("is not what {space:?} maps at {vpn}"));
+                }
             }
             if frame.has(Frame::SWAPCACHE) && self.swap.cached(self.swap_entry(pfn)) != Some(pfn) {
                 report(Some(pfn), format!("{:?} holds another page", self.swap_entry(pfn)));

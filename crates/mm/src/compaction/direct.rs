@@ -8,7 +8,7 @@
 //!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
 //! - **Since/until**: [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
 //!   4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark for the request, not the result, tells whether
-//!   a block should be free now.
+//!   a block should be free now, and a deferred zone counts less than one that is not worth compacting.
 
 use rules::{CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
 use smallvec::SmallVec;
@@ -29,7 +29,10 @@ pub struct DirectCompaction {
     zones: SmallVec<[ZoneId; 8]>,
     next: usize,
     run: Option<CompactRun>,
-    best: CompactResult,
+    /// Of the zones that count.
+    best: Option<CompactResult>,
+    /// What it comes to if none counts.
+    idle: CompactResult,
     captured: Option<Pfn>,
     stopped: bool,
 }
@@ -38,14 +41,17 @@ impl DirectCompaction {
     /// For a request above order 0; `flags` are those of its slow path.
     pub fn new(mm: &Mm, request: AllocRequest, flags: AllocFlags, priority: CompactPriority) -> DirectCompaction {
         assert!(request.order > Order(0), "order 0 needs no compaction");
+        let zones = mm.compaction_zones(request);
+        let all_may_be_deferred = deferred_counts_least(mm) && !zones.is_empty();
         DirectCompaction {
             request,
             priority,
             flags,
-            zones: mm.compaction_zones(request),
+            zones,
             next: 0,
             run: None,
-            best: CompactResult::Skipped,
+            best: None,
+            idle: if all_may_be_deferred { CompactResult::Deferred } else { CompactResult::Skipped },
             captured: None,
             stopped: false,
         }
@@ -78,11 +84,13 @@ impl DirectCompaction {
             return step;
         }
         let Some(&zone) = self.zones.get(self.next).filter(|_| !self.stopped) else {
-            return CompactStep::Done(self.best);
+            return CompactStep::Done(self.best());
         };
         self.next += 1;
         if self.priority > CompactPriority::MIN && mm.compaction_deferred(zone, self.request.order) {
-            self.best = self.best.max(CompactResult::Deferred);
+            if !deferred_counts_least(mm) {
+                self.note(CompactResult::Deferred);
+            }
             return self.more();
         }
         let AllocRequest { order, gfp, .. } = self.request;
@@ -106,12 +114,20 @@ impl DirectCompaction {
 
     fn more(&self) -> CompactStep {
         let left = self.run.is_some() || (!self.stopped && self.next < self.zones.len());
-        if left { CompactStep::More } else { CompactStep::Done(self.best) }
+        if left { CompactStep::More } else { CompactStep::Done(self.best()) }
+    }
+
+    fn best(&self) -> CompactResult {
+        self.best.unwrap_or(self.idle)
+    }
+
+    pub(super) fn note(&mut self, result: CompactResult) {
+        self.best = self.best.max(Some(result));
     }
 
     fn settle(&mut self, mm: &mut Mm, zone: ZoneId, result: CompactResult) {
         let order = self.request.order;
-        self.best = self.best.max(result);
+        self.note(result);
         let should_succeed = match mm.rules.direct_compaction {
             DirectCompactionRule::Priorities => result == CompactResult::Success,
             DirectCompactionRule::AroundReclaim => {
@@ -132,10 +148,16 @@ impl DirectCompaction {
     /// Gives back what is held, also when abandoned before the end; the best result so far, and the block captured.
     pub fn finish(mut self, mm: &mut Mm, env: &Env) -> (CompactResult, Option<Pfn>) {
         if self.run.is_some() {
-            self.best = self.best.max(self.end_run(mm, env));
+            let result = self.end_run(mm, env);
+            self.note(result);
         }
-        (self.best, self.captured)
+        (self.best(), self.captured)
     }
+}
+
+/// Whether `COMPACT_DEFERRED` is the least of all results (include/linux/compaction.h, 4.4).
+fn deferred_counts_least(mm: &Mm) -> bool {
+    mm.rules.direct_compaction == DirectCompactionRule::AroundReclaim
 }
 
 impl CompactResult {

@@ -96,7 +96,7 @@ impl Mm {
     fn loses_buffers_to_move(&self, frame: &Frame) -> bool {
         self.rules.device_migration == DeviceMigration::CleanWithoutBuffers
             && frame.kind() == Kind::File
-            && self.bdev_gfp(FileId(frame.owner)).is_some()
+            && self.bdev_gfp(FileId(self.pagecache.trees.home(frame.place).0)).is_some()
     }
 
     /// Whether a page cannot be moved before it is written.

@@ -183,7 +183,7 @@ pub struct Memcgs {
     order: Vec<(MemcgId, usize)>,
     /// Group of each frame's page, by the first frame of a block; empty as long as there is only the root group.
     pages: Vec<MemcgId>,
-    /// Group of each swap slot that is in use.
+    /// Group of each swap slot that is in use, up to the highest that was ever charged to one.
     slots: Vec<MemcgId>,
     /// What each CPU has charged and not used.
     stocks: Vec<Stock>,
@@ -293,7 +293,6 @@ impl Mm {
         if !self.memcg.in_use() {
             self.shadows_with_memcgs().then_some(()).ok_or(MemcgError::TooLate)?;
             self.memcg.pages = vec![ROOT; self.frames.len()];
-            self.memcg.slots = vec![ROOT; self.swap.nr_slots()];
             self.memcg.stocks = vec![Stock::default(); self.nr_cpus()];
         }
         let id = MemcgId(self.memcg.list.len() as u16);

@@ -9,8 +9,8 @@
 use units::{MemcgId, Pfn};
 
 use super::{MemcgEvent, ROOT};
-use crate::Mm;
 use crate::swap::SwapEntry;
+use crate::{Mm, table};
 
 impl Mm {
     /// Whether a page's group may have one more slot; if not, that is noted.
@@ -32,7 +32,11 @@ impl Mm {
     pub(crate) fn memcg_charge_swap(&mut self, pfn: Pfn, entry: SwapEntry) {
         let memcg = self.memcg.of_page(pfn);
         if memcg != ROOT {
-            self.memcg.slots[entry.0 as usize] = memcg;
+            let slot = entry.0 as usize;
+            if slot >= self.memcg.slots.len() {
+                table::grow(&mut self.memcg.slots, slot + 1, ROOT);
+            }
+            self.memcg.slots[slot] = memcg;
             self.memcg[memcg].own_swap += 1;
             self.count_swap(memcg, 1);
         }
@@ -41,10 +45,7 @@ impl Mm {
     /// A slot is free.
     #[inline]
     pub(crate) fn memcg_uncharge_swap(&mut self, entry: SwapEntry) {
-        if !self.memcg.in_use() {
-            return;
-        }
-        let memcg = std::mem::take(&mut self.memcg.slots[entry.0 as usize]);
+        let memcg = self.memcg.slots.get_mut(entry.0 as usize).map_or(ROOT, std::mem::take);
         if memcg != ROOT {
             self.memcg[memcg].own_swap -= 1;
             self.count_swap(memcg, -1);

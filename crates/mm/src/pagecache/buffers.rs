@@ -8,7 +8,7 @@
 //! Omitted: freeing the heads of pages that stay (`buffer_heads_over_limit`).
 
 use rules::XfsBuffers;
-use units::{FileId, Gfp, Pfn};
+use units::{Gfp, Pfn};
 
 use crate::slab::{CacheId, Obj};
 use crate::table;
@@ -18,7 +18,7 @@ use crate::{Env, Mm};
 impl Mm {
     /// Gives a page of a file, which is about to be written, its buffer head if it needs one.
     pub(crate) fn attach_buffers(&mut self, env: &Env, pfn: Pfn) -> Result<(), Need> {
-        let with_buffers = match self.fs_kind(FileId(self.frames[pfn].owner)) {
+        let with_buffers = match self.fs_kind(self.file_home(pfn).0) {
             FsKind::Ext4 => true,
             FsKind::Xfs => self.rules.xfs_buffers == XfsBuffers::BufferHeads,
         };

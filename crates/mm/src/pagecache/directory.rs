@@ -3,6 +3,7 @@
 use super::leaf::{LeafId, LeafRef, NO_LEAF};
 use crate::pool::Block;
 use crate::slab::Obj;
+use crate::table;
 
 /// Set in the number of a leaf that has a dirty page.
 const DIRTY: u32 = 1 << 31;
@@ -16,6 +17,17 @@ pub(super) struct Interior {
 
 impl Interior {
     pub(super) const ABSENT: Interior = Interior { obj: Obj(0), count: 0 };
+}
+
+/// Elements up to which a table has no room to spare: files of a few hundred pages come in thousands.
+const EXACT: usize = 32;
+
+/// Makes a table longer.
+fn grow<T: Clone>(table: &mut Vec<T>, len: usize, value: T) {
+    if len <= EXACT {
+        table.reserve_exact(len - table.len());
+    }
+    table::grow(table, len, value);
 }
 
 /// The leaves of one file, and the nodes above them.
@@ -34,11 +46,12 @@ impl Directory {
     pub(super) fn interior(&mut self, level: u32, at: usize) -> &mut Interior {
         let depth = level as usize - 2;
         if self.levels.len() <= depth {
+            self.levels.reserve_exact(depth + 1 - self.levels.len());
             self.levels.resize_with(depth + 1, Vec::new);
         }
         let nodes = &mut self.levels[depth];
         if nodes.len() <= at {
-            nodes.resize(at + 1, Interior::ABSENT);
+            grow(nodes, at + 1, Interior::ABSENT);
         }
         &mut nodes[at]
     }
@@ -66,7 +79,7 @@ impl Directory {
     pub(super) fn set_leaf(&mut self, at: u32, leaf: Option<LeafRef>) {
         let at = at as usize;
         if self.leaves.len() <= at {
-            self.leaves.resize(at + 1, (NO_LEAF.0, Block::NONE));
+            grow(&mut self.leaves, at + 1, (NO_LEAF.0, Block::NONE));
         }
         let dirty = self.leaves[at].0 & DIRTY;
         self.leaves[at] = leaf.map_or((NO_LEAF.0, Block::NONE), |leaf| (leaf.id.0 | dirty, leaf.slots));
@@ -87,5 +100,21 @@ impl Directory {
     pub(super) fn host_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(|l| l.capacity() * size_of::<Interior>() + 24).sum();
         size_of::<Directory>() + self.leaves.capacity() * size_of::<(u32, Block)>() + levels
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_three_leaves_has_no_room_to_spare() {
+        let mut directory = Directory::default();
+        *directory.interior(2, 0) = Interior { obj: Obj(7), count: 1 };
+        for at in 0..3 {
+            directory.set_leaf(at, Some(LeafRef { id: LeafId(at + 1), slots: Block::NONE }));
+        }
+        // Three leaves of 8 bytes, one level, one node of 8 bytes.
+        assert_eq!(directory.host_bytes(), size_of::<Directory>() + 3 * 8 + size_of::<Vec<Interior>>() + 8);
     }
 }

@@ -79,9 +79,10 @@ impl Mm {
         debug_assert!(self.frames[pfn].kind() == Kind::Held && self.frames[pfn].order() == Order(0));
         let frame = &mut self.frames[pfn];
         frame.set_kind(Kind::File, Order(0));
-        (frame.owner, frame.index) = (file.0, index);
         self.memcg_commit(env, env.task.memcg, pfn);
         let old = self.pagecache.trees.insert(file.0, index, slots::page(pfn));
+        self.frames[pfn].place = self.pagecache.trees.place(file.0, index);
+        self.note_moved();
         assert!(!slots::is_page(old), "page {index} of {file:?} is cached already");
         self.note_shadow_nodes();
         self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
@@ -106,11 +107,11 @@ impl Mm {
     /// Takes a clean unmapped page that is on no LRU list out of its file and leaves a shadow (reclaim) or nothing
     /// (truncation). The frame is `Held` afterwards.
     pub fn pagecache_remove(&mut self, env: &Env, pfn: Pfn, shadow: Option<u32>) {
-        let frame = &mut self.frames[pfn];
+        let frame = &self.frames[pfn];
         debug_assert!(frame.kind() == Kind::File && !frame.has_any(Frame::DIRTY | Frame::WRITEBACK | Frame::MAPPED));
         debug_assert!(!frame.has_any(Frame::LRU), "{pfn:?} is on an LRU list");
-        let (file, index) = (frame.owner, frame.index);
-        frame.set_kind(Kind::Held, Order(0));
+        let (FileId(file), index) = self.file_home(pfn);
+        self.frames[pfn].set_kind(Kind::Held, Order(0));
         let old = match shadow {
             Some(shadow) => self.pagecache.trees.replace(file, index, slots::shadow(shadow)),
             None => self.pagecache.trees.erase(file, index),
@@ -128,7 +129,7 @@ impl Mm {
 
     /// Migration: `new`, which is `Held`, takes the place of `old`, which becomes `Held`. Both are on no LRU list.
     pub fn pagecache_replace(&mut self, old: Pfn, new: Pfn) {
-        let from = self.frames[old];
+        let (from, (FileId(file), index)) = (self.frames[old], self.file_home(old));
         debug_assert!(from.kind() == Kind::File && !from.has_any(Frame::LRU | Frame::WRITEBACK));
         if from.has(Frame::MAPPED) {
             self.move_file_mappings(old, new);
@@ -136,12 +137,12 @@ impl Mm {
         let to = &mut self.frames[new];
         debug_assert!(to.kind() == Kind::Held && !to.has_any(Frame::LRU));
         to.set_kind(Kind::File, Order(0));
-        (to.owner, to.index) = (from.owner, from.index);
+        to.place = from.place;
         to.copy_flags_from(&from);
         self.frames[old].set_kind(Kind::Held, Order(0));
         self.move_buffers(old, new);
-        let was = self.pagecache.trees.replace(from.owner, from.index, slots::page(new));
-        assert!(was == slots::page(old), "page {} of file {} is another frame than {old:?}", from.index, from.owner);
+        let was = self.pagecache.trees.replace(file, index, slots::page(new));
+        assert!(was == slots::page(old), "page {index} of file {file} is another frame than {old:?}");
         for (pfn, sign) in [(old, -1), (new, 1)] {
             let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
             self.stat.node_add(node, NodeStat::FilePages, sign);
@@ -152,9 +153,20 @@ impl Mm {
         }
     }
 
-    /// Gives nodes that are gone back to their cache.
+    /// A file's first page has moved within the tree: its frame follows.
+    #[inline]
+    fn note_moved(&mut self) {
+        if let Some(file) = self.pagecache.trees.moved.take()
+            && let super::Slot::Page(pfn) = self.pagecache_get(FileId(file), 0)
+        {
+            self.frames[pfn].place = self.pagecache.trees.place(file, 0);
+        }
+    }
+
+    /// Gives nodes that are gone back to their cache, once the tree is as it shall be.
     #[inline]
     pub(super) fn free_nodes(&mut self, env: &Env) {
+        self.note_moved();
         while let Some(obj) = self.pagecache.trees.released.pop() {
             self.slab_free(env, CacheId::RADIX_TREE_NODE, obj);
         }

@@ -15,7 +15,7 @@ pub(super) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
 /// No leaf.
 pub(super) const NO_LEAF: LeafId = LeafId(0);
 
-/// Number of a leaf. Bit 31 is free for the holder.
+/// Number of a leaf, below 2^25: a slot of a leaf has a number below 2^31.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LeafId(pub(super) u32);
 
@@ -135,7 +135,7 @@ impl Leaves {
             self.table[at as usize] = leaf;
             return LeafId(at);
         }
-        assert!(self.table.len() < 1 << 31, "the table of leaves is full");
+        assert!(self.table.len() < 1 << (31 - NODE_SHIFT), "the table of leaves is full");
         table::push(&mut self.table, leaf);
         LeafId(self.table.len() as u32 - 1)
     }

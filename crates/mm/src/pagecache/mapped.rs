@@ -219,8 +219,8 @@ impl Mm {
 
     /// Where page tables map a page of a file: space and virtual page.
     pub(crate) fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
-        let (file, index) = (self.frames[pfn].owner, self.frames[pfn].index);
-        let maps = self.pagecache.maps.iter().filter(|map| map.file.0 == file);
+        let (file, index) = self.file_home(pfn);
+        let maps = self.pagecache.maps.iter().filter(|map| map.file == file);
         let places = maps.filter_map(|map| Some((map.space, map.base.checked_add(index)?)));
         places.filter(|(space, vpn)| self.slot_of(*space, *vpn) == Slot::Page(pfn)).collect()
     }

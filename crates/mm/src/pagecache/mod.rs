@@ -33,7 +33,7 @@ mod write;
 mod tests;
 
 pub use read::ReadStop;
-pub use readahead::Readahead;
+pub use readahead::{Readahead, Resting};
 pub use write::WriteStop;
 
 use std::collections::BTreeMap;

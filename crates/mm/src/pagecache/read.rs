@@ -179,12 +179,12 @@ impl Mm {
 
     /// The mark of a window was met: starts the next one, if there is one.
     pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, request: u32, ra: &mut Readahead) -> bool {
+        let (_, index) = self.file_home(pfn);
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
         }
         frame.clear(Frame::READAHEAD);
-        let index = frame.index;
         let pages = FilePages(&self.pagecache.trees, file.0);
         match ra.on_mark(self.rules.readahead_window, &pages, index, request) {
             Some(window) => {

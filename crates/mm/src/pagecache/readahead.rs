@@ -58,6 +58,23 @@ pub struct Readahead {
     pub(super) tried: Option<u32>,
 }
 
+/// What an open file keeps of its [`Readahead`] between reads, in 12 bytes. A window has at most as many pages as a read may
+/// ask of the device, or twice `read_ahead_kb`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Resting {
+    start: u32,
+    prev: u32,
+    size: u16,
+    async_size: u16,
+}
+
+impl Default for Resting {
+    /// Of a file just opened.
+    fn default() -> Resting {
+        Readahead::default().rest()
+    }
+}
+
 impl Default for Readahead {
     /// 128 KiB, the kernel's default (`VM_READAHEAD_PAGES`).
     fn default() -> Readahead {
@@ -106,6 +123,23 @@ impl Readahead {
             batch: None,
             tried: None,
         }
+    }
+
+    /// What is to be kept until the next read; nothing is being allocated.
+    ///
+    /// # Panics
+    /// If the window has 65536 pages or more.
+    pub fn rest(&self) -> Resting {
+        debug_assert!(self.batch.is_none(), "a read ends with all that it allocated submitted");
+        let pages = |n: u32| u16::try_from(n).expect("a window has less than 256 MiB");
+        let Readahead { start, prev, size, async_size, .. } = *self;
+        Resting { start, prev, size: pages(size), async_size: pages(async_size) }
+    }
+
+    /// Goes on from what was kept.
+    #[must_use]
+    pub fn resume(self, Resting { start, prev, size, async_size }: Resting) -> Readahead {
+        Readahead { start, prev, size: size.into(), async_size: async_size.into(), ..self }
     }
 
     /// `POSIX_FADV_RANDOM`.
@@ -349,6 +383,19 @@ mod tests {
         let mut ra = Readahead { start: 900, size: 8, async_size: 8, prev: 900, ..Readahead::default() };
         let window = ra.on_mark(ReadaheadWindow::OnDemand, &Pages((50..54).collect()), 50, 1);
         assert_eq!(window, Some(Window { start: 54, size: 10, mark: Some(54) }));
+    }
+
+    #[test]
+    fn a_stream_goes_on_after_a_rest() {
+        assert_eq!(size_of::<Resting>(), 12);
+        let mut ra = Readahead::new(32);
+        ra.advise_sequential();
+        ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        (ra.prev, ra.tried) = (7, Some(7));
+        let mut resumed = Readahead::new(32);
+        resumed.advise_sequential();
+        // A page that was tried in vain is tried again by the next read.
+        assert_eq!(resumed.resume(ra.rest()), Readahead { tried: None, ..ra });
     }
 
     #[test]

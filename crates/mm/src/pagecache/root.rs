@@ -17,7 +17,7 @@ pub(super) enum Root {
     Directory { id: u32, height: u32 },
 }
 
-/// The page cache of one file; 16 bytes.
+/// The page cache of one file; 12 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileCache {
     /// The entry, the leaf or the directory.
@@ -27,8 +27,6 @@ pub(crate) struct FileCache {
     slots: u32,
     /// Its record while it is dirty or under writeback, or [`NO_RECORD`].
     pub(crate) record: u32,
-    /// Where cyclic writeback goes on (`writeback_index`).
-    pub(crate) writeback_index: u32,
 }
 
 /// Bits that are never all set in the number of a block.
@@ -38,8 +36,7 @@ const DIRTY: u32 = 1 << 3;
 
 impl FileCache {
     /// Of a file without pages and shadows.
-    pub(super) const EMPTY: FileCache =
-        FileCache { root: 0, slots: NOT_A_BLOCK, record: NO_RECORD, writeback_index: 0 };
+    pub(super) const EMPTY: FileCache = FileCache { root: 0, slots: NOT_A_BLOCK, record: NO_RECORD };
 
     #[inline]
     pub(super) fn root(&self) -> Root {
@@ -67,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_takes_16_bytes_and_keeps_its_root() {
-        assert_eq!(size_of::<FileCache>(), 16);
+    fn a_file_takes_12_bytes_and_keeps_its_root() {
+        assert_eq!(size_of::<FileCache>(), 12);
         let mut file = FileCache::EMPTY;
         assert_eq!(file.root(), Root::Entry { raw: 0, dirty: false });
         let leaf = LeafRef { id: LeafId(u32::MAX >> 1), slots: crate::pool::Pool::default().alloc(64) };

@@ -1,11 +1,14 @@
 //! Nodes that hold only shadows, and the shrinker that frees them.
 //!
-//! Rule: a bottom node without pages but with shadows is on a list of its NUMA node, oldest first. An eighth of
-//! the NUMA node's present pages may be such nodes; what exceeds that is freeable. Scanning frees the oldest with all its shadows, and the nodes above that become empty.
-//! Source: `workingset_update_node()`, `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.20; 6.12).
+//! Rule: a bottom node without pages but with shadows is on a list of its NUMA node, oldest first. As many as an eighth of
+//! the NUMA node's present pages, until 4.9 a sixteenth, may be such nodes; what exceeds that is freeable. Scanning frees the
+//! oldest with all its shadows, and the nodes above that become empty.
+//! Source: `workingset_update_node()`, `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.4; 4.20; 6.12).
+//! Since/until: [`ShadowNodes`].
 //! Abstracted: the lists' lock.
 //! Omitted: lists by cgroup.
 
+use rules::ShadowNodes;
 use units::NodeId;
 
 use super::leaf::{NO_LEAF, NODE_SHIFT};
@@ -14,11 +17,16 @@ use crate::vfs::Scanned;
 use crate::{Env, Mm};
 
 /// Nodes that may hold only shadows, as a right shift of the node's pages (`XA_CHUNK_SHIFT - 3`).
-const LIMIT_SHIFT: u32 = NODE_SHIFT - 3;
+const fn limit_shift(rule: ShadowNodes) -> u32 {
+    match rule {
+        ShadowNodes::SixteenthAtSeeks => 1 + NODE_SHIFT - 3,
+        ShadowNodes::EighthAtSeeks | ShadowNodes::Eighth => NODE_SHIFT - 3,
+    }
+}
 
 /// Shadow nodes above the limit.
-fn freeable(nodes: u64, present_pages: u64) -> u64 {
-    nodes.saturating_sub(present_pages >> LIMIT_SHIFT)
+fn freeable(nodes: u64, present_pages: u64, rule: ShadowNodes) -> u64 {
+    nodes.saturating_sub(present_pages >> limit_shift(rule))
 }
 
 impl Mm {
@@ -42,7 +50,7 @@ impl Mm {
     pub fn shadow_nodes_count(&self, node: NodeId) -> u64 {
         let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |l| l.len);
         let zones = &self.nodes[node.index()].zones;
-        freeable(nodes, zones.iter().map(|z| self.zones[z.index()].present).sum())
+        freeable(nodes, zones.iter().map(|z| self.zones[z.index()].present).sum(), self.rules.shadow_nodes)
     }
 
     /// Frees up to `nr` of the oldest shadow nodes of a NUMA node.
@@ -73,9 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_freeable_up_to_an_eighth_of_the_pages() {
-        // 1 GiB: 262144 pages, so 262144 / 8 = 32768 nodes may stay.
-        assert_eq!(freeable(32_768, 262_144), 0);
-        assert_eq!(freeable(32_769, 262_144), 1);
+    fn nothing_is_freeable_up_to_an_eighth_or_a_sixteenth_of_the_pages() {
+        // 1 GiB: 262144 pages, so 262144 / 8 = 32768 nodes may stay, or half of that.
+        for (limit, rule) in [(32_768, ShadowNodes::Eighth), (16_384, ShadowNodes::SixteenthAtSeeks)] {
+            assert_eq!(freeable(limit, 262_144, rule), 0);
+            assert_eq!(freeable(limit + 1, 262_144, rule), 1);
+        }
     }
 }

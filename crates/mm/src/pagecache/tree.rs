@@ -15,12 +15,15 @@ use super::root::{FileCache, Root};
 use super::slots;
 use crate::pool::{Block, Pool};
 use crate::slab::Obj;
+use crate::sparse::Sparse;
 use crate::table;
 
 /// Trees of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Trees {
     pub(crate) files: Vec<FileCache>,
+    /// Where cyclic writeback goes on in each file (`writeback_index`).
+    pub(crate) writeback_index: Sparse<u32>,
     pub(super) leaves: Leaves,
     /// Slots of the leaves.
     pub(super) slots: Pool,
@@ -34,8 +37,13 @@ pub(crate) struct Trees {
     /// Nodes put on the list of shadow nodes less those taken off, by NUMA node, since last asked.
     pub(super) listed_delta: Vec<i64>,
     pub(super) listed_changed: bool,
+    /// A file whose first entry has moved to a leaf or out of it.
+    pub(super) moved: Option<u32>,
     interiors: u64,
 }
+
+/// Set in the place of a page that is in no leaf.
+const LONE: u32 = 1 << 31;
 
 /// Levels of nodes that reach `index`; 0 for index 0.
 fn levels_for(index: u32) -> u32 {
@@ -80,6 +88,29 @@ impl Trees {
     #[inline]
     pub(super) fn slot(&self, slots: Block, slot: u32) -> u32 {
         self.slots.words(slots).get(slot as usize).copied().unwrap_or(0)
+    }
+
+    /// What the frame of a page says of its place: the number of the slot, or the file if its page at index 0 is in no leaf.
+    #[inline]
+    pub(super) fn place(&self, file: u32, index: u32) -> u32 {
+        let root = self.files[file as usize].root();
+        match self.leaf_at(root, index >> NODE_SHIFT) {
+            Some(leaf) => leaf.id.0 * NODE_SLOTS + index % NODE_SLOTS,
+            None => {
+                debug_assert!(index == 0 && file < LONE);
+                LONE | file
+            }
+        }
+    }
+
+    /// File and index of a place.
+    #[inline]
+    pub(crate) fn home(&self, place: u32) -> (u32, u32) {
+        if place & LONE != 0 {
+            return (place & !LONE, 0);
+        }
+        let leaf = &self.leaves[LeafId(place >> NODE_SHIFT)];
+        (leaf.file, leaf.base * NODE_SLOTS + place % NODE_SLOTS)
     }
 
     /// Pages cached of a file.
@@ -282,6 +313,7 @@ impl Trees {
                 let leaf = self.new_leaf(file, 0, 0);
                 let root = Root::Leaf(leaf);
                 self.put(root, leaf, 0, raw);
+                self.moved = Some(file);
                 if dirty {
                     self.leaves[leaf.id].set_dirty(1);
                 }
@@ -416,6 +448,7 @@ impl Trees {
         let dirty = self.leaves[leaf.id].dirty() & 1 != 0;
         self.free_leaf(leaf);
         self.files[file as usize].set_root(Root::Entry { raw, dirty });
+        self.moved = Some(file);
     }
 
     /// Nodes of all trees, as the kernel would have allocated them.
@@ -426,6 +459,7 @@ impl Trees {
     /// Host bytes.
     pub(super) fn host_bytes(&self) -> usize {
         self.files.capacity() * size_of::<FileCache>()
+            + self.writeback_index.host_bytes()
             + self.leaves.host_bytes()
             + self.slots.host_bytes()
             + self.directories.iter().map(Directory::host_bytes).sum::<usize>()

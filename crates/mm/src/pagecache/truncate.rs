@@ -54,14 +54,14 @@ impl Mm {
     /// Takes a page with I/O in flight out of its file.
     fn orphan(&mut self, env: &Env, pfn: Pfn) {
         let frame = self.frames[pfn];
-        let at = (frame.owner, frame.index);
+        let (FileId(file), index) = self.file_home(pfn);
         if frame.has(Frame::WRITEBACK) {
             self.record_end_writeback(pfn);
         }
         self.frames[pfn].clear(Frame::WRITEBACK | Frame::LOCKED | Frame::READAHEAD | Frame::RECLAIM);
         self.pagecache_remove(env, pfn, None);
         self.frames[pfn].set(frame_io_flags(&frame));
-        self.pagecache.orphans.entry(at).or_default().push(pfn);
+        self.pagecache.orphans.entry((file, index)).or_default().push(pfn);
     }
 
     /// The orphan that was at a place of a file, if any: the I/O on it has ended.

@@ -24,7 +24,7 @@ impl Mm {
                 pages += 1;
                 let pfn = Pfn(raw - 1);
                 let frame = &self.frames[pfn];
-                if frame.kind() != Kind::File || (frame.owner, frame.index) != (file, index) {
+                if frame.kind() != Kind::File || trees.home(frame.place) != (file, index) {
                     wrong(Some(pfn), format!("is in slot {index} of file {file}, and says {frame:?}"));
                 }
                 if dirty.is_some_and(|tagged| tagged < index) {

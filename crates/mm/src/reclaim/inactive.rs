@@ -242,7 +242,7 @@ mod tests {
         let mut m = Machine::new(rules_3_1(FilePageout::Anyone, SkippedDirty::Plain));
         m.env = env(false);
         m.add("a b", Kind::File, Frame::DIRTY);
-        let file = units::FileId(m.frame('a').owner);
+        let (file, _) = m.mm.file_home(m.page('a'));
         let device = m.mm.device_of(file);
         m.mm.set_device_congested(device, true);
         shrink(&mut m, 2);

@@ -23,7 +23,7 @@ use rules::{
     AnonStart, FilePageout, ReclaimThrottle, RefaultDetection, ScanCounting, SkippedDirty, StuckPages,
     WritebackThrottle, XfsWritepage,
 };
-use units::{FileId, Gfp, Order, Pfn};
+use units::{Gfp, Order, Pfn};
 
 use super::ScanControl;
 use super::isolate::Batch;
@@ -266,7 +266,7 @@ impl Mm {
 
     /// Whether a page of a file belongs on a device whose write queue is congested.
     fn on_congested_device(&self, pfn: Pfn) -> bool {
-        self.any_device_congested() && self.device_congested(self.device_of(FileId(self.frames[pfn].owner)))
+        self.any_device_congested() && self.device_congested(self.device_of(self.file_home(pfn).0))
     }
 
     /// What happens to a page that cannot be reclaimed before it is written.
@@ -408,7 +408,8 @@ impl Mm {
     fn writepage_refused(&mut self, lru: LruvecId, pfn: Pfn) -> Fate {
         let frame = &self.frames[pfn];
         let file = frame.kind() == Kind::File;
-        if file && self.rules.xfs_writepage == XfsWritepage::Never && self.fs_kind(FileId(frame.owner)) == FsKind::Xfs {
+        if file && self.rules.xfs_writepage == XfsWritepage::Never && self.fs_kind(self.file_home(pfn).0) == FsKind::Xfs
+        {
             return Fate::Activate;
         }
         self.stat.node_add(lru.node, NodeStat::VmscanWrite, i64::from(file));

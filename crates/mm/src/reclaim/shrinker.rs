@@ -1,7 +1,7 @@
 //! Slab reclaim: how many objects each shrinker is asked to scan.
 //!
 //! Rule: for each pass over a node, a shrinker is to scan `freeable >> priority`, times four, over its `seeks` (what an
-//! object costs to make again; 0 stands for nothing, then half of all). It is called in batches; what does not fill a batch
+//! object costs to make again; shadow nodes cost nothing since 4.20, and half of them goes). It is called in batches; what does not fill a batch
 //! is put off to the next pass. What was put off counts in full, but for no more than half of the cache unless this pass
 //! alone asks for a quarter, and twice the cache at most.
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
@@ -12,7 +12,7 @@
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
 //! Omitted: which shrinkers have objects of a group is found by asking each.
 
-use rules::SlabPressure;
+use rules::{ShadowNodes, SlabPressure};
 use units::{Gfp, MemcgId, NodeId};
 
 use super::ScanControl;
@@ -45,6 +45,7 @@ struct Job {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Pressure {
     rule: SlabPressure,
+    shadow_nodes: ShadowNodes,
     priority: i8,
     /// LRU pages scanned, and those on the lists.
     lru: (u64, u64),
@@ -53,7 +54,7 @@ struct Pressure {
 impl Pressure {
     /// Objects to scan because of this pass alone.
     fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
-        if shrinker.seeks == 0 {
+        if shrinker.id == ShrinkerId::ShadowNodes && self.shadow_nodes == ShadowNodes::Eighth {
             return freeable / 2;
         }
         match self.rule {
@@ -121,8 +122,14 @@ impl SlabPass {
 
     /// A pass over the objects of a group, after so many of its LRU pages were looked at, of so many.
     pub(super) fn of_memcg(mm: &Mm, sc: &ScanControl, memcg: MemcgId, lru: (u64, u64)) -> SlabPass {
-        let rule = mm.rules.slab_pressure;
-        SlabPass { pressure: Pressure { rule, priority: sc.priority, lru }, memcg, at: 0, job: None, freed: 0 }
+        let (rule, shadow_nodes) = (mm.rules.slab_pressure, mm.rules.shadow_nodes);
+        SlabPass {
+            pressure: Pressure { rule, shadow_nodes, priority: sc.priority, lru },
+            memcg,
+            at: 0,
+            job: None,
+            freed: 0,
+        }
     }
 
     /// Objects that the shrinkers have freed so far.
@@ -214,7 +221,7 @@ mod tests {
     const SUPERBLOCK: ShrinkerSpec = SHRINKERS[1];
 
     fn pressure(rule: SlabPressure, priority: i8) -> Pressure {
-        Pressure { rule, priority, lru: (0, 0) }
+        Pressure { rule, shadow_nodes: ShadowNodes::Eighth, priority, lru: (0, 0) }
     }
 
     #[test]
@@ -226,6 +233,15 @@ mod tests {
         assert_eq!(job.put_off(SlabPressure::Priority), 512);
         let job = pressure(SlabPressure::Priority, 12).job(1 << 20, 512, SUPERBLOCK);
         assert_eq!(job.next_call(), Some(1024));
+    }
+
+    #[test]
+    fn nodes_of_shadows_cost_nothing_since_4_20() {
+        let free = pressure(SlabPressure::Priority, 12);
+        let at_seeks = Pressure { shadow_nodes: ShadowNodes::EighthAtSeeks, ..free };
+        let nodes = SHRINKERS.into_iter().find(|shrinker| shrinker.id == ShrinkerId::ShadowNodes).unwrap();
+        // Half of 1 Mi; by priority and seeks as above.
+        assert_eq!([free, at_seeks].map(|pressure| pressure.delta(1 << 20, nodes)), [1 << 19, 512]);
     }
 
     #[test]
@@ -252,7 +268,7 @@ mod tests {
 
     #[test]
     fn until_3_0_what_was_put_off_counts_in_full_and_batches_are_whole() {
-        let by_lru = Pressure { rule: SlabPressure::LruScannedInFull, priority: 12, lru: (1_000, 99_999) };
+        let by_lru = Pressure { lru: (1_000, 99_999), ..pressure(SlabPressure::LruScannedInFull, 12) };
         // 1000 as below, and 30 000 put off: no more than twice 50 000.
         assert_eq!(by_lru.job(50_000, 30_000, SUPERBLOCK).total_scan, 31_000);
         assert_eq!(by_lru.job(50_000, 1_000_000, SUPERBLOCK).total_scan, 100_000);
@@ -263,7 +279,7 @@ mod tests {
 
     #[test]
     fn until_4_11_the_share_of_lru_pages_decides() {
-        let by_lru = Pressure { rule: SlabPressure::LruScanned, priority: 12, lru: (1_000, 99_999) };
+        let by_lru = Pressure { lru: (1_000, 99_999), ..pressure(SlabPressure::LruScanned, 12) };
         // 4 x 1000 / 2 x 50 000 / 100 000 = 1000.
         assert_eq!(by_lru.delta(50_000, SUPERBLOCK), 1_000);
     }

@@ -233,8 +233,7 @@ impl Mm {
         let stat = slab_stat(owner.spec.reclaimable);
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.kind() == Kind::Held);
-        frame.set_kind(Kind::Slab, order);
-        (frame.owner, frame.index) = (u32::from(cache.0), number);
+        frame.set_slab(cache, number, order);
         self.stat.node_add(node, stat, i64::from(order.pages()));
         self.attach_charges(env, cache, number);
     }
@@ -256,10 +255,11 @@ fn speculative(gfp: Gfp, rule: SlabSpeculation) -> Gfp {
         SlabSpeculation::Reclaims => quiet.with(Gfp::NORETRY),
         SlabSpeculation::ReclaimsQuietly => quiet.with(Gfp::NORETRY).without(Gfp::KSWAPD_RECLAIM),
         SlabSpeculation::FreeOnly => quiet.without(Gfp::RECLAIM.with(Gfp::RETRY_MAYFAIL)),
-        SlabSpeculation::FreeAboveReserves if gfp.contains(Gfp::DIRECT_RECLAIM) => {
-            quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM)
+        SlabSpeculation::WakesKswapd | SlabSpeculation::FreeAboveReserves if !gfp.contains(Gfp::DIRECT_RECLAIM) => {
+            quiet.with(Gfp::NORETRY)
         }
-        SlabSpeculation::FreeAboveReserves => quiet.with(Gfp::NORETRY),
+        SlabSpeculation::WakesKswapd => quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::DIRECT_RECLAIM),
+        SlabSpeculation::FreeAboveReserves => quiet.with(Gfp::NORETRY).with(Gfp::NOMEMALLOC).without(Gfp::RECLAIM),
     }
 }
 

@@ -42,8 +42,8 @@ impl Mm {
                 violations.push(cache.violation(Some(slab.pfn), what));
             }
             let frame = &self.frames[slab.pfn];
-            if frame.kind() != Kind::Slab || frame.owner != u32::from(id.0) || frame.index != number as u32 {
-                let what = format!("slab {number} is {:?} of {} number {}", frame.kind(), frame.owner, frame.index);
+            if frame.kind() != Kind::Slab || (frame.cache(), frame.place) != (id, number as u32) {
+                let what = format!("slab {number} of {id:?} says {frame:?}");
                 violations.push(cache.violation(Some(slab.pfn), what));
             } else {
                 let column = usize::from(!cache.spec.reclaimable);

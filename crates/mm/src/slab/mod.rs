@@ -44,6 +44,12 @@ impl CacheId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Obj(pub u32);
 
+impl Default for Obj {
+    fn default() -> Obj {
+        Obj::NONE
+    }
+}
+
 impl Obj {
     /// No object.
     pub const NONE: Obj = Obj(u32::MAX);

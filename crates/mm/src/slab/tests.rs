@@ -106,7 +106,7 @@ fn pages_are_of_the_type_and_owner_of_their_cache() {
     let filp = alloc(&mut mm, 0, CacheId::FILP);
     let pfns = [mm.slabs.pfn_of(CacheId::DENTRY, dentry), mm.slabs.pfn_of(CacheId::FILP, filp)];
     assert!(pfns.iter().all(|p| mm.frames[*p].kind() == Kind::Slab));
-    assert_eq!(pfns.map(|p| mm.frames[p].owner), [CacheId::DENTRY.0.into(), CacheId::FILP.0.into()]);
+    assert_eq!(pfns.map(|p| mm.frames[p].cache()), [CacheId::DENTRY, CacheId::FILP]);
     assert_eq!(mm.blocks.migratetype(pfns[0]), crate::MigrateType::Reclaimable);
     assert_eq!(mm.blocks.migratetype(pfns[1]), crate::MigrateType::Unmovable);
     // dentry: 21 in one page; filp: 12 x 256 B fit one page with 16.
@@ -165,8 +165,19 @@ fn until_4_1_the_request_for_the_slow_path_is_of_the_preferred_order_and_has_a_f
 }
 
 #[test]
+fn from_4_2_on_the_preferred_order_is_not_reclaimed_for_but_at_first_kswapd_is_woken_for_it() {
+    for (speculation, order) in [(SlabSpeculation::WakesKswapd, 2), (SlabSpeculation::FreeAboveReserves, 0)] {
+        let mut mm = machine(1, 1 << 12, Rules { slab_speculation: speculation, ..rules_4_20() });
+        exhaust(&mut mm, Some(Wmark::Min));
+        let missing = mm.slab_alloc(&on(0), CacheId::XFS_INODE, Gfp::KERNEL).expect_err("at the min watermark");
+        // What is left to the slow path is of the least order.
+        assert_eq!((missing.pages.order, missing.fallback), (Order(0), None), "{speculation:?}");
+        assert_eq!(mm.nodes[0].kswapd.order, Order(order));
+    }
+}
+
+#[test]
 fn who_may_not_sleep_wakes_kswapd_for_the_preferred_order_where_that_wakes_it() {
-    use rules::SlabSpeculation;
     for (speculation, order) in [(SlabSpeculation::Reclaims, 2), (SlabSpeculation::ReclaimsQuietly, 0)] {
         let mut mm = machine(1, 1 << 12, Rules { slab_speculation: speculation, ..rules_2_6_39() });
         exhaust(&mut mm, Some(Wmark::Min));

@@ -5,7 +5,7 @@
 //! written to, or until swap runs short.
 //! Source: `add_to_swap()`, `delete_from_swap_cache()` (mm/swap_state.c), `try_to_free_swap()`, `reuse_swap_page()`
 //! (mm/swapfile.c); 4.20 and 6.12.
-//! Abstracted: while a page is in the swap cache its frame's index is the slot, and the slot knows the virtual page.
+//! Abstracted: while a page is in the swap cache its frame's place is the slot, and the slot knows space and virtual page.
 //! Omitted: nodes of the swap cache's tree as slab memory.
 
 use rules::AnonStart;
@@ -35,14 +35,7 @@ impl Mm {
     #[inline]
     pub(crate) fn swap_entry(&self, pfn: Pfn) -> SwapEntry {
         debug_assert!(self.frames[pfn].has(Frame::SWAPCACHE));
-        SwapEntry(self.frames[pfn].index)
-    }
-
-    /// The virtual page of an anonymous page's mapping.
-    #[inline]
-    pub(crate) fn vpn_of(&self, pfn: Pfn) -> u32 {
-        let frame = &self.frames[pfn];
-        if frame.has(Frame::SWAPCACHE) { self.swap.vpn(SwapEntry(frame.index)) } else { frame.index }
+        SwapEntry(self.frames[pfn].place)
     }
 
     /// Gives an anonymous page a swap slot; false if swap is full. A huge page must be split first.
@@ -60,7 +53,9 @@ impl Mm {
         if let Some(holder) = self.swap.cached(entry) {
             self.try_to_free_swap(env, holder);
         }
-        self.swap.occupy(entry, cpu, frame.index);
+        let (space, vpn) = self.anon_home(pfn);
+        self.swap.occupy(entry, cpu, vpn);
+        self.swap.set_space(entry, space);
         self.memcg_charge_swap(pfn, entry);
         self.swapcache_insert(pfn, entry);
         self.frames[pfn].set(Frame::DIRTY);
@@ -71,7 +66,7 @@ impl Mm {
     pub(crate) fn swapcache_insert(&mut self, pfn: Pfn, entry: SwapEntry) {
         self.swap.set_cached(entry, pfn);
         self.frames[pfn].set(Frame::SWAPCACHE);
-        self.frames[pfn].index = entry.0;
+        self.frames[pfn].place = entry.0;
         self.count_cached(self.node_of(pfn), 1);
     }
 
@@ -91,7 +86,10 @@ impl Mm {
     /// Takes a page out of the cache; its slot is free if no page table entry refers to it.
     fn leave_cache(&mut self, env: &Env, pfn: Pfn, shadow: Option<u32>) {
         let entry = self.swap_entry(pfn);
-        self.frames[pfn].index = self.swap.vpn(entry);
+        if self.frames[pfn].has(Frame::MAPPED) {
+            let (space, vpn) = self.swap.home(entry);
+            self.frames[pfn].place = self.place_in_table(space, vpn);
+        }
         self.frames[pfn].clear(Frame::SWAPCACHE);
         if self.swap.uncache(entry, shadow) {
             self.swap_freed(env, entry);

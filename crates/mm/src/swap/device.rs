@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use units::Pfn;
+use units::{Pfn, SpaceId};
 
 use super::kept::Kept;
 use super::zram::Zram;
@@ -48,6 +48,8 @@ pub(super) struct Held {
     pub(super) content: u32,
     /// The virtual page that it belongs to.
     pub(super) vpn: u32,
+    /// Whose that is.
+    pub(super) space: SpaceId,
 }
 
 /// One swap device (`struct swap_info_struct`).
@@ -61,8 +63,9 @@ pub struct SwapDevice {
     pub priority: i16,
     /// Number of its first slot over all devices.
     pub(super) base: u32,
-    /// For each slot: page table entries that refer to it, and `HAS_CACHE`.
-    pub(super) map: Vec<u8>,
+    slots: u32,
+    /// For each slot up to the highest that was ever in use: page table entries that refer to it, and `HAS_CACHE`.
+    map: Vec<u8>,
     /// What slots in use hold, up to the highest that ever was.
     pub(super) held: Vec<Held>,
     in_use: u32,
@@ -98,8 +101,6 @@ enum Clusters {
 impl SwapDevice {
     pub(super) fn new(spec: &SwapSpec, base: u32) -> SwapDevice {
         assert!(spec.pages >= 2, "a swap device of {} pages", spec.pages);
-        let mut map = vec![0; spec.pages as usize];
-        map[0] = BAD;
         let clusters = if spec.rotational {
             Clusters::Run(0)
         } else {
@@ -115,7 +116,8 @@ impl SwapDevice {
             start_sector: spec.start_sector,
             priority: spec.priority,
             base,
-            map,
+            slots: spec.pages,
+            map: vec![BAD],
             held: Vec::new(),
             in_use: 0,
             lowest: 1,
@@ -129,7 +131,19 @@ impl SwapDevice {
 
     /// Slots, the header included.
     pub(super) fn slots(&self) -> u32 {
-        self.map.len() as u32
+        self.slots
+    }
+
+    /// Page table entries that refer to a slot, and `HAS_CACHE`; or `BAD`.
+    #[inline]
+    pub(super) fn state(&self, offset: u32) -> u8 {
+        self.map.get(offset as usize).copied().unwrap_or(0)
+    }
+
+    /// The same of a slot in use, to be changed.
+    #[inline]
+    pub(super) fn state_mut(&mut self, offset: u32) -> &mut u8 {
+        &mut self.map[offset as usize]
     }
 
     /// What a slot holds, by the rule of [`Held::content`].
@@ -184,7 +198,7 @@ impl SwapDevice {
             return Some(offset);
         }
         let start = if self.next > self.highest { self.lowest } else { self.next };
-        let usable = |at: &u32| match self.map[*at as usize] {
+        let usable = |at: &u32| match self.state(*at) {
             0 => true,
             HAS_CACHE => reusable(Pfn(self.held[*at as usize].content - 1)),
             _ => false,
@@ -200,12 +214,12 @@ impl SwapDevice {
             return;
         }
         *left = CLUSTER - 1;
-        if self.map.len() as u32 - 1 - self.in_use < CLUSTER {
+        if self.usable_pages() - self.in_use < CLUSTER {
             return;
         }
         let mut free = 0;
         for at in self.lowest..=self.highest {
-            free = if self.map[at as usize] == 0 { free + 1 } else { 0 };
+            free = if self.state(at) == 0 { free + 1 } else { 0 };
             if free == CLUSTER {
                 self.next = at + 1 - CLUSTER;
                 return;
@@ -222,8 +236,8 @@ impl SwapDevice {
         if let Some(from) = current[cpu]
             && (used[(from / CLUSTER) as usize] > 0 || free.front() == Some(&(from / CLUSTER)))
         {
-            let end = ((from / CLUSTER + 1) * CLUSTER).min(self.map.len() as u32);
-            if let Some(at) = (from..end).find(|at| self.map[*at as usize] == 0) {
+            let end = ((from / CLUSTER + 1) * CLUSTER).min(self.slots);
+            if let Some(at) = (from..end).find(|at| self.map.get(*at as usize).is_none_or(|state| *state == 0)) {
                 return Some(at);
             }
         }
@@ -233,10 +247,13 @@ impl SwapDevice {
 
     /// Takes a free slot for the swap cache and a virtual page.
     pub(super) fn occupy(&mut self, offset: u32, cpu: usize, vpn: u32) {
-        debug_assert_eq!(self.map[offset as usize], 0);
+        debug_assert_eq!(self.state(offset), 0);
+        if self.map.len() <= offset as usize {
+            table::grow(&mut self.map, offset as usize + 1, 0);
+        }
         self.map[offset as usize] = HAS_CACHE;
         if self.held.len() <= offset as usize {
-            table::grow(&mut self.held, offset as usize + 1, Held { content: 0, vpn: 0 });
+            table::grow(&mut self.held, offset as usize + 1, Held { content: 0, vpn: 0, space: SpaceId(0) });
         }
         self.held[offset as usize].vpn = vpn;
         if offset == self.lowest {
@@ -269,7 +286,7 @@ impl SwapDevice {
 
     /// Makes a slot free.
     pub(super) fn release(&mut self, offset: u32) {
-        debug_assert_eq!(self.map[offset as usize], 0);
+        debug_assert_eq!(self.state(offset), 0);
         self.lowest = self.lowest.min(offset);
         self.highest = self.highest.max(offset);
         self.in_use -= 1;

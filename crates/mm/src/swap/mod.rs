@@ -32,7 +32,7 @@ pub use kept::PoolId;
 pub use zram::Zram;
 pub use zswap::ZswapStep;
 
-use units::Pfn;
+use units::{Pfn, SpaceId};
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
@@ -126,22 +126,17 @@ impl Swap {
         self.devices[self.locate(entry).0].device
     }
 
-    /// Slots of all devices, the unusable ones included.
-    pub(crate) fn nr_slots(&self) -> usize {
-        self.devices.last().map_or(0, |d| (d.base + d.slots()) as usize)
-    }
-
     /// Whether a page or a page table entry has the slot.
     pub(crate) fn is_taken(&self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
-        !matches!(self.devices[device].map[offset as usize], 0 | BAD)
+        !matches!(self.devices[device].state(offset), 0 | BAD)
     }
 
     /// Whether a page table entry refers to the slot.
     #[inline]
     pub(crate) fn is_used(&self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
-        let count = self.devices[device].map[offset as usize] & !HAS_CACHE;
+        let count = self.devices[device].state(offset) & !HAS_CACHE;
         count != 0 && count != BAD
     }
 
@@ -186,7 +181,7 @@ impl Swap {
     fn set_cached(&mut self, entry: SwapEntry, pfn: Pfn) {
         let (device, offset) = self.locate(entry);
         let device = &mut self.devices[device];
-        device.map[offset as usize] |= HAS_CACHE;
+        *device.state_mut(offset) |= HAS_CACHE;
         device.held[offset as usize].content = pfn.0 + 1;
     }
 
@@ -197,10 +192,24 @@ impl Swap {
         self.devices[device].held[offset as usize].vpn
     }
 
+    /// Space and virtual page of the page in the swap cache for a slot in use.
+    #[inline]
+    pub(crate) fn home(&self, entry: SwapEntry) -> (SpaceId, u32) {
+        let (device, offset) = self.locate(entry);
+        let held = &self.devices[device].held[offset as usize];
+        (held.space, held.vpn)
+    }
+
+    /// A page of this space has the slot.
+    pub(crate) fn set_space(&mut self, entry: SwapEntry, space: SpaceId) {
+        let (device, offset) = self.locate(entry);
+        self.devices[device].held[offset as usize].space = space;
+    }
+
     /// A page table entry refers to the slot from now on (`swap_duplicate()`).
     pub(crate) fn get(&mut self, entry: SwapEntry) {
         let (device, offset) = self.locate(entry);
-        let byte = &mut self.devices[device].map[offset as usize];
+        let byte = self.devices[device].state_mut(offset);
         debug_assert_eq!(*byte & !HAS_CACHE, 0, "without fork a slot has one user");
         *byte += 1;
     }
@@ -208,7 +217,7 @@ impl Swap {
     /// A page table entry does not refer to the slot any more (`swap_free()`); whether it is free now.
     pub(crate) fn put(&mut self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
-        let byte = &mut self.devices[device].map[offset as usize];
+        let byte = self.devices[device].state_mut(offset);
         assert!(*byte & !HAS_CACHE == 1, "{entry:?} is put and was not used");
         *byte -= 1;
         self.release_if_unused(entry)
@@ -217,7 +226,7 @@ impl Swap {
     /// The swap cache does not hold the slot any more; leaves a shadow if the slot is still used. Whether it is free now.
     fn uncache(&mut self, entry: SwapEntry, shadow: Option<u32>) -> bool {
         let (device, offset) = self.locate(entry);
-        let byte = &mut self.devices[device].map[offset as usize];
+        let byte = self.devices[device].state_mut(offset);
         debug_assert!(*byte & HAS_CACHE != 0);
         *byte &= !HAS_CACHE;
         self.devices[device].held[offset as usize].content = shadow.map_or(0, |s| s | SHADOW);
@@ -226,7 +235,7 @@ impl Swap {
 
     fn release_if_unused(&mut self, entry: SwapEntry) -> bool {
         let (device, offset) = self.locate(entry);
-        let free = self.devices[device].map[offset as usize] == 0;
+        let free = self.devices[device].state(offset) == 0;
         if free {
             self.devices[device].held[offset as usize].content = 0;
             self.devices[device].release(offset);

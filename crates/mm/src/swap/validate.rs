@@ -22,7 +22,7 @@ impl Mm {
             for offset in 1..device.slots() {
                 let entry = SwapEntry(device.base + offset);
                 mapped += u64::from(self.swap.is_used(entry));
-                let holds = device.map[offset as usize] & super::HAS_CACHE != 0;
+                let holds = device.state(offset) & super::HAS_CACHE != 0;
                 match self.swap.cached(entry) {
                     Some(pfn) if !holds || self.swap_entry_of(pfn) != Some(entry) => {
                         report(Some(pfn), format!("{entry:?} takes it for its page"));

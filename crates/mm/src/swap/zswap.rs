@@ -196,7 +196,6 @@ impl Mm {
         debug_assert_eq!(frame.kind(), Kind::Held);
         frame.set_kind(Kind::Anon, Order(0));
         frame.set(Frame::SWAPBACKED | Frame::UPTODATE | Frame::RECLAIM);
-        frame.owner = u32::MAX; // known again when it is mapped
         self.memcg_commit(env, memcg, pfn);
         self.swapcache_insert(pfn, entry);
         self.lru_add(env, pfn);

@@ -33,12 +33,12 @@ pub(super) struct Buffer {
     references: u8,
 }
 
-impl Linked for Buffer {
-    fn link(&self, _: usize) -> Link {
-        self.link
+impl Linked for Vec<Buffer> {
+    fn link(&self, id: u32) -> Link {
+        self[id as usize].link
     }
-    fn link_mut(&mut self, _: usize) -> &mut Link {
-        &mut self.link
+    fn set_link(&mut self, id: u32, link: Link) {
+        self[id as usize].link = link;
     }
 }
 

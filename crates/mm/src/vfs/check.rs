@@ -102,6 +102,7 @@ impl Mm {
     fn check_file(&self, n: usize, rec: &FileRec, violations: &mut Vec<Violation>) {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
+        let security = self.vfs.security.get(n as u32);
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
@@ -121,7 +122,7 @@ impl Mm {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || rec.security.is_some())
+            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || security.is_some())
         {
             wrong("parts of an inode without it");
         }
@@ -141,7 +142,7 @@ impl Mm {
         let flagged = |flag| self.vfs.files.iter().filter(|r| r.has(flag)).count() as u64;
         let (mut dentries, mut inodes) = (0, 0);
         for list in 0..self.vfs.dentry_lru.len() {
-            for id in self.vfs.dentry_lru[list].iter(&self.vfs.files) {
+            for id in self.vfs.dentry_lru[list].iter(&self.vfs.dentry_links) {
                 dentries += 1;
                 let rec = &self.vfs.files[id as usize];
                 let home = self.dentry_share(rec).index(self.vfs.nodes);
@@ -149,7 +150,7 @@ impl Mm {
                     violations.push(violation(format!("dentry of file {id} is on list {list}, not {home}: {rec:?}")));
                 }
             }
-            for id in self.vfs.inode_lru[list].iter(&self.vfs.files) {
+            for id in self.vfs.inode_lru[list].iter(&self.vfs.inode_links) {
                 inodes += 1;
                 let rec = &self.vfs.files[id as usize];
                 if !rec.has(FileRec::INODE_LRU) || !rec.inode.is_some() {
@@ -157,7 +158,7 @@ impl Mm {
                 }
             }
         }
-        let reclaimable = self.vfs.reclaimable.map_or(0, |l| l.iter(&self.vfs.files).count() as u64);
+        let reclaimable = self.vfs.reclaimable.map_or(0, |l| l.iter(&self.vfs.inode_links).count() as u64);
         let found = [dentries, inodes, reclaimable];
         let said = [FileRec::DENTRY_LRU, FileRec::INODE_LRU, FileRec::RECLAIMABLE].map(flagged);
         let counted = [self.vfs.unused_dentries(), self.vfs.unused_inodes(), self.vfs.reclaimable_inodes()];

@@ -18,7 +18,7 @@ use units::{FileId, Gfp};
 
 use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj};
 use crate::slab::CacheId;
-use crate::{Bio, Effect, Env, Mm};
+use crate::{Bio, Effect, Env, Mm, table};
 
 /// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
 const ITEM_BYTES: u64 = 56 + 176 + 16 + 3 * 12;
@@ -178,7 +178,7 @@ impl Mm {
             return;
         }
         let cil = &mut self.vfs.fs_mut(fs).cil;
-        cil.items.push(file);
+        table::push(&mut cil.items, file);
         if cil.space_used() >= cil.size / 8 && !cil.asked {
             cil.asked = true;
             self.effects.push(Effect::WakeLog(fs));
@@ -201,7 +201,7 @@ impl Mm {
             let cache = vector_cache(&spec, rec.has(FileRec::VECTOR_LARGE));
             rec.flags &= !(FileRec::IN_CIL | FileRec::VECTOR_LARGE);
             let obj = std::mem::replace(&mut rec.vector, Obj::NONE);
-            self.vfs.fs_mut(fs).cil.written.push(LogVector { cache, obj });
+            table::push(&mut self.vfs.fs_mut(fs).cil.written, LogVector { cache, obj });
         }
         let device = self.vfs.fs_mut(fs).spec.device;
         self.journal_add(env, device, bytes);

@@ -1,13 +1,14 @@
 //! Dentries: names in memory.
 //!
-//! Rule: a dentry whose last user goes is put on the tail of the LRU of its node and group; if it is there already it is
-//! marked as referenced. The shrinker walks from the head: one in use leaves the list, a referenced one gets another
+//! Rule: a dentry whose last user goes is put on the tail of the LRU of its node and group; if it is there already, or
+//! [`SingleUse`] says so, it is marked as referenced. The shrinker walks from the head: one in use leaves the list, a referenced one gets another
 //! round, any other is freed with its reference to the inode and to its directory, which goes too if that was the last.
-//! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.20.
-//! Since/until: as described in 4.20 and 6.12.
+//! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.4, 4.20 and 6.12.
+//! Since/until: [`SingleUse`].
 //! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
 //! is never found again. Omitted: names longer than 32 letters (kmalloc).
 
+use rules::SingleUse;
 use units::{FileId, Gfp};
 
 use super::disk::Metadata;
@@ -85,13 +86,15 @@ impl Mm {
         debug_assert!(!self.dentry_in_use(file));
         let rec = *self.vfs.rec(file);
         if rec.has(FileRec::UNHASHED) {
-            self.kill_dentry(env, file);
-        } else if rec.has(FileRec::DENTRY_LRU) {
+            return self.kill_dentry(env, file);
+        }
+        if rec.has(FileRec::DENTRY_LRU) || self.rules.single_use == SingleUse::Marked {
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_REF;
-        } else {
+        }
+        if !rec.has(FileRec::DENTRY_LRU) {
             let lists = self.vfs.lists_of(self.dentry_share(&rec));
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_LRU;
-            self.vfs.dentry_lru[lists].push_back(&mut self.vfs.files, file.0);
+            self.vfs.dentry_lru[lists].push_back(&mut self.vfs.dentry_links, file.0);
         }
     }
 
@@ -104,7 +107,7 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         if rec.has(FileRec::DENTRY_LRU) {
             let lists = self.vfs.lists_of(self.dentry_share(&rec));
-            self.vfs.dentry_lru[lists].remove(&mut self.vfs.files, file.0);
+            self.vfs.dentry_lru[lists].remove(&mut self.vfs.dentry_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::DENTRY_LRU | FileRec::DENTRY_REF);
         }
     }
@@ -146,7 +149,7 @@ impl Mm {
                 self.remove_from_dentry_lru(file);
             } else if self.vfs.rec(file).has(FileRec::DENTRY_REF) {
                 self.vfs.rec_mut(file).flags &= !FileRec::DENTRY_REF;
-                self.vfs.dentry_lru[lists].rotate(&mut self.vfs.files, id);
+                self.vfs.dentry_lru[lists].rotate(&mut self.vfs.dentry_links, id);
                 continue;
             } else {
                 self.kill_dentry(env, file);

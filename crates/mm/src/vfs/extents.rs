@@ -1,11 +1,16 @@
 //! The extents of a file beside its first one.
 //!
-//! A million files that were written in rounds have five extents each, so an extent takes 8 bytes: its first block and the
-//! page of the file behind its last one. It begins where the one before it ends; a hole between two is an entry without
-//! a block. An entry that ends at page 0 is not in use.
+//! An entry is an extent's first block and the page of the file behind its last one. It begins where the one before it ends; a
+//! hole between two is an entry without a block. A short list is packed (`packed.rs`): a million files that were written in
+//! rounds have six extents each. A long list has its entries as they are, so that a page is found by bisection; an entry
+//! that ends at page 0 is not in use.
 
 use super::NONE;
+use super::packed::{self, PACKED_WORDS, Packed};
 use crate::pool::{Block, Pool};
+
+/// First block, and the page behind the last one.
+pub(super) type Entry = [u32; 2];
 
 /// Words of an entry.
 const ENTRY: usize = 2;
@@ -26,6 +31,23 @@ impl FileExtent {
     }
 }
 
+/// The entries of a list.
+enum Entries<'a> {
+    Short(Packed),
+    Long(&'a [Entry]),
+}
+
+impl std::ops::Deref for Entries<'_> {
+    type Target = [Entry];
+    #[inline]
+    fn deref(&self) -> &[Entry] {
+        match self {
+            Entries::Short(entries) => entries,
+            Entries::Long(entries) => entries,
+        }
+    }
+}
+
 /// The extents of all files. `list` is a file's list of them, and `first` the page where it begins: the end of the
 /// extent that the file's record holds.
 #[derive(Debug, Default)]
@@ -34,12 +56,17 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    fn entries(&self, list: Block) -> &[[u32; ENTRY]] {
+    #[inline]
+    fn entries(&self, list: Block) -> Entries<'_> {
         if !list.is_some() {
-            return &[];
+            return Entries::Long(&[]);
         }
-        let (entries, _) = self.pool.words(list).as_chunks();
-        &entries[..entries.partition_point(|[_, end]| *end != 0)]
+        let words = self.pool.words(list);
+        if words.len() <= PACKED_WORDS {
+            return Entries::Short(packed::unpack(words));
+        }
+        let (entries, _) = words.as_chunks();
+        Entries::Long(&entries[..entries.partition_point(|[_, end]| *end != 0)])
     }
 
     /// The `at`th entry; a hole has the block [`NONE`].
@@ -53,14 +80,14 @@ impl Extents {
     pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
         let entries = self.entries(list);
         let at = entries.partition_point(|[_, end]| *end <= index);
-        (at < entries.len()).then(|| Extents::entry(entries, at, first)).filter(|extent| extent.block != NONE)
+        (at < entries.len()).then(|| Extents::entry(&entries, at, first)).filter(|extent| extent.block != NONE)
     }
 
     /// First page behind `index` with which an extent begins.
     pub(super) fn next_start(&self, list: Block, first: u32, index: u32) -> Option<u32> {
         let entries = self.entries(list);
         let from = entries.partition_point(|[_, end]| *end <= index);
-        let extents = (from..entries.len()).map(|at| Extents::entry(entries, at, first));
+        let extents = (from..entries.len()).map(|at| Extents::entry(&entries, at, first));
         extents.filter(|extent| extent.block != NONE).map(|extent| extent.index).find(|start| *start > index)
     }
 
@@ -72,20 +99,20 @@ impl Extents {
     /// The last extent.
     pub(super) fn last(&self, list: Block, first: u32) -> Option<FileExtent> {
         let entries = self.entries(list);
-        entries.len().checked_sub(1).map(|at| Extents::entry(entries, at, first))
+        entries.len().checked_sub(1).map(|at| Extents::entry(&entries, at, first))
     }
 
     /// Blocks of all of them.
     pub(super) fn blocks(&self, list: Block, first: u32) -> u64 {
         let entries = self.entries(list);
-        let extents = (0..entries.len()).map(|at| Extents::entry(entries, at, first));
+        let extents = (0..entries.len()).map(|at| Extents::entry(&entries, at, first));
         extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks)).sum()
     }
 
     /// How many pieces of at most `most` blocks all of them make.
     pub(super) fn pieces(&self, list: Block, first: u32, most: u32) -> u64 {
         let entries = self.entries(list);
-        let extents = (0..entries.len()).map(|at| Extents::entry(entries, at, first));
+        let extents = (0..entries.len()).map(|at| Extents::entry(&entries, at, first));
         extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks.div_ceil(most))).sum()
     }
 
@@ -105,67 +132,96 @@ impl Extents {
         added += 1;
         // What is left of a hole is behind it: its end says so already, and none is left if that is the extent's.
         let filled = at < entries.len() && entries[at][1] == extent.end();
+        drop(entries);
         self.splice(list, at..at + usize::from(filled), &new[..added]);
     }
 
     /// Makes the extent that ends at `end` longer.
     pub(super) fn lengthen(&mut self, list: &mut Block, end: u32, by: u32) {
-        let at = self.entries(*list).partition_point(|entry| entry[1] < end);
-        let entries = self.entries_mut(*list);
+        let entries = self.entries(*list);
+        let at = entries.partition_point(|entry| entry[1] < end);
         debug_assert!(entries[at][1] == end);
-        entries[at][1] += by;
-        self.drop_empty(list, at + 1, end + by);
+        let longer = [entries[at][0], end + by];
+        let filled = entries.get(at + 1).is_some_and(|hole| hole[1] == end + by);
+        drop(entries);
+        self.splice(list, at..at + 1 + usize::from(filled), &[longer]);
     }
 
     /// Where the list begins has moved to `first`: a hole that ends there is gone.
     pub(super) fn begins_at(&mut self, list: &mut Block, first: u32) {
-        self.drop_empty(list, 0, first);
+        if self.entries(*list).first().is_some_and(|[_, end]| *end == first) {
+            self.splice(list, 0..1, &[]);
+        }
     }
 
     /// Removes the last extent, or its end from page `from` on, and a hole that is last then.
     pub(super) fn cut(&mut self, list: &mut Block, first: u32, from: u32) {
-        let nr = self.entries(*list).len();
-        let start = Extents::entry(self.entries(*list), nr - 1, first).index;
-        if start < from {
-            self.entries_mut(*list)[nr - 1][1] = from;
-            return;
+        let entries = self.entries(*list);
+        let nr = entries.len();
+        let FileExtent { index, block, .. } = Extents::entry(&entries, nr - 1, first);
+        let hole = nr > 1 && entries[nr - 2][0] == NONE;
+        drop(entries);
+        if index < from {
+            self.splice(list, nr - 1..nr, &[[block, from]]);
+        } else {
+            self.splice(list, nr - 1 - usize::from(hole)..nr, &[]);
         }
-        let hole = nr > 1 && self.entries(*list)[nr - 2][0] == NONE;
-        self.splice(list, nr - 1 - usize::from(hole)..nr, &[]);
     }
 
     pub(super) fn host_bytes(&self) -> usize {
         self.pool.host_bytes()
     }
 
-    fn entries_mut(&mut self, list: Block) -> &mut [[u32; ENTRY]] {
-        self.pool.words_mut(list).as_chunks_mut().0
-    }
-
-    /// Removes the entry at `at` if it ends where it begins.
-    fn drop_empty(&mut self, list: &mut Block, at: usize, start: u32) {
-        if self.entries(*list).get(at).is_some_and(|[_, end]| *end == start) {
-            self.splice(list, at..at + 1, &[]);
-        }
-    }
-
     /// Puts `new` in the place of some entries.
-    fn splice(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[[u32; ENTRY]]) {
+    fn splice(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[Entry]) {
+        if list.is_some() && list.len() > PACKED_WORDS {
+            return self.splice_long(list, old, new);
+        }
+        let mut entries = Packed::from_slice(&self.entries(*list));
+        entries.drain(old.clone());
+        entries.insert_from_slice(old.start, new);
+        self.store(list, &entries);
+    }
+
+    /// The same in a long list.
+    fn splice_long(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[Entry]) {
         let nr = self.entries(*list).len();
         let after = nr - old.len() + new.len();
         if after == 0 {
             self.pool.free(std::mem::replace(list, Block::NONE));
             return;
         }
-        if !list.is_some() {
-            *list = self.pool.alloc(after * ENTRY);
-        } else if list.len() < after * ENTRY {
+        if list.len() < after * ENTRY {
             *list = self.pool.grow(*list, after * ENTRY);
         }
-        let entries = self.entries_mut(*list);
-        entries.copy_within(old.end..nr, old.start + new.len());
+        let (entries, _) = self.pool.words_mut(*list).as_chunks_mut();
+        if old.len() != new.len() {
+            entries.copy_within(old.end..nr, old.start + new.len());
+        }
         entries[old.start..][..new.len()].copy_from_slice(new);
         entries[after.min(nr)..nr].fill([0; ENTRY]);
+    }
+
+    /// Makes a list that is short or empty consist of these entries.
+    fn store(&mut self, list: &mut Block, entries: &[Entry]) {
+        let (packed, needed) = match packed::pack(entries) {
+            Some((words, used)) => (Some(words), used),
+            None => (None, (entries.len() * ENTRY).max(PACKED_WORDS + 1)),
+        };
+        if list.is_some() && (list.len() < needed || needed == 0) {
+            self.pool.free(std::mem::replace(list, Block::NONE));
+        }
+        if needed == 0 {
+            return;
+        }
+        if !list.is_some() {
+            *list = self.pool.alloc(needed);
+        }
+        let words = self.pool.words_mut(*list);
+        match packed {
+            Some(packed) => words.copy_from_slice(&packed[..words.len()]),
+            None => words[..entries.len() * ENTRY].copy_from_slice(entries.as_flattened()),
+        }
     }
 }
 

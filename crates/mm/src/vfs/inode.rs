@@ -1,19 +1,19 @@
 //! Inodes in memory: from the first use to eviction.
 //!
 //! Rule: an inode that nothing refers to any more (no dentry) and that has no dirty pages goes on the LRU of its node;
-//! one that is there already is marked as referenced. The last reference to an inode without a name evicts it: its
+//! one that is there already is marked as referenced, until 4.14 any that loses its last reference. The last reference to an inode without a name evicts it: its
 //! pages, blocks and inode on disk are freed. What XFS evicts stays until its reclaim, which frees oldest first.
-//! Source: `iput_final()`, `inode_add_lru()`, `evict()`, fs/inode.c; `xfs_fs_destroy_inode()`,
+//! Source: `iput_final()`, `inode_add_lru()`, `evict()`, fs/inode.c, 4.4 and 4.20; `xfs_fs_destroy_inode()`,
 //! `xfs_reclaim_inodes_ag()`, fs/xfs/xfs_icache.c, 4.20; `xfs_icwalk_ag()`, 6.12.
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
-//! page goes, the page cache puts it there. [`XfsReclaim`] says what happens to an inode whose change is only in the log.
+//! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
 //! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
 //! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
 //! (kmalloc-16) with the inode; of ext4's, see extent_status.rs.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
-use rules::{InodeReclaim, StructSizes, XfsReclaim};
+use rules::{InodeReclaim, SingleUse, StructSizes, XfsReclaim};
 use units::{FileId, Gfp};
 
 use super::cil::vector_cache;
@@ -103,14 +103,15 @@ impl Mm {
         let spec = *self.vfs.spec_of(file);
         let [inode, extents, .., security] = self.alloc_inode(env, self.inode_caches(&spec, false), Gfp::KERNEL)?;
         let rec = self.vfs.rec_mut(file);
-        (rec.inode, rec.extents, rec.security) = (inode, extents, security);
+        (rec.inode, rec.extents) = (inode, extents);
+        self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         Ok(())
     }
 
     fn take_off_reclaim(&mut self, file: FileId) {
         let mut list = self.vfs.reclaimable.expect("an inode is on it");
-        list.remove(&mut self.vfs.files, file.0);
+        list.remove(&mut self.vfs.inode_links, file.0);
         self.vfs.reclaimable = Some(list);
         self.vfs.rec_mut(file).flags &= !FileRec::RECLAIMABLE;
     }
@@ -128,7 +129,8 @@ impl Mm {
         empty && self.nr_cached(file) == 0
     }
 
-    /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced.
+    /// Puts an inode that nothing uses on the LRU of its node; `touch` marks one that is there as referenced, if that is what
+    /// marks inodes.
     fn add_to_inode_lru(&mut self, file: FileId, touch: bool) {
         let rec = self.vfs.rec(file);
         let busy = FileRec::DIRTY | FileRec::FREEING | FileRec::RECLAIMABLE | FileRec::UNLINKED;
@@ -137,14 +139,14 @@ impl Mm {
             return;
         }
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
-            if touch {
+            if touch && self.rules.single_use == SingleUse::Plain {
                 self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
             }
             return;
         }
         let lists = self.vfs.lists_of(self.inode_share(file));
         self.vfs.rec_mut(file).flags |= FileRec::INODE_LRU;
-        self.vfs.inode_lru[lists].push_back(&mut self.vfs.files, file.0);
+        self.vfs.inode_lru[lists].push_back(&mut self.vfs.inode_links, file.0);
     }
 
     /// The last page or shadow of the file left the page cache: where inodes with either are not on the LRU, it may go
@@ -161,16 +163,19 @@ impl Mm {
         debug_assert!(!rec.has(FileRec::RECLAIMABLE) && rec.inode.is_some());
         if rec.has(FileRec::UNLINKED) {
             self.evict_inode(env, file);
-        } else {
-            self.add_to_inode_lru(file, true);
+            return;
         }
+        if self.rules.single_use == SingleUse::Marked {
+            self.vfs.rec_mut(file).flags |= FileRec::INODE_REF;
+        }
+        self.add_to_inode_lru(file, true);
     }
 
     /// Takes an inode off its LRU.
     pub(super) fn remove_from_inode_lru(&mut self, file: FileId) {
         if self.vfs.rec(file).has(FileRec::INODE_LRU) {
             let lists = self.vfs.lists_of(self.inode_share(file));
-            self.vfs.inode_lru[lists].remove(&mut self.vfs.files, file.0);
+            self.vfs.inode_lru[lists].remove(&mut self.vfs.inode_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::INODE_LRU | FileRec::INODE_REF);
         }
     }
@@ -190,7 +195,7 @@ impl Mm {
         }
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
             let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
-            list.push_back(&mut self.vfs.files, file.0);
+            list.push_back(&mut self.vfs.inode_links, file.0);
             self.vfs.reclaimable = Some(list);
             self.vfs.rec_mut(file).flags |= FileRec::RECLAIMABLE;
         } else {
@@ -222,8 +227,9 @@ impl Mm {
         let caches = self.part_caches(self.vfs.spec_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second, &mut rec.security];
-        let objects = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second];
+        let [inode, extents, ili, second] = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let objects = [inode, extents, ili, second, self.vfs.security.take(file.0)];
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);
@@ -267,7 +273,7 @@ impl Mm {
             self.charge(self.costs.shrink_object);
             if self.log_blocks_reclaim(file, flush) {
                 let mut list = self.vfs.reclaimable.expect("it is not empty");
-                list.rotate(&mut self.vfs.files, id);
+                list.rotate(&mut self.vfs.inode_links, id);
                 self.vfs.reclaimable = Some(list);
                 continue;
             }
@@ -308,7 +314,7 @@ impl Mm {
                 Verdict::Evict => self.evict_inode(env, file),
                 Verdict::Rotate => {
                     self.vfs.rec_mut(file).flags &= !FileRec::INODE_REF;
-                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.files, id);
+                    self.vfs.inode_lru[lists].rotate(&mut self.vfs.inode_links, id);
                     continue;
                 }
                 Verdict::Invalidate => {

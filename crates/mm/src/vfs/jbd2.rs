@@ -237,13 +237,14 @@ impl Mm {
     /// ([`JournalRelease::OnDemand`]).
     pub(crate) fn release_buffer(&mut self, env: &Env, pfn: Pfn) -> bool {
         let frame = &self.frames[pfn];
-        let file = FileId(frame.owner);
-        let block = frame.index;
         if self.rules.journal_release != JournalRelease::OnDemand
             || frame.kind() != Kind::File
             || frame.has_any(Frame::DIRTY | Frame::WRITEBACK)
-            || !self.vfs.rec(file).has(super::FileRec::BDEV)
         {
+            return false;
+        }
+        let (file, block) = self.file_home(pfn);
+        if !self.vfs.rec(file).has(super::FileRec::BDEV) {
             return false;
         }
         let fs = self.vfs.fs_of(file);

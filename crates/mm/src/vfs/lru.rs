@@ -3,6 +3,8 @@
 //! Rule: a new item goes to the tail; the walk starts at the head. Source: mm/list_lru.c, 4.20.
 //! Abstracted: locks. Omitted: a list for each cgroup.
 
+use crate::sparse::Sparse;
+
 /// No item.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -13,28 +15,49 @@ pub(super) struct Link {
     pub(super) next: u32,
 }
 
+impl Default for Link {
+    fn default() -> Link {
+        Link::NONE
+    }
+}
+
 impl Link {
     pub(super) const NONE: Link = Link { prev: NONE, next: NONE };
 }
 
-/// A record that can be on lists.
+/// A table of the links of items, each of which is on one list at most.
 pub(super) trait Linked {
-    /// Its place on the `n`th kind of list.
-    fn link(&self, n: usize) -> Link;
-    /// The same, to change.
-    fn link_mut(&mut self, n: usize) -> &mut Link;
+    /// Neighbours of an item.
+    fn link(&self, id: u32) -> Link;
+    /// Sets them.
+    fn set_link(&mut self, id: u32, link: Link);
 }
 
-/// A list; `N` says which of a record's links it runs through.
+/// The links of items that mostly are on no list, such as the files that a program has open.
+pub(super) type Links = Sparse<Link>;
+
+impl Linked for Links {
+    #[inline]
+    fn link(&self, id: u32) -> Link {
+        self.get(id)
+    }
+
+    #[inline]
+    fn set_link(&mut self, id: u32, link: Link) {
+        self.set(id, link);
+    }
+}
+
+/// A list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lru<const N: usize> {
+pub(super) struct Lru {
     head: u32,
     tail: u32,
     len: u32,
 }
 
-impl<const N: usize> Lru<N> {
-    pub(super) const EMPTY: Lru<N> = Lru { head: NONE, tail: NONE, len: 0 };
+impl Lru {
+    pub(super) const EMPTY: Lru = Lru { head: NONE, tail: NONE, len: 0 };
 
     pub(super) fn len(&self) -> u32 {
         self.len
@@ -44,46 +67,85 @@ impl<const N: usize> Lru<N> {
         (self.head != NONE).then_some(self.head)
     }
 
-    pub(super) fn push_back<T: Linked>(&mut self, table: &mut [T], id: u32) {
-        debug_assert!(table[id as usize].link(N) == Link::NONE && self.head != id, "{id} is on a list");
-        *table[id as usize].link_mut(N) = Link { prev: self.tail, next: NONE };
+    pub(super) fn push_back(&mut self, table: &mut impl Linked, id: u32) {
+        debug_assert!(table.link(id) == Link::NONE && self.head != id, "{id} is on a list");
+        table.set_link(id, Link { prev: self.tail, next: NONE });
         match self.tail {
             NONE => self.head = id,
-            tail => table[tail as usize].link_mut(N).next = id,
+            tail => table.set_link(tail, Link { next: id, ..table.link(tail) }),
         }
         self.tail = id;
         self.len += 1;
     }
 
-    pub(super) fn remove<T: Linked>(&mut self, table: &mut [T], id: u32) {
-        let Link { prev, next } = std::mem::replace(table[id as usize].link_mut(N), Link::NONE);
+    pub(super) fn remove(&mut self, table: &mut impl Linked, id: u32) {
+        let Link { prev, next } = table.link(id);
+        table.set_link(id, Link::NONE);
         match prev {
             NONE => {
                 debug_assert!(self.head == id, "{id} is not on this list");
                 self.head = next;
             }
-            _ => table[prev as usize].link_mut(N).next = next,
+            _ => table.set_link(prev, Link { next, ..table.link(prev) }),
         }
         match next {
             NONE => self.tail = prev,
-            _ => table[next as usize].link_mut(N).prev = prev,
+            _ => table.set_link(next, Link { prev, ..table.link(next) }),
         }
         self.len -= 1;
     }
 
-    pub(super) fn rotate<T: Linked>(&mut self, table: &mut [T], id: u32) {
+    pub(super) fn rotate(&mut self, table: &mut impl Linked, id: u32) {
         self.remove(table, id);
         self.push_back(table, id);
     }
 
-    pub(super) fn iter<'a, T: Linked>(&self, table: &'a [T]) -> impl Iterator<Item = u32> + 'a {
+    pub(super) fn iter<'a>(&self, table: &'a impl Linked) -> impl Iterator<Item = u32> + 'a {
         let mut at = self.head;
         std::iter::from_fn(move || {
             let id = at;
             (id != NONE).then(|| {
-                at = table[id as usize].link(N).next;
+                at = table.link(id).next;
                 id
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn lists_keep_their_order(
+            ops in proptest::collection::vec((0u8..3, 0u32..300), 1..200),
+        ) {
+            let (mut links, mut list, mut model) = (Links::default(), Lru::EMPTY, VecDeque::new());
+            for (op, id) in ops {
+                let at = model.iter().position(|listed| *listed == id);
+                match (op, at) {
+                    (0, None) => {
+                        list.push_back(&mut links, id);
+                        model.push_back(id);
+                    }
+                    (1, Some(at)) => {
+                        list.remove(&mut links, id);
+                        model.remove(at);
+                    }
+                    (2, Some(at)) => {
+                        list.rotate(&mut links, id);
+                        model.remove(at);
+                        model.push_back(id);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(list.iter(&links).collect::<VecDeque<_>>(), model.clone());
+            }
+        }
     }
 }

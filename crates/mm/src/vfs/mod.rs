@@ -23,6 +23,7 @@ mod jbd2;
 mod lru;
 mod namespace;
 mod orlov;
+mod packed;
 mod shrink;
 mod space;
 mod spec;
@@ -35,13 +36,14 @@ use units::{FileId, MemcgId, NodeId, Pfn};
 use crate::memcg::{ROOT, Uncharged};
 use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
+use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
 pub use cil::LogVector;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
-use lru::{Link, Linked, Lru, NONE};
+use lru::{Links, Lru, NONE};
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
 
@@ -115,11 +117,7 @@ pub struct Handle {
     filp: Obj,
 }
 
-/// Which link of a [`FileRec`] a list runs through.
-const DENTRIES: usize = 0;
-const INODES: usize = 1;
-
-/// One file: on disk, and what is in memory of it. 80 bytes.
+/// One file: on disk, and what is in memory of it. 60 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
@@ -130,10 +128,7 @@ struct FileRec {
     second: Obj,
     /// The vector that the checkpoint being collected has of it (`li_lv`).
     vector: Obj,
-    /// What security modules keep of the inode.
-    security: Obj,
     extents: Obj,
-    links: [Link; 2],
     /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
     size: u32,
     parent: DirId,
@@ -200,9 +195,7 @@ impl FileRec {
         ili: Obj::NONE,
         second: Obj::NONE,
         vector: Obj::NONE,
-        security: Obj::NONE,
         extents: Obj::NONE,
-        links: [Link::NONE; 2],
         size: NONE,
         parent: DirId(NONE),
         dirent: NONE,
@@ -228,17 +221,6 @@ impl FileRec {
     #[inline]
     fn set(&mut self, flag: u32, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
-    }
-}
-
-impl Linked for FileRec {
-    #[inline]
-    fn link(&self, n: usize) -> Link {
-        self.links[n]
-    }
-    #[inline]
-    fn link_mut(&mut self, n: usize) -> &mut Link {
-        &mut self.links[n]
     }
 }
 
@@ -275,6 +257,8 @@ pub struct Vfs {
     files: Vec<FileRec>,
     unused_file: Option<u32>,
     extents: Extents,
+    /// What security modules keep of inodes in memory, by file.
+    security: Sparse<Obj>,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -283,12 +267,15 @@ pub struct Vfs {
     spare_pages: Vec<Pfn>,
     nodes: usize,
     /// By share.
-    dentry_lru: Vec<Lru<DENTRIES>>,
-    inode_lru: Vec<Lru<INODES>>,
+    dentry_lru: Vec<Lru>,
+    inode_lru: Vec<Lru>,
     /// By node.
-    buffer_lru: Vec<Lru<0>>,
+    buffer_lru: Vec<Lru>,
     /// Evicted XFS inodes, oldest first.
-    reclaimable: Option<Lru<INODES>>,
+    reclaimable: Option<Lru>,
+    /// Neighbours of dentries and of inodes on these lists, by file.
+    dentry_links: Links,
+    inode_links: Links,
     /// Entries of `extent_status` that can be freed, and the file at which their shrinker goes on.
     nr_statuses: u64,
     status_hand: u32,
@@ -332,6 +319,9 @@ impl Vfs {
         let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
         self.files.capacity() * size_of::<FileRec>()
             + self.extents.host_bytes()
+            + self.security.host_bytes()
+            + self.dentry_links.host_bytes()
+            + self.inode_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()
             + self.unused_buffers.capacity() * 4
             + self.dirs.iter().map(dir).sum::<usize>()
@@ -392,7 +382,9 @@ impl Vfs {
         if !rec.has(FileRec::UNLINKED) || rec.dentry.is_some() || rec.inode.is_some() {
             return;
         }
-        debug_assert!(rec.opens == 0 && rec.links == [Link::NONE; 2]);
+        debug_assert!(
+            rec.opens == 0 && rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0
+        );
         let next = self.unused_file.unwrap_or(NONE);
         *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };
         self.unused_file = Some(file.0);

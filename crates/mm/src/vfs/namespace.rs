@@ -180,17 +180,17 @@ impl Mm {
         let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
         let ino = self.vfs.take_place(dir, place);
-        let made =
-            FileRec { inode, extents, ili, second, security, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
-                *rec = FileRec { dentry: rec.dentry, links: rec.links, memcg: rec.memcg, flags, ..made };
+                *rec = FileRec { dentry: rec.dentry, memcg: rec.memcg, flags, ..made };
                 file
             }
             None => self.vfs.new_file(made),
         };
+        self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         if !known.is_some() {
             self.attach_dentry(env, file, dentry);
@@ -250,8 +250,22 @@ impl Mm {
         let group = self.vfs.group_of_new_dir(parent);
         let file = self.create_inode(env, parent, group, None)?;
         let dir = self.vfs.make_dir(file, group);
+        self.make_first_block(env, dir);
         self.dput(env, file);
         Ok(dir)
+    }
+
+    /// Gives a new directory of ext4 its first block (`ext4_init_new_dir()`); where memory for it is missing, the first name does.
+    fn make_first_block(&mut self, env: &Env, dir: DirId) {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        if self.vfs.fs_mut(fs).spec.kind != FsKind::Ext4 {
+            return;
+        }
+        let first = self.vfs.next_dirent(dir).and_then(|dirent| self.get_dir_block(env, dir, dirent).map(|()| dirent));
+        if let Ok(dirent) = first {
+            self.log_dir_change(dir, dirent);
+            self.journal_changes(env, fs);
+        }
     }
 
     /// Opens a file.

@@ -56,7 +56,7 @@ pub struct ShrinkerSpec {
 
 /// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
 pub const SHRINKERS: [ShrinkerSpec; 8] = [
-    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 0, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024, by_memcg: true },
     ShrinkerSpec { id: ShrinkerId::ExtentStatus, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128, by_memcg: false },

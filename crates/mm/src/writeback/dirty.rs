@@ -23,7 +23,7 @@ impl Mm {
             return false;
         }
         frame.set(Frame::DIRTY);
-        let (file, index) = (frame.owner, frame.index);
+        let (file, index) = self.pagecache.trees.home(frame.place);
         self.pagecache.trees.set_dirty(file, index);
         self.reserve_delalloc(FileId(file), index);
         let zone = self.zone_of(pfn);
@@ -63,7 +63,8 @@ impl Mm {
         let (device, file) = (self.writeback.records[record].device, self.writeback.records[record].file);
         let first = !self.writeback.device_mut(device).has_dirty_io();
         let state = &mut self.writeback.devices[usize::from(device)];
-        self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
+        let jiffy = state.dirtied_now(&self.writeback.records, env.now);
+        self.writeback.records[record].set_dirtied_when(jiffy);
         state.move_inode(&mut self.writeback.records, record, On::Dirty);
         self.inode_dirty(FileId(file), true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {
@@ -91,8 +92,8 @@ impl Mm {
 
     /// All pages of a file were truncated: it is not dirty any more.
     pub(crate) fn forget_dirty_inode(&mut self, file: FileId) {
-        let Some(cache) = self.pagecache.trees.files.get_mut(file.index()) else { return };
-        cache.writeback_index = 0;
+        let Some(cache) = self.pagecache.trees.files.get(file.index()) else { return };
+        self.pagecache.trees.writeback_index.take(file.0);
         let record = cache.record;
         if record == NO_RECORD {
             return;
@@ -108,7 +109,7 @@ impl Mm {
         if !self.frames[pfn].take(Frame::DIRTY) {
             return;
         }
-        let (file, index) = (FileId(self.frames[pfn].owner), self.frames[pfn].index);
+        let (file, index) = self.file_home(pfn);
         self.untag_dirty(pfn);
         self.release_delalloc(file, index);
         self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -1);
@@ -117,8 +118,7 @@ impl Mm {
     /// A page whose `DIRTY` flag was just cleared is not dirty: tags and counters but for `WritePending`.
     #[inline]
     pub(super) fn untag_dirty(&mut self, pfn: Pfn) -> u32 {
-        let frame = &self.frames[pfn];
-        let (file, index) = (frame.owner, frame.index);
+        let (FileId(file), index) = self.file_home(pfn);
         self.pagecache.trees.clear_dirty(file, index);
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
         self.memcg.count_dirty(pfn, -1);

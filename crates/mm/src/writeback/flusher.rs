@@ -325,7 +325,7 @@ impl Mm {
         let left = self.slice_pages(device, record, work);
         let file = FileId(self.writeback.records[record].file);
         let cyclic = !matches!(work.reason, Reason::Request(_));
-        let next = if cyclic { self.pagecache.trees.files[file.index()].writeback_index } else { 0 };
+        let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
         self.writeback.records[record].syncing = true;
         work.inode = Some(Slice {
             file,
@@ -405,7 +405,7 @@ impl Mm {
             Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }
         let end = run.stop == Written::End;
-        self.pagecache.trees.files[slice.file.index()].writeback_index = if end { 0 } else { run.next };
+        self.pagecache.trees.writeback_index.set(slice.file.0, if end { 0 } else { run.next });
         work.inode = None;
         let clean = self.requeue_inode(env, device, &slice, sync);
         if let Some((_, wrote)) = &mut work.batch {
@@ -429,7 +429,8 @@ impl Mm {
         }
         let state = &mut self.writeback.devices[usize::from(device)];
         if sync {
-            self.writeback.records[record].dirtied_when = state.dirtied_now(&self.writeback.records, env.now);
+            let jiffy = state.dirtied_now(&self.writeback.records, env.now);
+            self.writeback.records[record].set_dirtied_when(jiffy);
         }
         if slice.left == 0 && !sync && !slice.skipped {
             state.move_inode(&mut self.writeback.records, record, On::MoreIo);

@@ -28,11 +28,11 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 32 bytes.
+/// An inode with dirty pages or pages under writeback; 28 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// When it became dirty, in whole jiffies (`dirtied_when`).
-    pub(super) dirtied_when: Nanos,
+    /// When it became dirty, in jiffies (`dirtied_when`).
+    dirtied_when: u32,
     pub(super) file: u32,
     prev: u32,
     next: u32,
@@ -46,24 +46,37 @@ pub(super) struct Record {
     pub(super) syncing: bool,
 }
 
-/// All records, with free places.
+impl Record {
+    /// When it became dirty.
+    pub(super) fn dirtied_when(&self) -> Nanos {
+        from_jiffies(u64::from(self.dirtied_when))
+    }
+
+    /// Dates it.
+    pub(super) fn set_dirtied_when(&mut self, at: Nanos) {
+        self.dirtied_when = u32::try_from(jiffies(at)).expect("a run takes less than half a year");
+    }
+}
+
+/// All records, with free places. The table is given back when all are free: programs write a million files and then read them.
 #[derive(Debug)]
 pub(super) struct Records {
     table: Vec<Record>,
+    in_use: u32,
     /// First free place, chained by `next`, or [`NO_RECORD`].
     free: u32,
 }
 
 impl Default for Records {
     fn default() -> Records {
-        Records { table: Vec::new(), free: NO_RECORD }
+        Records { table: Vec::new(), in_use: 0, free: NO_RECORD }
     }
 }
 
 impl Records {
     pub(super) fn add(&mut self, file: FileId, device: u16) -> u32 {
         let record = Record {
-            dirtied_when: Nanos::ZERO,
+            dirtied_when: 0,
             file: file.0,
             prev: NO_RECORD,
             next: NO_RECORD,
@@ -73,6 +86,7 @@ impl Records {
             on: On::Nothing,
             syncing: false,
         };
+        self.in_use += 1;
         let at = self.free;
         if at == NO_RECORD {
             table::push(&mut self.table, record);
@@ -86,6 +100,10 @@ impl Records {
         debug_assert!(self[at].on == On::Nothing && self[at].nr_dirty == 0 && self[at].nr_writeback == 0);
         let next = std::mem::replace(&mut self.free, at);
         (self[at].file, self[at].next) = (u32::MAX, next);
+        self.in_use -= 1;
+        if self.in_use == 0 {
+            *self = Records::default();
+        }
     }
 
     /// Records in use.
@@ -197,13 +215,14 @@ impl Device {
     /// have seen the next jiffy already.
     pub(super) fn dirtied_now(&self, records: &Records, now: Nanos) -> Nanos {
         let jiffy = from_jiffies(jiffies(now));
-        if self.b_dirty.is_empty() { jiffy } else { jiffy.max(records[self.b_dirty.head].dirtied_when) }
+        if self.b_dirty.is_empty() { jiffy } else { jiffy.max(records[self.b_dirty.head].dirtied_when()) }
     }
 
     /// An inode could not be written: back to `b_dirty`, which stays in order of `dirtied_when`.
     pub(super) fn redirty_tail(&mut self, records: &mut Records, at: u32, now: Nanos) {
         if !self.b_dirty.is_empty() && records[at].dirtied_when < records[self.b_dirty.head].dirtied_when {
-            records[at].dirtied_when = self.dirtied_now(records, now);
+            let jiffy = self.dirtied_now(records, now);
+            records[at].set_dirtied_when(jiffy);
         }
         self.move_inode(records, at, On::Dirty);
     }
@@ -214,7 +233,7 @@ impl Device {
             self.move_inode(records, at, On::Io);
         }
         while let Some(at) =
-            self.b_dirty.tail().filter(|&at| until.is_some_and(|until| records[at].dirtied_when <= until))
+            self.b_dirty.tail().filter(|&at| until.is_some_and(|until| records[at].dirtied_when() <= until))
         {
             self.move_inode(records, at, On::Io);
         }
@@ -232,28 +251,41 @@ mod tests {
         format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
     }
 
+    /// Inodes dirtied at these jiffies.
     fn dirtied(times: &[u64]) -> (Device, Records) {
         let (mut device, mut records) = (Device::new(), Records::default());
         for (file, &time) in times.iter().enumerate() {
             let at = records.add(FileId(file as u32), 0);
-            records[at].dirtied_when = Nanos(time);
+            records[at].set_dirtied_when(from_jiffies(time));
             device.move_inode(&mut records, at, On::Dirty);
         }
         (device, records)
     }
 
     #[test]
-    fn a_record_takes_32_bytes() {
-        assert_eq!(size_of::<Record>(), 32);
+    fn a_record_takes_28_bytes() {
+        assert_eq!(size_of::<Record>(), 28);
+    }
+
+    #[test]
+    fn the_table_is_given_back_when_all_records_are_free() {
+        let mut records = Records::default();
+        let all = [0, 1, 2].map(|file| records.add(FileId(file), 0));
+        records.free(all[0]);
+        records.free(all[2]);
+        assert_eq!((records.add(FileId(7), 0), records.host_bytes() > 0), (all[2], true));
+        records.free(all[2]);
+        records.free(all[1]);
+        assert_eq!((records.host_bytes(), records.add(FileId(8), 0)), (0, 0));
     }
 
     #[test]
     fn expired_inodes_go_to_b_io_oldest_at_the_tail() {
         let (mut device, mut records) = dirtied(&[10, 20, 30, 40]);
         assert_eq!(drawn(&device, &records), "dcba||");
-        device.queue_io(&mut records, Some(Nanos(29)));
+        device.queue_io(&mut records, Some(from_jiffies(29)));
         assert_eq!(drawn(&device, &records), "dc|ba|");
-        device.queue_io(&mut records, Some(Nanos(30)));
+        device.queue_io(&mut records, Some(from_jiffies(30)));
         assert_eq!(drawn(&device, &records), "d|cba|");
     }
 
@@ -268,23 +300,23 @@ mod tests {
             device.move_inode(&mut records, at, On::Io);
         }
         assert_eq!(drawn(&device, &records), "gf|edc|ba");
-        device.queue_io(&mut records, Some(Nanos(6)));
+        device.queue_io(&mut records, Some(from_jiffies(6)));
         assert_eq!(drawn(&device, &records), "g|fbaedc|");
     }
 
     #[test]
     fn a_redirtied_inode_is_as_new_as_the_newest() {
         let (mut device, mut records) = dirtied(&[10, 20]);
-        device.redirty_tail(&mut records, 0, from_jiffies(5));
+        device.redirty_tail(&mut records, 0, from_jiffies(25));
         assert_eq!(drawn(&device, &records), "ab||");
-        assert_eq!(records[0].dirtied_when, from_jiffies(5));
-        device.redirty_tail(&mut records, 0, from_jiffies(6));
-        assert_eq!(records[0].dirtied_when, from_jiffies(5), "it is the newest already");
+        assert_eq!(records[0].dirtied_when(), from_jiffies(25));
+        device.redirty_tail(&mut records, 0, from_jiffies(26));
+        assert_eq!(records[0].dirtied_when(), from_jiffies(25), "it is the newest already");
     }
 
     #[test]
     fn a_cpu_that_is_behind_does_not_date_an_inode_before_the_newest() {
-        let (device, records) = dirtied(&[0, 8_000_000]);
+        let (device, records) = dirtied(&[0, 2]);
         // 4 ms a jiffy.
         assert_eq!(device.dirtied_now(&records, Nanos(7_999_999)), Nanos(8_000_000));
         assert_eq!(device.dirtied_now(&records, Nanos(12_000_001)), Nanos(12_000_000));

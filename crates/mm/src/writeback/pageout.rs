@@ -9,7 +9,7 @@
 //! Omitted: other file systems.
 
 use rules::XfsWritepage;
-use units::{FileId, Pfn};
+use units::Pfn;
 
 use crate::reclaim::SWAP_CLUSTER_MAX;
 use crate::vfs::FsKind;
@@ -23,7 +23,7 @@ impl Mm {
         if frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
             return false;
         }
-        let (file, index) = (FileId(frame.owner), frame.index);
+        let (file, index) = self.file_home(pfn);
         let delayed = self.map_block(file, index).is_none();
         let direct = env.task.memalloc && !env.task.kswapd;
         let pages = match (self.fs_kind(file), self.rules.xfs_writepage) {

@@ -274,14 +274,14 @@ impl Mm {
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);
-        let owner = FileId(self.frames[pfn].owner);
+        let (owner, _) = self.file_home(pfn);
         self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.
     pub(crate) fn record_end_writeback(&mut self, pfn: Pfn) {
-        let file = self.frames[pfn].owner;
-        let record = self.pagecache.trees.files[file as usize].record;
+        let (file, _) = self.file_home(pfn);
+        let record = self.pagecache.trees.files[file.index()].record;
         self.writeback.records[record].nr_writeback -= 1;
         self.release_record(record);
     }

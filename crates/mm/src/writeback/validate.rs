@@ -59,7 +59,7 @@ impl Mm {
             if dirty != wb.reclaimable {
                 wrong(format!("device {device}: {} dirty pages, {dirty} of its files", wb.reclaimable));
             }
-            let times: Vec<_> = wb.b_dirty.iter(&state.records).map(|at| state.records[at].dirtied_when).collect();
+            let times: Vec<_> = wb.b_dirty.iter(&state.records).map(|at| state.records[at].dirtied_when()).collect();
             if !times.is_sorted_by(|newer, older| newer >= older) {
                 wrong(format!("device {device}: b_dirty is not in the order of dirtying"));
             }

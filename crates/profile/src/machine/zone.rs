@@ -161,9 +161,7 @@ impl Machine {
         }
         if let Some(cpus) = table.get_mut("cpus").and_then(toml::Value::as_table_mut) {
             cpus.insert("count".into(), i64::from(state.cpus).into());
-            if state.workload_group {
-                cpus.insert("workload-group".into(), true.into());
-            }
+            cpus.insert("workload-group".into(), state.workload_group.into());
         }
         table.insert("node".into(), toml::Value::Array((0..nodes).map(memory).collect()));
         table.insert("zone".into(), toml::Value::try_from(&state.zones).expect("numbers and names"));

@@ -151,6 +151,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether advice (`MADV_HUGEPAGE`) makes a fault try harder for a huge page, where it may reclaim for it at all.
+    ThpEffort {
+        /// It does not: each fault tries once (`__GFP_NORETRY`) and never compacts synchronously: until 4.7.
+        Once,
+        /// It does: since 25160354a2eb (4.8).
+        ByAdvice,
+    }
+);
+rule!(
     /// Whether the allocator zeroes pages that nobody asked to be zeroed.
     InitOnAlloc {
         /// No: the kernel's own default.

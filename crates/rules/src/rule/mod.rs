@@ -65,6 +65,8 @@ pub struct Rules {
     pub pcp_lists: PcpLists,
     /// Node of huge pages.
     pub thp_node: ThpNode,
+    /// Effort for huge pages.
+    pub thp_effort: ThpEffort,
     /// Compaction at all.
     pub compaction: Compaction,
     /// Compaction by an allocation.
@@ -223,6 +225,10 @@ pub struct Rules {
     pub boosted_slab: BoostedSlab,
     /// Shrinkers of file systems.
     pub vfs_shrinkers: VfsShrinkers,
+    /// Dentries and inodes that were used once.
+    pub single_use: SingleUse,
+    /// Nodes of shadows.
+    pub shadow_nodes: ShadowNodes,
     /// Inodes with page cache.
     pub inode_reclaim: InodeReclaim,
     /// XFS inodes whose last change is not on disk.
@@ -249,6 +255,8 @@ pub struct Rules {
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
     pub task_picking: TaskPicking,
+    /// Costs of the kernel's work.
+    pub path_length: PathLength,
     /// Kernel stacks.
     pub kernel_stack: KernelStack,
     /// Page tables in the statistics.
@@ -274,6 +282,7 @@ impl Rules {
             init_on_alloc: InitOnAlloc::On,
             pcp_lists: PcpLists::AutoTuned,
             thp_node: ThpNode::LocalThenAny,
+            thp_effort: ThpEffort::ByAdvice,
             compaction: Compaction::Built,
             direct_compaction: DirectCompaction::Priorities,
             background_compaction: BackgroundCompaction::Kcompactd,
@@ -353,6 +362,8 @@ impl Rules {
             slab_caller: SlabCaller::Lists,
             boosted_slab: BoostedSlab::Shrink,
             vfs_shrinkers: VfsShrinkers::Superblock,
+            single_use: SingleUse::Plain,
+            shadow_nodes: ShadowNodes::Eighth,
             inode_reclaim: InodeReclaim::NotOnLru,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
@@ -366,6 +377,7 @@ impl Rules {
             io_max_exempt: IoMaxExempt::SwapOut,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
+            path_length: PathLength::Whole,
             kernel_stack: KernelStack::Mapped,
             page_table_stat: PageTableStat::AllButTop,
         }

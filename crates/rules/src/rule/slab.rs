@@ -20,7 +20,9 @@ rule!(
         ReclaimsQuietly,
         /// Neither wakes kswapd nor reclaims: patch 3 of the same, never merged.
         FreeOnly,
-        /// The same, and no reserve is used either: since 4.2.
+        /// Wakes kswapd for its order, but neither reclaims nor uses a reserve: 4.2, and still 4.4.
+        WakesKswapd,
+        /// Neither wakes kswapd nor reclaims nor uses a reserve: by 4.18.
         FreeAboveReserves,
     }
 );
@@ -122,6 +124,26 @@ rule!(
         Apart,
         /// One for a file system, in batches of 1024: since b0d40c92adaf (3.1).
         Superblock,
+    }
+);
+rule!(
+    /// Whether the last user marks a dentry or an inode as referenced that was not used before.
+    SingleUse {
+        /// It does, so that a shrinker passes by once before it frees: until 4.14.
+        Marked,
+        /// Only one that is on the LRU already, and an inode also when it gets clean there: since 563f40019c62 (4.15).
+        Plain,
+    }
+);
+rule!(
+    /// How many radix tree nodes may hold nothing but shadows, and what the others cost to make again.
+    ShadowNodes {
+        /// A sixteenth as many as there are pages; two seeks: until 4.9.
+        SixteenthAtSeeks,
+        /// An eighth; two seeks: since b936887e87a1 (4.10).
+        EighthAtSeeks,
+        /// An eighth; nothing, so that half of the others goes each time: since 4b85afbdacd2 (4.20).
+        Eighth,
     }
 );
 rule!(

@@ -13,6 +13,15 @@ rule!(
     }
 );
 rule!(
+    /// How long the kernel's own paths are, in instructions, measured in guests that count them.
+    PathLength {
+        /// Half of 6.12's: 4.4, which stands for 3.19.
+        Half,
+        /// As the table of costs says, which 5.0 and 6.12 were measured for, and no kernel before 3.19.
+        Whole,
+    }
+);
+rule!(
     /// What a kernel stack is made of.
     KernelStack {
         /// One block of order 2: 3.15 to 4.8.

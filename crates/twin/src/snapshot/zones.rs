@@ -38,6 +38,7 @@ fn section(mm: &Mm, era: Era, node: &Node, id: ZoneId, first: bool) -> ZoneSecti
         low: mm.wmark(id, Wmark::Low),
         high: mm.wmark(id, Wmark::High),
         promo: newer.then(|| mm.wmark(id, Wmark::Promo)),
+        scanned: None,
         spanned: zone.spanned,
         present: zone.present,
         managed: zone.managed,
@@ -48,6 +49,7 @@ fn section(mm: &Mm, era: Era, node: &Node, id: ZoneId, first: bool) -> ZoneSecti
             pagesets: pagesets.collect(),
             node_unreclaimable: u64::from(node.kswapd.failures >= mm::zone::MAX_RECLAIM_RETRIES),
             start_pfn: u64::from(zone.start.0),
+            inactive_ratio: None,
         }),
     }
 }

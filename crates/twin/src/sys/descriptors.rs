@@ -5,13 +5,13 @@
 //! the lowest free descriptor.
 //! Abstracted: the number of a descriptor that was closed in the middle of a call is given out again after that call.
 //!
-//! 16 bytes a file: a writer of a million small files has them all open, and never reads. What readahead remembers of a
-//! file is kept beside, once it is read.
+//! 12 bytes a file: a writer of a million small files has them all open, and never reads. What readahead remembers is beside.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use mm::pagecache::Readahead;
+use mm::pagecache::{Readahead, Resting};
+use mm::sparse::Sparse;
 use mm::vfs::Handle;
 use mm::writeback::ErrorsSeen;
 use sys::{Fd, FileAdvice, Result, SysError};
@@ -19,21 +19,49 @@ use units::FileId;
 
 /// `read_ahead_kb`: 128 KiB.
 const READAHEAD_PAGES: u32 = 32;
-/// No window.
-const NONE: u32 = u32::MAX;
-
 /// An open file.
 #[derive(Clone, Copy, Debug)]
 struct OpenFile {
     handle: Handle,
-    /// Place of its readahead state, or [`NONE`].
-    window: u32,
     /// Calls that work on it, one of a thread at most; `pid_max` (32768) bounds the threads.
     users: u16,
     /// It was closed while calls worked on it.
     closed: bool,
-    /// What was last advised.
-    advice: FileAdvice,
+    advised: Advised,
+}
+
+/// What `posix_fadvise()` said of the reads to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Advised {
+    Normal,
+    Sequential,
+    Random,
+    /// Random, after sequential: the windows stay as large (`generic_fadvise()`).
+    RandomLarge,
+}
+
+impl Advised {
+    fn and(self, advice: FileAdvice) -> Advised {
+        match (advice, self) {
+            (FileAdvice::Normal, _) => Advised::Normal,
+            (FileAdvice::Sequential, _) => Advised::Sequential,
+            (FileAdvice::Random, Advised::Normal | Advised::Random) => Advised::Random,
+            (FileAdvice::Random, Advised::Sequential | Advised::RandomLarge) => Advised::RandomLarge,
+            // Concerns the cache alone.
+            (FileAdvice::DontNeed, before) => before,
+        }
+    }
+
+    fn readahead(self) -> Readahead {
+        let mut fresh = Readahead::new(READAHEAD_PAGES);
+        if matches!(self, Advised::Sequential | Advised::RandomLarge) {
+            fresh.advise_sequential();
+        }
+        if matches!(self, Advised::Random | Advised::RandomLarge) {
+            fresh.advise_random();
+        }
+        fresh
+    }
 }
 
 /// The table (`struct files_struct`).
@@ -42,8 +70,8 @@ pub(crate) struct Descriptors {
     table: Vec<Option<OpenFile>>,
     /// Places of the table that were freed.
     free: BinaryHeap<Reverse<u32>>,
-    windows: Vec<Readahead>,
-    free_windows: Vec<u32>,
+    /// What readahead remembers of files that were read.
+    windows: Sparse<Resting>,
     /// Failed writes that open files need not report, where there were any.
     errors_seen: BTreeMap<u32, ErrorsSeen>,
 }
@@ -64,7 +92,7 @@ impl Descriptors {
 
     /// Gives an open file the lowest free descriptor.
     pub(crate) fn install(&mut self, handle: Handle) -> Fd {
-        let open = Some(OpenFile { handle, window: NONE, users: 0, closed: false, advice: FileAdvice::Normal });
+        let open = Some(OpenFile { handle, users: 0, closed: false, advised: Advised::Normal });
         match self.free.pop() {
             Some(Reverse(fd)) => {
                 self.table[fd as usize] = open;
@@ -101,11 +129,9 @@ impl Descriptors {
     }
 
     fn remove(&mut self, fd: Fd) -> Option<Handle> {
-        let OpenFile { handle, window, .. } = self.table.get_mut(fd.0 as usize)?.take()?;
+        let OpenFile { handle, .. } = self.table.get_mut(fd.0 as usize)?.take()?;
         self.errors_seen.remove(&fd.0);
-        if window != NONE {
-            self.free_windows.push(window);
-        }
+        self.windows.take(fd.0);
         self.free.push(Reverse(fd.0));
         Some(handle)
     }
@@ -117,34 +143,21 @@ impl Descriptors {
 
     /// Takes what `posix_fadvise()` says of the reads to come.
     pub(crate) fn advise(&mut self, fd: Fd, advice: FileAdvice) {
-        let Some(open) = self.get_mut(fd) else { return };
-        open.advice = advice;
-        let window = open.window as usize;
-        if let Some(window) = self.windows.get_mut(window) {
-            advise(window, advice);
+        if let Some(open) = self.get_mut(fd) {
+            open.advised = open.advised.and(advice);
         }
     }
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
     pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
         let open = self.get(fd).expect("a file that is held is in the table");
-        if open.window != NONE {
-            return self.windows[open.window as usize];
-        }
-        let mut fresh = Readahead::new(READAHEAD_PAGES);
-        advise(&mut fresh, open.advice);
-        fresh
+        open.advised.readahead().resume(self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
-        let Some(Some(open)) = self.table.get_mut(fd.0 as usize) else { return };
-        if open.window == NONE {
-            open.window = self.free_windows.pop().unwrap_or(self.windows.len() as u32);
-        }
-        match self.windows.get_mut(open.window as usize) {
-            Some(window) => *window = readahead,
-            None => mm::table::push(&mut self.windows, readahead),
+        if self.get(fd).is_some() {
+            self.windows.set(fd.0, readahead.rest());
         }
     }
 
@@ -163,18 +176,8 @@ impl Descriptors {
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
         self.table.capacity() * size_of::<Option<OpenFile>>()
-            + self.windows.capacity() * size_of::<Readahead>()
-            + (self.free.capacity() + self.free_windows.capacity()) * size_of::<u32>()
-    }
-}
-
-fn advise(readahead: &mut Readahead, advice: FileAdvice) {
-    match advice {
-        FileAdvice::Normal => readahead.advise_normal(),
-        FileAdvice::Sequential => readahead.advise_sequential(),
-        FileAdvice::Random => readahead.advise_random(),
-        // Concerns the cache alone.
-        FileAdvice::DontNeed => {}
+            + self.windows.host_bytes()
+            + self.free.capacity() * size_of::<u32>()
     }
 }
 
@@ -183,7 +186,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_file_takes_16_bytes() {
-        assert_eq!(size_of::<Option<OpenFile>>(), 16);
+    fn an_open_file_takes_12_bytes() {
+        assert_eq!(size_of::<Option<OpenFile>>(), 12);
+    }
+
+    #[test]
+    fn advice_replaces_advice_but_random_reads_leave_the_size_of_windows() {
+        use FileAdvice::{DontNeed, Normal, Random, Sequential};
+        let after = |said: &[FileAdvice]| said.iter().fold(Advised::Normal, |before, advice| before.and(*advice));
+        assert_eq!(after(&[Random]), Advised::Random);
+        assert_eq!(after(&[Sequential, Random, Random]), Advised::RandomLarge);
+        assert_eq!(after(&[Sequential, Random, Sequential]), Advised::Sequential);
+        assert_eq!(after(&[Sequential, Normal, Random, DontNeed]), Advised::Random);
     }
 }

@@ -45,7 +45,7 @@ fn one_access_anywhere_maps_the_whole_region() {
     m.touch(vpn + REGION + 77, 1, true);
     assert_eq!((m.rss(), m.event(VmEvent::Pgfault)), (512, 1));
     let pfn = m.pfn(vpn + REGION);
-    assert_eq!((m.mm.frames[pfn].order(), m.mm.frames[pfn].index), (PAGEBLOCK_ORDER, vpn + REGION));
+    assert_eq!((m.mm.frames[pfn].order(), m.mm.anon_home(pfn)), (PAGEBLOCK_ORDER, (m.space, vpn + REGION)));
     assert!(m.mm.mincore(m.space, vpn + 2 * REGION - 1) && !m.mm.mincore(m.space, vpn));
     assert_eq!(m.gauge(NodeStat::ActiveAnon), 512);
     m.mm.page_referenced(pfn);
@@ -183,7 +183,8 @@ fn a_split_page_keeps_its_place_and_its_tails_follow_it() {
     expected.push(newer);
     assert_eq!(from_tail(&m, LruList::ActiveAnon), expected);
     let tail = m.mm.frames[split.offset(5)];
-    assert_eq!((tail.kind(), tail.order(), tail.index), (Kind::Anon, Order(0), vpn + REGION + 5));
+    assert_eq!((tail.kind(), tail.order()), (Kind::Anon, Order(0)));
+    assert_eq!(m.mm.anon_home(split.offset(5)), (m.space, vpn + REGION + 5));
     assert!(tail.has(Frame::MAPPED | Frame::YOUNG | Frame::ACTIVE));
     assert_eq!((m.event(VmEvent::ThpSplitPage), m.gauge(NodeStat::AnonThps)), (1, 2));
     assert_eq!(m.gauge(NodeStat::AnonMapped), u64::from(3 * REGION));

@@ -1,6 +1,6 @@
 //! Whether to compact, when to let it be, and what an allocation makes of it.
 
-use rules::CompactionStall;
+use rules::{CompactionStall, DirectCompaction as DirectCompactionRule};
 
 use super::*;
 use crate::Effect;
@@ -181,4 +181,25 @@ fn kcompactd_is_woken_only_where_it_may_help_and_finishes_the_block() {
     assert_eq!(mm.stat.event(VmEvent::CompactDaemonMigrateScanned), 512);
     assert!(KcompactdWork::begin(&mut mm, NODE).is_none(), "done");
     check(&mut mm);
+}
+
+#[test]
+fn a_deferred_zone_counts_more_than_one_without_memory_and_until_4_7_less() {
+    for (rule, expected) in [
+        (DirectCompactionRule::Priorities, [CompactResult::Deferred, CompactResult::Deferred]),
+        (DirectCompactionRule::AroundReclaim, [CompactResult::Deferred, CompactResult::Skipped]),
+    ] {
+        let results = [false, true].map(|two| {
+            let mut mm = zone_of_blocks("AAAAA");
+            mm.rules.direct_compaction = rule;
+            mm.defer_compaction(ZONE, HUGE);
+            let mut work = DirectCompaction::new(&mm, REQUEST, FLAGS, CompactPriority::SyncLight);
+            if two {
+                work.note(CompactResult::Skipped);
+            }
+            while work.step(&mut mm, &env(0)) == CompactStep::More {}
+            work.finish(&mut mm, &env(0)).0
+        });
+        assert_eq!(results, expected, "{rule:?}");
+    }
 }

@@ -96,7 +96,7 @@ fn cells_of(letter: char) -> Vec<Cell> {
     (0..BLOCK).map(cell).collect()
 }
 
-/// A machine of one zone; each page's index is the frame where it began.
+/// A machine of one zone; each page's place is the frame where it began.
 fn zone_of_cells(cells: &[Cell], rules: Rules) -> Mm {
     let mut mm = one_zone(cells.len() as u32 / BLOCK, rules);
     while take(&mut mm, MigrateType::Movable, 0).is_some() {}
@@ -115,7 +115,7 @@ fn zone_of_cells(cells: &[Cell], rules: Rules) -> Mm {
                 let frame = &mut mm.frames[pfn];
                 frame.set_kind(Kind::Anon, Order(0));
                 frame.set(Frame::SWAPBACKED | flags);
-                frame.index = pfn.0;
+                frame.place = pfn.0;
                 mm.lru_add(&env, pfn);
             }
         }
@@ -161,7 +161,7 @@ fn in_use(mm: &Mm, pfn: Pfn) -> bool {
 fn places(mm: &Mm) -> Vec<(u32, Pfn)> {
     let frames = (0..mm.frames.len() as u32).map(Pfn);
     let mut places: Vec<_> =
-        frames.filter(|p| mm.frames[*p].kind() == Kind::Anon).map(|p| (mm.frames[p].index, p)).collect();
+        frames.filter(|p| mm.frames[*p].kind() == Kind::Anon).map(|p| (mm.frames[p].place, p)).collect();
     places.sort_unstable();
     places
 }

@@ -122,7 +122,7 @@ proptest! {
             let kind = mm.frames[Pfn(at as u32)].kind();
             prop_assert_eq!(*cell == Cell::Stuck, kind == Kind::Kernel);
             if *cell == Cell::Page(Frame::PINNED) {
-                prop_assert_eq!(mm.frames[Pfn(at as u32)].index, at as u32);
+                prop_assert_eq!(mm.frames[Pfn(at as u32)].place, at as u32);
             }
         }
     }

@@ -41,7 +41,7 @@ impl Mm {
                 self.look_around_entry(pfn, (space, vpn), has_walk);
             }
         } else if frame.order() == Order(0) {
-            self.look_around_entry(pfn, (SpaceId(frame.owner), self.vpn_of(pfn)), has_walk);
+            self.look_around_entry(pfn, self.anon_home(pfn), has_walk);
         }
     }
 

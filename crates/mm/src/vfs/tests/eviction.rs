@@ -99,6 +99,23 @@ fn a_referenced_inode_gets_another_round() {
     assert_valid(&mm);
 }
 
+#[test]
+fn until_4_14_what_was_used_once_gets_another_round_as_well() {
+    for (single_use, rounds) in [(SingleUse::Marked, &[0, 1][..]), (SingleUse::Plain, &[1])] {
+        let (mut mm, _, dir) = xfs(Rules { single_use, ..old_rules() });
+        let keep = create(&mut mm, dir);
+        make(&mut mm, dir);
+        // The directory is first on the list and in use by then, so that it leaves.
+        assert_eq!(mm.prune_dentries(&on(0), SHARE, 1), 1);
+        let dentries: Vec<u64> = rounds.iter().map(|_| mm.prune_dentries(&on(0), SHARE, 1)).collect();
+        let inodes: Vec<u64> = rounds.iter().map(|_| mm.prune_inodes(&on(0), SHARE, 1)).collect();
+        assert_eq!((dentries.as_slice(), inodes.as_slice()), (rounds, rounds), "{single_use:?}");
+        assert_eq!(mm.vfs.reclaimable_inodes(), 1);
+        mm.vfs_close(&on(0), keep);
+        assert_valid(&mm);
+    }
+}
+
 /// Caches so many clean pages of a file.
 fn cache_pages(mm: &mut Mm, file: FileId, pages: u32) {
     mm.set_inode_size_pages(file, pages);

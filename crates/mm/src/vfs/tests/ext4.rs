@@ -70,6 +70,22 @@ fn a_page_that_is_written_on_ext4_has_a_buffer_head_until_it_leaves_its_file() {
 }
 
 #[test]
+fn a_directory_of_ext4_has_its_first_block_in_memory_and_in_the_journal_from_its_start() {
+    let (mut mm, root) = ext4(Rules::newest());
+    let top = mm.vfs_mkdir(&on(0), root).expect("memory is plentiful");
+    // The first directory in it brings the block of its inode, which is the other's, too.
+    mm.vfs_mkdir(&on(0), top).expect("memory is plentiful");
+    let before = mm.blockdev_pages();
+    let dir = mm.vfs_mkdir(&on(0), top).expect("memory is plentiful");
+    assert_eq!(mm.blockdev_pages() - before, 1);
+    assert!(mm.vfs.dirs[dir.0 as usize].blocks[0].block > 0);
+    // The first name finds it there.
+    make(&mut mm, dir);
+    assert_eq!(mm.blockdev_pages() - before, 1);
+    assert_valid(&mm);
+}
+
+#[test]
 fn with_flex_bg_inodes_lie_in_tables_and_directories_before_the_data() {
     let mut mm = machine(1, 1 << 15, Rules::newest());
     let fs = mm.vfs_mkfs(FsSpec::ext4(3, Bytes::gib(4)).with_flex_bg());

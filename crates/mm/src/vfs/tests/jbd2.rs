@@ -92,7 +92,7 @@ fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
     assert!(begin(&mut rig).is_none());
     let bdev = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
     for pfn in metadata(&rig.mm) {
-        rig.evict(bdev, rig.mm.frames[pfn].index);
+        rig.evict(bdev, rig.mm.file_home(pfn).1);
     }
     rig.mm.vfs_update_time(&rig.env, file).expect("memory is plentiful");
     assert_eq!((metadata(&rig.mm).len(), rig.mm.vfs_commit_due(FS).is_some()), (0, true), "changed, and not in memory");
