@@ -31,8 +31,6 @@ pub struct DirectCompaction {
     run: Option<CompactRun>,
     /// Of the zones that count.
     best: Option<CompactResult>,
-    /// What it comes to if none counts.
-    idle: CompactResult,
     captured: Option<Pfn>,
     stopped: bool,
 }
@@ -41,17 +39,14 @@ impl DirectCompaction {
     /// For a request above order 0; `flags` are those of its slow path.
     pub fn new(mm: &Mm, request: AllocRequest, flags: AllocFlags, priority: CompactPriority) -> DirectCompaction {
         assert!(request.order > Order(0), "order 0 needs no compaction");
-        let zones = mm.compaction_zones(request);
-        let all_may_be_deferred = deferred_counts_least(mm) && !zones.is_empty();
         DirectCompaction {
             request,
             priority,
             flags,
-            zones,
+            zones: mm.compaction_zones(request),
             next: 0,
             run: None,
             best: None,
-            idle: if all_may_be_deferred { CompactResult::Deferred } else { CompactResult::Skipped },
             captured: None,
             stopped: false,
         }
@@ -79,19 +74,19 @@ impl DirectCompaction {
             if let CompactStep::Done(_) = step {
                 let result = self.end_run(mm, env);
                 self.settle(mm, zone, result);
-                return self.more();
+                return self.more(mm);
             }
             return step;
         }
         let Some(&zone) = self.zones.get(self.next).filter(|_| !self.stopped) else {
-            return CompactStep::Done(self.best());
+            return CompactStep::Done(self.best(mm));
         };
         self.next += 1;
         if self.priority > CompactPriority::MIN && mm.compaction_deferred(zone, self.request.order) {
             if !deferred_counts_least(mm) {
                 self.note(CompactResult::Deferred);
             }
-            return self.more();
+            return self.more(mm);
         }
         let AllocRequest { order, gfp, .. } = self.request;
         let control = CompactControl::direct(order, gfp, self.priority, gfp_zone(gfp), self.flags);
@@ -99,7 +94,7 @@ impl DirectCompaction {
             Ok(run) => self.run = Some(run),
             Err(result) => self.settle(mm, zone, result),
         }
-        self.more()
+        self.more(mm)
     }
 
     /// Ends the run at hand, if any: what it gives back may be captured too.
@@ -112,13 +107,15 @@ impl DirectCompaction {
         if self.captured.is_some() { CompactResult::Success } else { result }
     }
 
-    fn more(&self) -> CompactStep {
+    fn more(&self, mm: &Mm) -> CompactStep {
         let left = self.run.is_some() || (!self.stopped && self.next < self.zones.len());
-        if left { CompactStep::More } else { CompactStep::Done(self.best()) }
+        if left { CompactStep::More } else { CompactStep::Done(self.best(mm)) }
     }
 
-    fn best(&self) -> CompactResult {
-        self.best.unwrap_or(self.idle)
+    /// The best result so far; if no zone counts, that all were deferred where that counts least.
+    fn best(&self, mm: &Mm) -> CompactResult {
+        let all_deferred = deferred_counts_least(mm) && !self.zones.is_empty();
+        self.best.unwrap_or(if all_deferred { CompactResult::Deferred } else { CompactResult::Skipped })
     }
 
     pub(super) fn note(&mut self, result: CompactResult) {
@@ -151,7 +148,7 @@ impl DirectCompaction {
             let result = self.end_run(mm, env);
             self.note(result);
         }
-        (self.best(), self.captured)
+        (self.best(mm), self.captured)
     }
 }
 

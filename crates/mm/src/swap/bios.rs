@@ -7,8 +7,8 @@
 //! Source: `__swap_writepage()` (mm/page_io.c), `bio_alloc_bioset()`, `BIO_POOL_SIZE` (block/bio.c), `mempool_alloc()` (mm/mempool.c), 4.20,
 //! 6.1 and 6.12. Guests of 6.1 that swap against `io.max` sleep nowhere else while they reclaim.
 //! Abstracted: a reclaimer sleeps after its batch, not amidst it, so that some bios are in use beyond the reserve. A bio that has ended when its
-//! submission returns is not allocated.
-//! Omitted: other users of `fs_bio_set`.
+//! submission returns is not allocated. The sleep has no limit (5 s, after which the slab is asked again).
+//! Omitted: other users of `fs_bio_set`; that who writes back from zswap sleeps, too.
 
 use units::Gfp;
 

@@ -8,7 +8,8 @@
 //! Abstracted: a leaf holds any number of extents (340, below further blocks if there are more), stays until the file goes, and takes
 //! a block even if no more than those claimed are left; one without a block at all is missing. A new leaf for which no memory is free
 //! is brought in before the commit, as is one that is changed when it is not in memory.
-//! Omitted: reading a leaf back for a read of the file, whose extents `extent_status` has; blocks allocated and not written.
+//! Omitted: reading a leaf back for a read of the file, whose extents `extent_status` has; what it costs to free the extents behind a new
+//! end of a file that stays; kernels before 5.6, which put an extent in as written and so change a leaf once.
 
 use units::FileId;
 

@@ -76,6 +76,12 @@ impl Extents {
         FileExtent { index, block, blocks: end - index }
     }
 
+    /// The extents among the entries from the `from`th on.
+    fn extents(entries: &[Entry], from: usize, first: u32) -> impl Iterator<Item = FileExtent> {
+        let all = (from..entries.len()).map(move |at| Extents::entry(entries, at, first));
+        all.filter(|extent| extent.block != NONE)
+    }
+
     /// The extent that holds a page.
     pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
         let entries = self.entries(list);
@@ -87,8 +93,7 @@ impl Extents {
     pub(super) fn next_start(&self, list: Block, first: u32, index: u32) -> Option<u32> {
         let entries = self.entries(list);
         let from = entries.partition_point(|[_, end]| *end <= index);
-        let extents = (from..entries.len()).map(|at| Extents::entry(&entries, at, first));
-        extents.filter(|extent| extent.block != NONE).map(|extent| extent.index).find(|start| *start > index)
+        Extents::extents(&entries, from, first).map(|extent| extent.index).find(|start| *start > index)
     }
 
     /// The extent that ends with the page before `index`.
@@ -104,16 +109,12 @@ impl Extents {
 
     /// Blocks of all of them.
     pub(super) fn blocks(&self, list: Block, first: u32) -> u64 {
-        let entries = self.entries(list);
-        let extents = (0..entries.len()).map(|at| Extents::entry(&entries, at, first));
-        extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks)).sum()
+        Extents::extents(&self.entries(list), 0, first).map(|extent| u64::from(extent.blocks)).sum()
     }
 
     /// How many pieces of at most `most` blocks all of them make.
     pub(super) fn pieces(&self, list: Block, first: u32, most: u32) -> u64 {
-        let entries = self.entries(list);
-        let extents = (0..entries.len()).map(|at| Extents::entry(&entries, at, first));
-        extents.filter(|extent| extent.block != NONE).map(|extent| u64::from(extent.blocks.div_ceil(most))).sum()
+        Extents::extents(&self.entries(list), 0, first).map(|extent| u64::from(extent.blocks.div_ceil(most))).sum()
     }
 
     /// Adds an extent where none is. The list may move.

@@ -1,9 +1,10 @@
 //! Short lists of extents, packed.
 //!
 //! Of each entry, how far its end lies behind that of the entry before it, doubled, and one more for a hole; of an
-//! extent then how far its first block lies from that of the extent before it, with the sign in the lowest bit. Both are numbers in
-//! LEB128. Files that are written in rounds have their extents near each other, and an entry takes 4 or 5 bytes.
+//! extent then how far its first block lies from that of the extent before it, signed. Both are numbers of variable length
+//! (LEB128, zigzag). Files that are written in rounds have their extents near each other, and an entry takes 4 or 5 bytes.
 
+use integer_encoding::VarInt;
 use smallvec::SmallVec;
 
 use super::NONE;
@@ -16,75 +17,54 @@ const BYTES: usize = PACKED_WORDS * 4;
 /// The entries of a packed list.
 pub(super) type Packed = SmallVec<[Entry; 8]>;
 
-/// Writes numbers into a packed list, as long as there is room.
-struct Writer {
-    bytes: [u8; BYTES],
-    used: usize,
+/// Writes a number behind those that a packed list has, if there is room.
+fn put(number: impl VarInt, bytes: &mut [u8; BYTES], used: &mut usize) -> Option<()> {
+    let to = &mut bytes[*used..];
+    (number.required_space() <= to.len()).then(|| *used += number.encode_var(to))
 }
 
-impl Writer {
-    fn put(&mut self, mut number: u64) -> Option<()> {
-        loop {
-            let last = number < 0x80;
-            *self.bytes.get_mut(self.used)? = number as u8 & 0x7f | u8::from(!last) << 7;
-            self.used += 1;
-            if last {
-                return Some(());
-            }
-            number >>= 7;
-        }
-    }
-}
-
-/// Reads a number; none behind the last one, whose place is empty.
-fn take(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
-    let (mut number, mut shift) = (0, 0);
-    for byte in bytes {
-        number |= u64::from(byte & 0x7f) << shift;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    (number != 0).then_some(number)
+/// Reads a number of a packed list.
+fn take<N: VarInt>(bytes: &mut &[u8]) -> Option<N> {
+    let (number, used) = N::decode_var(bytes)?;
+    *bytes = &bytes[used..];
+    Some(number)
 }
 
 /// The words of a list, and how many of them are used; none if they do not suffice.
 pub(super) fn pack(entries: &[Entry]) -> Option<([u32; PACKED_WORDS], usize)> {
-    let mut to = Writer { bytes: [0; BYTES], used: 0 };
+    let (mut bytes, mut used) = ([0; BYTES], 0);
     let (mut before, mut near) = (0, 0);
     for &[block, end] in entries {
         let hole = block == NONE;
-        to.put(u64::from(end - before) << 1 | u64::from(hole))?;
+        put(u64::from(end - before) << 1 | u64::from(hole), &mut bytes, &mut used)?;
         before = end;
         if !hole {
-            // One more, so that it is no 0.
-            to.put((u64::from(block.abs_diff(near)) << 1 | u64::from(block < near)) + 1)?;
+            put(i64::from(block) - i64::from(near), &mut bytes, &mut used)?;
             near = block;
         }
     }
-    let (words, _) = to.bytes.as_chunks();
+    let (words, _) = bytes.as_chunks();
     let mut packed = [0; PACKED_WORDS];
     packed.iter_mut().zip(words).for_each(|(word, bytes)| *word = u32::from_le_bytes(*bytes));
-    Some((packed, to.used.div_ceil(4)))
+    Some((packed, used.div_ceil(4)))
 }
 
 /// The entries of a packed list.
 #[inline]
 pub(super) fn unpack(words: &[u32]) -> Packed {
-    let mut bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    let bytes: SmallVec<[u8; BYTES]> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut bytes = bytes.as_slice();
     let (mut end, mut near) = (0, 0);
     let mut entries = Packed::new();
-    while let Some(number) = take(&mut bytes) {
+    // An entry covers pages, so that a 0 is behind the last one.
+    while let Some(number) = take::<u64>(&mut bytes).filter(|number| *number != 0) {
         end += (number >> 1) as u32;
         if number & 1 == 1 {
             entries.push([NONE, end]);
             continue;
         }
-        let number = take(&mut bytes).expect("an extent has a block") - 1;
-        let far = (number >> 1) as u32;
-        near = if number & 1 == 1 { near - far } else { near + far };
-        entries.push([near, end]);
+        near += take::<i64>(&mut bytes).expect("an extent has a block");
+        entries.push([near as u32, end]);
     }
     entries
 }

@@ -190,3 +190,16 @@ impl FsSpec {
         assert!(self.ag_count > 0 && self.ag_blocks() >= 4096, "an allocation group of at least 16 MiB");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_is_as_large_as_mke2fs_makes_it() {
+        // `dumpe2fs -h` of what `mke2fs -t ext4` (1.47) makes on devices of so many MiB.
+        for (device, journal) in [(512, 16), (1024, 32), (1536, 32), (4096, 64), (20_000, 128)] {
+            assert_eq!(FsSpec::ext4(0, Bytes::mib(device)).log, Bytes::mib(journal), "{device} MiB");
+        }
+    }
+}
