@@ -2,10 +2,10 @@
 
 use std::fs::DirBuilder;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, AtFlags, Mode, OFlags};
+use rustix::fs::{Advice, Mode, OFlags};
 use sys::{Dir, Fd, FileAdvice, FileName, OpenMode, Result, SysError};
 use units::Bytes;
 
@@ -28,28 +28,19 @@ impl SysLinux {
         self.process.shared.new_dir(name).map(Dir).ok_or(SysError::Invalid)
     }
 
-    /// A directory, which this process opens when it first uses it.
-    fn dir(&self, dir: Dir) -> Result<Arc<OwnedFd>> {
-        let number = dir.0 as usize;
-        let mut dirs = lock(&self.process.dirs);
-        if let Some(Some(open)) = dirs.get(number) {
-            return Ok(Arc::clone(open));
-        }
-        let path = self.process.config.mount.join(self.process.shared.dir(dir.0).ok_or(SysError::NoEntry)?);
-        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-        let open = Arc::new(rustix::fs::open(path, flags, Mode::empty()).map_err(sys_error)?);
-        if number >= dirs.len() {
-            dirs.resize(number + 1, None);
-        }
-        dirs[number] = Some(Arc::clone(&open));
-        Ok(open)
+    /// Where a file stands. Directories are not kept open: that would pin their inodes in memory for the whole run.
+    fn path_of(&self, name: FileName) -> Result<PathBuf> {
+        let dir = self.process.shared.dir(name.dir.0).ok_or(SysError::NoEntry)?;
+        let mut path = self.process.config.mount.join(dir);
+        path.push(format!("workfile.{}", name.number));
+        Ok(path)
     }
 
     pub(crate) fn open_file(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
-        let dir = self.dir(name.dir)?;
+        let path = self.path_of(name)?;
         let create = if mode == OpenMode::Create { OFlags::CREATE } else { OFlags::empty() };
         let flags = OFlags::RDWR | OFlags::CLOEXEC | create;
-        let file = rustix::fs::openat(&dir, file_name(name), flags, Mode::from_raw_mode(0o644)).map_err(sys_error)?;
+        let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)).map_err(sys_error)?;
         let mut files = lock(&self.process.files);
         Ok(Fd(match files.free.pop() {
             Some(number) => {
@@ -134,14 +125,12 @@ impl SysLinux {
     }
 
     pub(crate) fn stat_file(&self, name: FileName) -> Result<Bytes> {
-        let dir = self.dir(name.dir)?;
-        let stat = rustix::fs::statat(&dir, file_name(name), AtFlags::empty()).map_err(sys_error)?;
+        let stat = rustix::fs::stat(self.path_of(name)?).map_err(sys_error)?;
         Ok(Bytes(stat.st_size as u64))
     }
 
     pub(crate) fn unlink_file(&self, name: FileName) -> Result<()> {
-        let dir = self.dir(name.dir)?;
-        rustix::fs::unlinkat(&dir, file_name(name), AtFlags::empty()).map_err(sys_error)
+        rustix::fs::unlink(self.path_of(name)?).map_err(sys_error)
     }
 
     pub(crate) fn sync_all(&self) -> Result<()> {
@@ -156,8 +145,4 @@ impl SysLinux {
             }
         }
     }
-}
-
-fn file_name(name: FileName) -> String {
-    format!("workfile.{}", name.number)
 }

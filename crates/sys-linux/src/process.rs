@@ -67,8 +67,6 @@ pub(crate) struct Process {
     pub(crate) spinner: Spinner,
     pub(crate) mappings: Mutex<Vec<Option<Mapped>>>,
     pub(crate) files: Mutex<Files>,
-    /// Directories that were used, by number.
-    pub(crate) dirs: Mutex<Vec<Option<Arc<OwnedFd>>>>,
     pub(crate) threads: Mutex<Vec<(u32, JoinHandle<()>)>>,
     pub(crate) children: Mutex<Vec<Child>>,
 }
@@ -88,7 +86,6 @@ impl Process {
             spinner,
             mappings: Mutex::default(),
             files: Mutex::default(),
-            dirs: Mutex::default(),
             threads: Mutex::default(),
             children: Mutex::default(),
         }

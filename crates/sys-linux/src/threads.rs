@@ -48,12 +48,10 @@ impl SysLinux {
         let number = shared.new_thread(Some(self.thread));
         // Held across the fork, so that the child finds the table whole whatever other threads do.
         let mut files = lock(&self.process.files);
-        let mut dirs = lock(&self.process.dirs);
         match fork() {
             Ok(None) => {
                 // Its own table of open files starts empty.
                 files.table.clear();
-                dirs.clear();
                 let process = Process::new(shared, Arc::clone(&self.process.config), self.process.spinner);
                 exit_after(shared, number, || {
                     let sys = SysLinux::new(Arc::new(process), number);

@@ -114,7 +114,7 @@ impl RealRun {
         if path.join(MANIFEST).exists() { own::read(path) } else { reference::read(path) }
     }
 
-    /// Version of a kernel by its name, as the profiles are called: `debian-6.12.117+deb12` is 6.12.
+    /// Profile of a kernel by its name: `debian-6.12.117+deb12` is 6.12, `boot/vmlinuz-3.19-rc4-pivot` 3.19-rc4-pivot.
     pub(crate) fn kernel_version(name: &str) -> Option<String> {
         own::version_of(name)
     }

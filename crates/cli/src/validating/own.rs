@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use observe::{Manifest, Program, RunDir, World};
-use profile::{Kernel, Machine};
+use profile::{KERNELS, Kernel, Machine};
 use rules::LruPolicy;
 use workloads::WORKLOADS;
 
@@ -60,9 +60,13 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     })
 }
 
-/// Major and minor number of a kernel's name.
+/// The profile that a kernel's name, or the path of its image, names from its first figure on; else major and minor number.
 pub(super) fn version_of(name: &str) -> Option<String> {
+    let name = name.rsplit('/').next()?;
     let digits = &name[name.find(|c: char| c.is_ascii_digit())?..];
+    if KERNELS.iter().any(|(known, _)| *known == digits) {
+        return Some(digits.to_string());
+    }
     let mut numbers = digits.split(|c: char| !c.is_ascii_digit());
     Some(format!("{}.{}", numbers.next()?, numbers.next().filter(|minor| !minor.is_empty())?))
 }
@@ -100,6 +104,9 @@ mod tests {
     fn a_kernel_is_known_by_its_version() {
         assert_eq!(version_of("debian-6.12.117+deb12").as_deref(), Some("6.12"));
         assert_eq!(version_of("6.1").as_deref(), Some("6.1"));
+        assert_eq!(version_of("/k44/boot/vmlinuz-4.4.0-21-generic").as_deref(), Some("4.4"));
+        assert_eq!(version_of("old/vmlinuz-3.19-rc4-pivot").as_deref(), Some("3.19-rc4-pivot"));
+        assert_eq!(version_of("old/vmlinuz-3.19-rc4-mine").as_deref(), Some("3.19"));
         assert_eq!(version_of("mine"), None);
         assert_eq!(version_of("v6"), None);
     }

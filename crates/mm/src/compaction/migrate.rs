@@ -5,13 +5,13 @@
 //!   is no free page left, the rest is not tried. What failed goes back to the LRU. Of a device's own pages those that
 //!   are dirty may have to stay, and the others to give up their buffer heads ([`DeviceMigration`]).
 //! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()`, `fallback_migrate_page()` (mm/migrate.c, 4.20).
-//! - **Since/until**: [`MigrateYoung`], [`DeviceMigration`]; asynchronous mode tries three times since 6.3.
+//! - **Since/until**: [`MigrateYoung`], [`DeviceMigration`], [`FailedMigrations`]; asynchronous mode tries three times since 6.3.
 //! - **Abstracted**: nothing changes between the ten tries, which happen at one instant; only their cost is charged.
 //!   Faults that meet a migration entry do not wait.
 //! - **Omitted**: huge pages are never isolated here; device-private memory; that full synchronous mode writes a device's dirty
 //!   pages before 5.0.
 
-use rules::{DeviceMigration, MigrateYoung};
+use rules::{DeviceMigration, FailedMigrations, MigrateYoung};
 use units::{FileId, Order, Pfn};
 
 use super::run::CompactRun;
@@ -54,7 +54,7 @@ fn fails(mm: &Mm, pfn: Pfn) -> Option<Fails> {
 impl CompactRun {
     /// Moves the cluster, highest frame first as the kernel's list has them (`migrate_pages()`).
     pub(super) fn migrate_cluster(&mut self, mm: &mut Mm, env: &Env) -> Migrated {
-        let (mut moved, mut failed) = (0, 0);
+        let (mut moved, mut failed, mut at_once) = (0, 0, 0);
         let mut no_target = false;
         self.to_migrate = self.cluster.len();
         while let Some(&pfn) = self.cluster.last() {
@@ -68,8 +68,9 @@ impl CompactRun {
                 mm.release_buffer(env, pfn);
             }
             if let Some(why) = fails(mm, pfn) {
-                let tries = if matches!(why, Fails::AtOnce) { 1 } else { PASSES };
-                mm.charge(tries * mm.costs.migrate_fail);
+                let permanent = matches!(why, Fails::AtOnce);
+                mm.charge(if permanent { 1 } else { PASSES } * mm.costs.migrate_fail);
+                at_once += u64::from(permanent);
                 self.return_target(mm, target);
                 mm.lru_putback(env, pfn);
                 failed += 1;
@@ -81,7 +82,8 @@ impl CompactRun {
         self.putback_cluster(mm, env);
         mm.charge(moved * mm.costs.migrate_page);
         mm.stat.count(VmEvent::PgmigrateSuccess, moved);
-        mm.stat.count(VmEvent::PgmigrateFail, failed);
+        let counted = if mm.rules.failed_migrations == FailedMigrations::All { failed } else { at_once };
+        mm.stat.count(VmEvent::PgmigrateFail, counted);
         match (no_target, failed) {
             (true, _) => Migrated::NoTarget,
             (false, 0) => Migrated::All,

@@ -224,11 +224,12 @@ impl BalanceZones {
         }
         let zone = self.zone(mm, at);
         self.phase = Phase::Compact(at + 1);
-        if !mm.compaction_deferred(zone, self.order) {
-            match CompactRun::start(mm, env, zone, CompactControl::kswapd(self.order)) {
-                Ok(run) => self.phase = Phase::Compacting(run, at),
-                Err(_) => self.relax_deferral(mm, zone),
-            }
+        if mm.compaction_deferred(zone, self.order) {
+            return self.relax_deferral(mm, zone);
+        }
+        match CompactRun::start(mm, env, zone, CompactControl::kswapd(self.order)) {
+            Ok(run) => self.phase = Phase::Compacting(run, at),
+            Err(_) => self.relax_deferral(mm, zone),
         }
     }
 
@@ -240,6 +241,7 @@ impl BalanceZones {
         self.relax_deferral(mm, zone);
     }
 
+    /// A zone that has a block need not be deferred any more, be it that it was so now and was not compacted.
     fn relax_deferral(&self, mm: &mut Mm, zone: ZoneId) {
         if mm.zone_watermark_ok(zone, self.order, mm.wmark(zone, Wmark::Low), ZoneKind::Dma, PLAIN) {
             mm.compaction_defer_reset(zone, self.order, false);
@@ -315,5 +317,36 @@ impl Mm {
         let kswapd = &mut self.nodes[node.index()].kswapd;
         let highest = kswapd.highest_zone.take().unwrap_or(ZoneKind::Movable);
         KswapdRequest { order: std::mem::take(&mut kswapd.order), highest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+
+    use super::super::fixture::{Machine, NODE, rules_4_20};
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn a_deferred_zone_is_deferred_no_more_once_it_has_a_block() {
+        let rules = Rules {
+            kswapd_balance: KswapdBalance::EveryZone,
+            background_compaction: BackgroundCompaction::Kswapd,
+            ..rules_4_20()
+        };
+        for (full, deferred) in [(false, false), (true, true)] {
+            let mut m = Machine::new(rules.clone());
+            let (zone, order) = (m.mm.zones[1].id, Order(9));
+            if full {
+                m.fill(Kind::File, 0);
+            }
+            // Four attempts are let pass; kswapd's is the first of them.
+            m.mm.defer_compaction(zone, order);
+            m.mm.defer_compaction(zone, order);
+            let mut run = BalanceZones::new(&mut m.mm, NODE, order, ZoneKind::Normal);
+            run.compact_zone(&mut m.mm, &m.env, 1);
+            assert_eq!(m.mm.compaction_deferred(zone, order), deferred, "full: {full}");
+        }
     }
 }

@@ -283,6 +283,15 @@ rule!(
     }
 );
 rule!(
+    /// Which pages count as failed migrations (`pgmigrate_fail`).
+    FailedMigrations {
+        /// Those that can never be moved as they are (`-EBUSY`): until 4.3.
+        Permanent,
+        /// Those that all tries failed for, too (`-EAGAIN`), and the one that there was no room for: since f2f81fb2b72b (4.4).
+        All,
+    }
+);
+rule!(
     /// Which pages of a block device's own cache can be moved.
     DeviceMigration {
         /// Clean ones, which lose their buffer heads: until 4.20.

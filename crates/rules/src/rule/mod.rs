@@ -125,6 +125,8 @@ pub struct Rules {
     pub free_scanner: FreeScanner,
     /// Accessed bits of migrated pages.
     pub migrate_young: MigrateYoung,
+    /// Failed migrations that count.
+    pub failed_migrations: FailedMigrations,
     /// Reclaim policy.
     pub lru_policy: LruPolicy,
     /// Lists of pages.
@@ -312,6 +314,7 @@ impl Rules {
             device_migration: DeviceMigration::WithBuffers,
             free_scanner: FreeScanner::UntilEnough,
             migrate_young: MigrateYoung::Kept,
+            failed_migrations: FailedMigrations::All,
             lru_policy: LruPolicy::MultiGen,
             lru_scope: LruScope::Node,
             lru_statistics: LruStatistics::Flushed,

@@ -12,8 +12,8 @@ mod wrapping;
 
 use rules::{
     AsyncAbort, CompactionFinish, CompactionIsolated, CompactionScanned, CompactionSearch, CompactionStall,
-    CompactionTargets, CompactionWithdrawn, LightLock, MigrateYoung, PageCapture, PageblockRescan, ProactiveCompaction,
-    Rules, SkipReset, TargetBlock,
+    CompactionTargets, CompactionWithdrawn, FailedMigrations, LightIsolation, LightLock, MigrateYoung, PageCapture,
+    PageblockRescan, ProactiveCompaction, Rules, SkipReset, TargetBlock,
 };
 use units::{Gfp, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 

@@ -40,6 +40,21 @@ fn a_locked_page_is_taken_by_direct_compaction_in_vain() {
 }
 
 #[test]
+fn until_4_3_only_what_cannot_be_moved_at_all_counts_as_failed() {
+    // Under writeback a page is only isolated, and so can only fail, in the light mode of that time.
+    for (rule, locked) in [(FailedMigrations::Permanent, 0), (FailedMigrations::All, 1)] {
+        for (flag, counted) in [(Frame::LOCKED, locked), (Frame::WRITEBACK, 1)] {
+            let mut mm = zone_with(flag);
+            mm.rules.failed_migrations = rule;
+            mm.rules.light_isolation = LightIsolation::UnderWriteback;
+            run(&mut mm, direct(CompactPriority::SyncLight));
+            check(&mut mm);
+            assert_eq!((used(&mut mm)[0], mm.stat.event(VmEvent::PgmigrateFail)), (1, counted), "{rule:?}");
+        }
+    }
+}
+
+#[test]
 fn a_pinned_page_is_not_even_taken_unless_it_is_in_the_swap_cache() {
     assert_eq!(left_after(Frame::PINNED, direct(CompactPriority::SyncLight)), (1, 0));
 }
