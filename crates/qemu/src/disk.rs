@@ -10,14 +10,22 @@ use units::Bytes;
 use crate::command::FileSystem;
 use crate::error::{QemuError, io_error};
 use crate::image::output;
+use crate::release::Release;
 
 const UUID: &str = "11111111-2222-3333-4444-555555555555";
 /// Seconds since 1970 that a file system is stamped with.
 const MADE_AT: &str = "1767225600";
 const BLOCK: usize = 1 << 20;
 
-/// Makes a file of `size` with an empty file system in it.
-pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuError> {
+/// Features of an ext4 that mke2fs 1.42 (2011) made by default. Kernels before [`CHECKSUMS_SINCE`] are given these: checksums
+/// of metadata came with 3.5, their seed with 4.4.
+const EXT4_OF_2011: &str = "none,has_journal,ext_attr,resize_inode,dir_index,filetype,extent,flex_bg,sparse_super,large_file,\
+    huge_file,uninit_bg,dir_nlink,extra_isize";
+/// Kernels from this one on are given what the host's mke2fs makes by default.
+const CHECKSUMS_SINCE: Release = (4, 4);
+
+/// Makes a file of `size` with an empty file system in it, which the kernel `release` can mount.
+pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem, release: Option<Release>) -> Result<(), QemuError> {
     make_sparse(path, size)?;
     let mut command = match fs {
         FileSystem::Ext4 => {
@@ -25,6 +33,9 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem) -> Result<(), QemuE
             let extended = format!("hash_seed={UUID},lazy_itable_init=0,lazy_journal_init=0");
             // Small disks would have smaller blocks.
             mke2fs.args(["-q", "-F", "-t", "ext4", "-b", "4096", "-U", UUID, "-E", &extended]);
+            if release.is_some_and(|release| release < CHECKSUMS_SINCE) {
+                mke2fs.args(["-O", EXT4_OF_2011]);
+            }
             // e2fsprogs' own name for a fixed time, and the general one, which it knows since 1.47.1.
             mke2fs.env("E2FSPROGS_FAKE_TIME", MADE_AT).env("SOURCE_DATE_EPOCH", MADE_AT);
             mke2fs
@@ -103,13 +114,34 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let (a, b, memory) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("m"));
-        make(&a, Bytes::mib(64), FileSystem::Ext4).unwrap();
+        make(&a, Bytes::mib(64), FileSystem::Ext4, None).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1100));
-        make(&b, Bytes::mib(64), FileSystem::Ext4).unwrap();
+        make(&b, Bytes::mib(64), FileSystem::Ext4, None).unwrap();
         let content = std::fs::read(&a).unwrap();
         assert!(content == std::fs::read(&b).unwrap());
         make_sparse(&memory, Bytes::mib(96)).unwrap();
         copy_at(&a, &memory, Bytes::mib(16)).unwrap();
         assert!(std::fs::read(&memory).unwrap()[16 << 20..80 << 20] == content);
+    }
+
+    #[test]
+    fn kernels_before_checksums_are_given_a_file_system_without() {
+        if !program("mke2fs").is_file() {
+            eprintln!("skipped: mke2fs is not there (Debian: apt-get install e2fsprogs)");
+            return;
+        }
+        /// `s_feature_ro_compat` of the superblock, and its bit (fs/ext4/ext4.h, 6.12).
+        const RO_COMPAT: usize = 1024 + 0x64;
+        const METADATA_CSUM: u32 = 0x400;
+        let dir = tempfile::tempdir().unwrap();
+        let checksums = |release| {
+            let path = dir.path().join("disk");
+            make(&path, Bytes::mib(64), FileSystem::Ext4, release).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            u32::from_le_bytes(bytes[RO_COMPAT..RO_COMPAT + 4].try_into().unwrap()) & METADATA_CSUM != 0
+        };
+        assert!(!checksums(Some((4, 3))));
+        // What the host makes by default is its own affair, but the same for these.
+        assert_eq!(checksums(Some((4, 4))), checksums(None));
     }
 }

@@ -14,6 +14,7 @@ use crate::command::{Files, GuestMachine, LOW_MEMORY, Mode, arguments};
 use crate::error::{QemuError, io_error};
 use crate::image::KernelImage;
 use crate::outcome::{Outcome, cause_of_death, read_answer, tail};
+use crate::release::release_of;
 use crate::{disk, initramfs, modules};
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -84,7 +85,7 @@ impl Prepared {
         let initramfs_file = dir.join("initramfs");
         fs::write(&initramfs_file, &initramfs.bytes).map_err(io_error("write", &initramfs_file))?;
         let (memory, data, swap) = (dir.join("memory"), dir.join("data"), dir.join("swap"));
-        disk::make(&data, machine.data, machine.fs)?;
+        disk::make(&data, machine.data, machine.fs, release_of(&run.kernel.image))?;
         match run.mode {
             Mode::Icount => {
                 disk::make_sparse(&memory, machine.total())?;

@@ -18,6 +18,7 @@ mod initramfs;
 mod launch;
 mod modules;
 mod outcome;
+mod release;
 
 pub use agent::find_agent;
 pub use command::{FileSystem, GuestMachine, Mode};
