@@ -131,8 +131,11 @@ rule!(
         /// What a list gives is saved up until it is a batch: until 2.6.39.
         SavedUp,
         /// kswapd scans a batch of each list that gives nothing, where all lists of the zone together would give less than
-        /// a batch: since 246e87a93934 (3.0); a4d3e9e76337 and f11c0ca501af (3.1, 3.2) give each kind its share.
+        /// a batch: since 246e87a93934 (3.0).
         Forced,
+        /// kswapd scans of each list that gives nothing its kind's share of a batch, in every zone: a4d3e9e76337 and
+        /// f11c0ca501af, 3.1-rc4 to 3.2.
+        ForcedShare,
         /// They are left alone: since 90126375d89a (3.3), but in zones that were scanned in vain.
         LeftAlone,
     }
