@@ -158,7 +158,7 @@ pub struct Writeback {
     /// Everybody's writeback, for the devices' shares.
     total: Total,
     /// Limit that follows the computed one down slowly, in pages (`dirty_limit`).
-    dirty_limit: u64,
+    pub(crate) dirty_limit: u64,
     /// When it was last updated, in jiffies.
     dirty_limit_tstamp: u64,
     /// Pages that a CPU may dirty before it looks at the limits (`ratelimit_pages`).

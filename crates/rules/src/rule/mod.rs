@@ -195,6 +195,8 @@ pub struct Rules {
     pub stuck_pages: StuckPages,
     /// Waits of reclaimers for writeback.
     pub writeback_throttle: WritebackThrottle,
+    /// Reclaim and all that is under writeback.
+    pub vm_writeout: VmWriteout,
     /// Flushers woken by reclaim.
     pub flusher_wakeup: FlusherWakeup,
     /// Generations of several memory cgroups.
@@ -347,6 +349,7 @@ impl Rules {
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,
+            vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
             multi_memcg: MultiMemcg::SkipAging,
             memcg_walk: MemcgWalkSharing::DirectReclaim,

@@ -83,7 +83,9 @@ rule!(
 rule!(
     /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
     ProportionalReclaim {
-        /// Scans its share to the end, however much that reclaims: until 6.0.
+        /// Stops everything after the round, if direct reclaim is beyond its first priority: until 3.10.
+        StopAll,
+        /// Scans its share to the end, however much that reclaims: e82e0561dae9 (3.11) to 6.0.
         ScanRest,
         /// Stops after the next round: since f53af4285d77 (6.1).
         StopAtTarget,
