@@ -155,6 +155,8 @@ pub struct Rules {
     pub isolation_limit: IsolationLimit,
     /// What is isolated together.
     pub isolation_unit: IsolationUnit,
+    /// Read faults of mapped files.
+    pub fault_around: FaultAround,
     /// Writes as accesses.
     pub write_access: WriteAccess,
     /// Scans of small lists.
@@ -331,6 +333,7 @@ impl Rules {
             isolation_unit: IsolationUnit::Page,
             write_access: WriteAccess::Plain,
             small_lists: SmallLists::LeftAlone,
+            fault_around: FaultAround::MapsAround,
             file_first: FileFirst::WhilePlenty,
             share_rounding: ShareRounding::Up,
             oom_score: OomScore::Signed,

@@ -198,3 +198,12 @@ rule!(
         Batched,
     }
 );
+rule!(
+    /// What a read fault of a mapped file maps (`do_fault_around()`).
+    FaultAround {
+        /// Its page: until 3.14.
+        OnePage,
+        /// The pages in the page cache beside it too, 16 at most: since 8c6e50b0290c (3.15).
+        MapsAround,
+    }
+);
