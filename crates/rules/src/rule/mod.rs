@@ -239,6 +239,8 @@ pub struct Rules {
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
     pub dirty_throttle: DirtyThrottle,
+    /// Devices' shares of the dirty limit.
+    pub device_share: DeviceShare,
     /// Base of the dirty ratios.
     pub dirtyable_memory: DirtyableMemory,
     /// Places of pages for writing.
@@ -331,9 +333,9 @@ impl Rules {
             reserve_throttle: ReserveThrottle::HalfOfReserve,
             isolation_limit: IsolationLimit::Eighth,
             isolation_unit: IsolationUnit::Page,
+            fault_around: FaultAround::MapsAround,
             write_access: WriteAccess::Plain,
             small_lists: SmallLists::LeftAlone,
-            fault_around: FaultAround::MapsAround,
             file_first: FileFirst::WhilePlenty,
             share_rounding: ShareRounding::Up,
             oom_score: OomScore::Signed,
@@ -373,6 +375,7 @@ impl Rules {
             inode_reclaim: InodeReclaim::NotOnLru,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
+            device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
             dirty_spread: DirtySpread::Node,
             background_limit: BackgroundLimit::DeviceShare,
