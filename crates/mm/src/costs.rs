@@ -31,26 +31,28 @@ impl Costs {
     /// The costs of a kernel with such paths. Moving and compressing memory, and what goes from CPU to CPU, takes what it takes.
     #[must_use]
     pub fn with_paths(self, rule: PathLength) -> Costs {
-        match rule {
-            PathLength::Whole => self,
-            PathLength::Half => Costs {
-                zero_page: self.zero_page,
-                zero_huge: self.zero_huge,
-                copy_page: self.copy_page,
-                memset_page: self.memset_page,
-                tlb_flush: self.tlb_flush,
-                tlb_flush_cpu: self.tlb_flush_cpu,
-                tlb_flush_irq: self.tlb_flush_irq,
-                compress_lzo: self.compress_lzo,
-                decompress_lzo: self.decompress_lzo,
-                compress_lz4: self.compress_lz4,
-                decompress_lz4: self.decompress_lz4,
-                compress_zstd: self.compress_zstd,
-                decompress_zstd: self.decompress_zstd,
-                lru_locked: self.lru_locked,
-                lock_handoff: self.lock_handoff,
-                ..self.at_speed(2.0)
-            },
+        let speed = match rule {
+            PathLength::Whole => return self,
+            PathLength::ThreeQuarters => 4.0 / 3.0,
+            PathLength::Half => 2.0,
+        };
+        Costs {
+            zero_page: self.zero_page,
+            zero_huge: self.zero_huge,
+            copy_page: self.copy_page,
+            memset_page: self.memset_page,
+            tlb_flush: self.tlb_flush,
+            tlb_flush_cpu: self.tlb_flush_cpu,
+            tlb_flush_irq: self.tlb_flush_irq,
+            compress_lzo: self.compress_lzo,
+            decompress_lzo: self.decompress_lzo,
+            compress_lz4: self.compress_lz4,
+            decompress_lz4: self.decompress_lz4,
+            compress_zstd: self.compress_zstd,
+            decompress_zstd: self.decompress_zstd,
+            lru_locked: self.lru_locked,
+            lock_handoff: self.lock_handoff,
+            ..self.at_speed(speed)
         }
     }
 

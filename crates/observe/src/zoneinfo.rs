@@ -43,7 +43,7 @@ pub struct ZoneSection {
     pub spanned: u64,
     /// Page frames that exist.
     pub present: u64,
-    /// Pages that the buddy allocator got.
+    /// Pages that the buddy allocator got; until 3.8, which print no such line, those that exist.
     pub managed: u64,
     /// Pages reserved for CMA.
     pub cma: Option<u64>,
@@ -136,7 +136,7 @@ fn parse_zone<'a>(head: Line<'a>, lines: &mut Lines<'a>) -> Result<ZoneSection, 
     section.scanned = optional(lines, "scanned")?;
     section.spanned = required(lines, "spanned")?;
     section.present = required(lines, "present")?;
-    section.managed = required(lines, "managed")?;
+    section.managed = optional(lines, "managed")?.unwrap_or(section.present);
     section.cma = optional(lines, "cma")?;
     let mut stats = Counters::default();
     if section.scanned.is_some() {
@@ -297,6 +297,15 @@ fn write_pageset(out: &mut String, pageset: &Pageset) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn before_3_9_the_allocator_has_what_is_present() {
+        let text = "Node 0, zone      DMA\n  pages free     5\n        min      1\n        low      2\n        high     3\n        \
+            scanned  0\n        spanned  4080\n        present  3920\n    nr_free_pages 5\n        protection: (0, 0)\n  \
+            pagesets\n  all_unreclaimable: 0\n  start_pfn:         16\n  inactive_ratio:    1\n";
+        let zones = Zoneinfo::parse("zoneinfo", text).unwrap().zones;
+        assert_eq!((zones[0].present, zones[0].managed), (3920, 3920));
+    }
 
     #[test]
     fn a_counter_without_a_name_is_passed_over() {

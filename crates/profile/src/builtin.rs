@@ -30,6 +30,8 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("3.1-rc-priority", include_str!("../../../kernels/3.1-rc-priority.toml")),
     ("3.1-rc-throttle", include_str!("../../../kernels/3.1-rc-throttle.toml")),
     ("3.1-rc-immediate", include_str!("../../../kernels/3.1-rc-immediate.toml")),
+    ("3.1", include_str!("../../../kernels/3.1.toml")),
+    ("3.1-immediate", include_str!("../../../kernels/3.1-immediate.toml")),
     ("3.19-rc4", include_str!("../../../kernels/3.19-rc4.toml")),
     ("3.19-rc4-fixed-pivot", include_str!("../../../kernels/3.19-rc4-fixed-pivot.toml")),
     ("3.19-rc4-pivot", include_str!("../../../kernels/3.19-rc4-pivot.toml")),

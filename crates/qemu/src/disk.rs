@@ -44,7 +44,13 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem, release: Option<Rel
             let mut mkfs = Command::new(program("mkfs.xfs"));
             // What came to the format by and by is left out, so that kernels from 4.18 on can mount it.
             let features = format!("uuid={UUID},reflink=0,rmapbt=0,bigtime=0,inobtcount=0");
-            mkfs.args(["-q", "-f", "-m", &features, "-i", "nrext64=0"]);
+            mkfs.args(["-q", "-f"]);
+            if release.is_some_and(|release| release < CHECKSUMS_SINCE) {
+                // Format 4, as mkfs.xfs 3.1 (2011) made it: format 5 is for kernels from 3.15 on, sparse inodes from 4.2 on.
+                mkfs.args(["-m", &format!("{features},crc=0,finobt=0"), "-i", "nrext64=0,sparse=0", "-n", "ftype=0"]);
+            } else {
+                mkfs.args(["-m", &features, "-i", "nrext64=0"]);
+            }
             mkfs.env("SOURCE_DATE_EPOCH", MADE_AT).env("DETERMINISTIC_SEED", "1");
             if let Some(log) = log {
                 mkfs.args(["-l", &format!("size={}", log.0)]);
@@ -122,6 +128,25 @@ mod tests {
         make_sparse(&memory, Bytes::mib(96)).unwrap();
         copy_at(&a, &memory, Bytes::mib(16)).unwrap();
         assert!(std::fs::read(&memory).unwrap()[16 << 20..80 << 20] == content);
+    }
+
+    #[test]
+    fn kernels_before_format_5_are_given_an_xfs_of_format_4() {
+        if !program("mkfs.xfs").is_file() {
+            eprintln!("skipped: mkfs.xfs is not there (Debian: apt-get install xfsprogs)");
+            return;
+        }
+        /// `sb_versionnum` of the superblock, and the mask of the format (fs/xfs/libxfs/xfs_format.h, 6.12).
+        const VERSION: usize = 100;
+        const NUMBITS: u16 = 0xf;
+        let dir = tempfile::tempdir().unwrap();
+        let format = |release| {
+            let path = dir.path().join("disk");
+            make(&path, Bytes::mib(512), FileSystem::Xfs { log: None }, release).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            u16::from_be_bytes(bytes[VERSION..VERSION + 2].try_into().unwrap()) & NUMBITS
+        };
+        assert_eq!((format(Some((3, 2))), format(Some((4, 18)))), (4, 5));
     }
 
     #[test]

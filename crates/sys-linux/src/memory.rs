@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 
+use rustix::io::Errno;
 use rustix::mm::{Advice as MmAdvice, MapFlags, ProtFlags};
 use sys::{Access, Advice, Fd, Mapping, Result, SysError};
 use units::{Bytes, PAGE_SIZE};
@@ -99,14 +100,18 @@ impl SysLinux {
 
     pub(crate) fn advise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
         let mapped = self.mapped(mapping)?;
-        let advice = match advice {
+        let madvice = match advice {
             Advice::HugePage => MmAdvice::LinuxHugepage,
             Advice::NoHugePage => MmAdvice::LinuxNoHugepage,
             Advice::DontNeed => MmAdvice::LinuxDontNeed,
             Advice::Random => MmAdvice::Random,
         };
         // SAFETY: the advice concerns a mapping of this table, which holds nothing but what stores of `touch` wrote.
-        unsafe { rustix::mm::madvise(mapped.address as *mut c_void, mapped.length, advice) }.map_err(sys_error)
+        match unsafe { rustix::mm::madvise(mapped.address as *mut c_void, mapped.length, madvice) } {
+            // A kernel that is built without huge pages does not know the word, and makes none.
+            Err(Errno::INVAL) if advice == Advice::NoHugePage => Ok(()),
+            advised => advised.map_err(sys_error),
+        }
     }
 
     pub(crate) fn touch_range(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {

@@ -4,6 +4,7 @@
 //! that makes it dirty, after which the task answers for dirty pages.
 //! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12.
 
+use rules::FaultAround;
 use units::{FileId, Pfn};
 
 use super::{REGION_PAGES, Slot, Tally, Touch, TouchStop, Vma};
@@ -97,7 +98,8 @@ impl Mm {
         let region = vpn & !(REGION_PAGES - 1);
         let within = area.vma.start.max(region)..area.vma.end.min(region.saturating_add(REGION_PAGES));
         // A fault that waited for memory in the midst of reading ahead goes on with that first.
-        if !touch.write && !self.reads_ahead(place) && self.fault_around(place, leaf, vpn, within) {
+        let around = self.rules.fault_around == FaultAround::MapsAround && !touch.write;
+        if around && !self.reads_ahead(place) && self.fault_around(place, leaf, vpn, within) {
             return Ok(());
         }
         let pfn = self.fault_file_page(env, place, vpn - area.base, hand).map_err(|stop| match stop {

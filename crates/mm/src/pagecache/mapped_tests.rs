@@ -78,6 +78,15 @@ fn a_miss_reads_32_pages_around_it_and_maps_what_is_ready_of_16() {
 }
 
 #[test]
+fn until_3_14_a_fault_maps_its_page_alone() {
+    let mut m = Mapped::new(256);
+    m.rig.mm.rules.fault_around = rules::FaultAround::OnePage;
+    m.touch(100, 4, false);
+    assert_eq!((m.event(VmEvent::Pgfault), m.event(VmEvent::Pgmajfault)), (4, 1));
+    assert_eq!((m.rig.mm.nr_cached(m.file), m.rig.mm.stat.node_sum(NodeStat::FileMapped)), (32, 4));
+}
+
+#[test]
 fn a_mapping_that_is_read_at_random_reads_what_is_touched_and_no_more() {
     let mut m = Mapped::new(256);
     m.rig.mm.madvise_random(m.space, m.base);

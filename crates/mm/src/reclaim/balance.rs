@@ -34,7 +34,7 @@ const FILE: usize = 1;
 
 /// What to scan (`enum scan_balance`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Share {
+pub(super) enum Share {
     /// `SCAN_EQUAL`.
     Equal,
     /// `SCAN_FRACT`: [anon, file] over a denominator; rounded up or down.
@@ -47,7 +47,7 @@ enum Share {
 
 impl Share {
     /// Part of `scan` pages that a list gives.
-    fn of(self, scan: u64, file: bool) -> u64 {
+    pub(super) fn of(self, scan: u64, file: bool) -> u64 {
         match self {
             Share::Equal => scan,
             Share::AnonOnly => scan * u64::from(!file),
@@ -118,7 +118,7 @@ impl Mm {
                 count.lru_pages += size;
             }
         }
-        self.count_small_lists(env, lru, sc, &mut count.nr);
+        self.count_small_lists(env, lru, sc, share, &mut count.nr);
         count
     }
 

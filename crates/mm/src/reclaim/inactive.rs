@@ -88,8 +88,7 @@ impl Mm {
         if self.rules.writeback_throttle == WritebackThrottle::Flags {
             return None;
         }
-        let dirty = stat.dirty - stat.writeback;
-        if dirty > 0 && dirty == stat.congested {
+        if stat.dirty > 0 && stat.dirty == stat.congested {
             let root = self.root_of(lru);
             self.lruvec_mut(root).congested = true;
         }
@@ -209,6 +208,7 @@ mod tests {
             file_pageout,
             skipped_dirty,
             stuck_pages: StuckPages::Inactive,
+            xfs_writepage: rules::XfsWritepage::Cluster,
             writeback_throttle: WritebackThrottle::BetweenPriorities,
             flusher_wakeup: FlusherWakeup::PagesScanned,
             ..rules_4_20()
@@ -245,9 +245,14 @@ mod tests {
         let (file, _) = m.mm.file_home(m.page('a'));
         let device = m.mm.device_of(file);
         m.mm.set_device_congested(device, true);
+        m.env.task.writes_to = Some(device);
+        shrink(&mut m, 2);
+        assert!(!m.mm.lruvec(LRU).congested, "who writes to it is no better off if it leaves them");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 2, "which XFS refuses");
+        m.env.task.writes_to = None;
         shrink(&mut m, 2);
         assert!(m.mm.lruvec(LRU).congested, "all dirty pages are on it");
-        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 0);
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::VmscanWrite), 2);
         assert_eq!(m.mm.wait_iff_congested(LRU), Some((ThrottleReason::Device, units::Nanos::millis(100))));
         m.mm.set_device_congested(device, false);
         assert_eq!(m.mm.wait_iff_congested(LRU), None, "no device is congested any more");

@@ -5,10 +5,11 @@
 //! (not for direct reclaim at its first priority), the smaller kind is stopped and the larger one's count cut to the same
 //! share. Then the active anonymous list is aged, the shrinkers are called, what was met sets the flags of the node and
 //! decides a wait, and for a high order the node is scanned again if compaction still lacks free pages.
-//! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12).
+//! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12); `shrink_zone()` (3.1).
 //! Since/until: no flags and no waits here until 3.10 ([`WritebackThrottle`]); kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
-//! by [`ThrottleReason::Writeback`] since 5.16. What is left of the larger kind is scanned whatever else happens until
-//! 6.0, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
+//! by [`ThrottleReason::Writeback`] since 5.16; until 4.8 whoever is through waits while too much is under writeback
+//! ([`rules::VmWriteout`]). Both kinds are stopped until 3.10; then what is left of the larger kind is scanned whatever else
+//! happens, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
 //! 6.1 it takes the place of the lists alone.
 
 use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
@@ -57,6 +58,8 @@ enum Phase {
     Judge,
     /// Another pass or the end.
     Decide,
+    /// The end, once little enough is under writeback; whether this has been waited for.
+    Writeout(bool),
     Ended,
 }
 
@@ -227,6 +230,13 @@ impl ShrinkNode {
                     }
                 }
                 Phase::Decide => self.decide(mm, sc),
+                Phase::Writeout(waited) => {
+                    let waited = std::mem::replace(waited, true);
+                    if let Some(wait) = mm.throttle_vm_writeout(sc, waited) {
+                        return self.throttle(mm, wait);
+                    }
+                    self.phase = Phase::Ended;
+                }
                 Phase::Ended => return Step::Done,
             }
         }
@@ -342,7 +352,8 @@ impl ShrinkNode {
         if self.lists_reclaimed < sc.nr_to_reclaim || self.adjusted {
             return;
         }
-        if adjust_proportion(&mut self.nr, &self.targets.nr) {
+        let stops = mm.rules.proportional_reclaim == ProportionalReclaim::StopAll;
+        if !stops && adjust_proportion(&mut self.nr, &self.targets.nr) {
             self.adjusted = mm.rules.proportional_reclaim == ProportionalReclaim::ScanRest;
         } else {
             self.nr = [0; 4];
@@ -407,13 +418,18 @@ impl ShrinkNode {
         } else if sc.cache_trim_mode {
             sc.cache_trim_mode_failed = true;
         }
-        self.phase = Phase::Ended;
+        self.phase = Phase::Writeout(false);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rules::Rules;
+    use units::{Gfp, Order};
+
+    use super::super::fixture::{LRU, Machine, rules_4_20};
     use super::*;
+    use crate::ZoneKind;
 
     #[test]
     fn the_larger_kind_is_scanned_to_the_share_that_the_smaller_one_had() {
@@ -422,6 +438,22 @@ mod tests {
         let mut nr = [50, 50, 900, 0];
         assert!(adjust_proportion(&mut nr, &[100, 100, 1000, 0]));
         assert_eq!(nr, [0, 0, 410, 0]);
+    }
+
+    #[test]
+    fn until_3_10_both_kinds_are_stopped_at_the_target() {
+        let left = |rule, reclaimed| {
+            let m = Machine::new(Rules { proportional_reclaim: rule, ..rules_4_20() });
+            let mut shrink = ShrinkNode::new(LRU);
+            (shrink.nr, shrink.targets.nr) = ([50, 50, 900, 0], [100, 100, 1000, 0]);
+            shrink.lists_reclaimed = reclaimed;
+            let sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+            shrink.end_round(&m.mm, &sc);
+            shrink.nr
+        };
+        assert_eq!(left(ProportionalReclaim::StopAll, 31), [50, 50, 900, 0]);
+        assert_eq!(left(ProportionalReclaim::StopAll, 32), [0; 4]);
+        assert_eq!(left(ProportionalReclaim::ScanRest, 32), [0, 0, 410, 0]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::{Env, Frame, Kind, LruvecId, Mm};
 pub(super) struct BatchStat {
     /// Base pages freed.
     pub reclaimed: u64,
-    /// Dirty or under writeback.
+    /// Dirty or under writeback; until 3.10 dirty and come as far as to be written.
     pub dirty: u64,
     /// Dirty and not queued.
     pub unqueued_dirty: u64,
@@ -250,13 +250,13 @@ impl Mm {
         if frame.kind() != Kind::File || !frame.has_any(Frame::DIRTY | Frame::WRITEBACK) {
             return;
         }
+        if self.rules.writeback_throttle != WritebackThrottle::Flags {
+            return;
+        }
         let (pages, writeback) = (self.counted(pfn), frame.has(Frame::WRITEBACK));
         stat.dirty += pages;
         if !writeback {
             stat.unqueued_dirty += pages;
-        }
-        if self.rules.writeback_throttle != WritebackThrottle::Flags {
-            return;
         }
         let busy_device = self.rules.reclaim_throttle == ReclaimThrottle::Congestion && self.on_congested_device(pfn);
         if busy_device || (writeback && frame.has(Frame::RECLAIM)) {
@@ -372,6 +372,9 @@ impl Mm {
         stat: &mut BatchStat,
     ) -> Option<Fate> {
         let file = is_file_lru(&self.frames[pfn]);
+        if self.rules.writeback_throttle != WritebackThrottle::Flags {
+            stat.dirty += 1;
+        }
         if file && !self.writes_file_page(env, lru, pfn, sc) {
             return Some(self.skip_dirty(lru, pfn));
         }
@@ -380,7 +383,7 @@ impl Mm {
         if references == References::ReclaimClean || !may_enter_fs || !sc.may_writepage || frame.has(Frame::PINNED) {
             return Some(Fate::Keep);
         }
-        if file && !env.task.kswapd && self.on_congested_device(pfn) {
+        if file && !self.may_write_to_queue(env, pfn) {
             stat.congested += 1;
             return Some(Fate::Keep);
         }
@@ -401,6 +404,13 @@ impl Mm {
         }
         frame.clear(Frame::RECLAIM);
         None
+    }
+
+    /// Whether a page of a file may be written though that may block: kswapd may, and whoever writes to that very device
+    /// (`may_write_to_queue()`).
+    fn may_write_to_queue(&self, env: &Env, pfn: Pfn) -> bool {
+        let writes_to = |device| env.task.writes_to == Some(device);
+        env.task.kswapd || !self.on_congested_device(pfn) || writes_to(self.device_of(self.file_home(pfn).0))
     }
 
     /// A page that its owner did not write: it stays, dirty as it was; where there is no `->writepage` at all, it is

@@ -3,12 +3,13 @@
 //! Rule ([`SmallLists`]): a list of less than `1 << priority` pages gives nothing. Until 2.6.39 what each list gives is saved up
 //! over the passes, and scanned once it makes a batch of 32. In 3.0 and 3.1 kswapd, and reclaim for a cgroup's limit, scan a batch of
 //! each list that gives nothing, if the lists of the zone together would give less than a batch: so a small zone, ZONE_DMA
-//! above all, is scanned at the first priority as much as a zone of 500 MiB. Without swap anonymous lists are let be.
+//! above all, is scanned at the first priority as much as a zone of 500 MiB. Without swap anonymous lists are let be. As 3.1 was
+//! released, a list that gives nothing gives the share that its kind has of a batch, whatever the size of the zone.
 //! Source: `get_scan_count()`, `nr_scan_try_batch()` (mm/vmscan.c; 2.6.39, 3.0, 3.1).
-//! Omitted: 3.1's division of the forced batch between both kinds (a4d3e9e76337, 3.1-rc4).
 
 use rules::SmallLists;
 
+use super::balance::Share;
 use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::{Env, LruList, LruvecId, Mm};
 
@@ -22,7 +23,15 @@ fn save_up(saved: &mut u64, gives: u64) -> u64 {
 
 impl Mm {
     /// Corrects what is scanned of each list of a zone, or of a group's, by the rule of small lists.
-    pub(super) fn count_small_lists(&mut self, env: &Env, lru: LruvecId, sc: &ScanControl, nr: &mut [u64; 4]) {
+    pub(super) fn count_small_lists(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        sc: &ScanControl,
+        share: Share,
+        nr: &mut [u64; 4],
+    ) {
+        let lets_be = !env.task.kswapd && sc.is_global();
         match self.rules.small_lists {
             SmallLists::LeftAlone => {}
             SmallLists::SavedUp => {
@@ -34,13 +43,20 @@ impl Mm {
             SmallLists::Forced => {
                 let pages: u64 =
                     LruList::EVICTABLE.iter().map(|&list| self.lruvec(lru).size(list, sc.reclaim_idx)).sum();
-                if pages >> sc.priority >= BATCH || (!env.task.kswapd && sc.is_global()) {
+                if pages >> sc.priority >= BATCH || lets_be {
                     return;
                 }
                 let swap = sc.may_swap && self.memcg_swap_pages(self.memcg_of(lru)) > 0;
                 for list in LruList::EVICTABLE {
                     if nr[list as usize] == 0 && (list.is_file() || swap) {
                         nr[list as usize] = BATCH;
+                    }
+                }
+            }
+            SmallLists::ForcedShare => {
+                for list in LruList::EVICTABLE {
+                    if nr[list as usize] == 0 && !lets_be {
+                        nr[list as usize] = share.of(BATCH, list.is_file());
                     }
                 }
             }
@@ -67,8 +83,8 @@ mod tests {
     }
 
     /// What kswapd, or direct reclaim, scans of 64 inactive file pages, which give `gives` of themselves.
-    fn forced(kswapd: bool, priority: i8, swap: bool, gives: u64) -> [u64; 4] {
-        let mut m = Machine::new(Rules { small_lists: SmallLists::Forced, ..rules_4_20() });
+    fn scanned(rule: SmallLists, kswapd: bool, priority: i8, swap: bool, gives: u64) -> [u64; 4] {
+        let mut m = Machine::new(Rules { small_lists: rule, ..rules_4_20() });
         if swap {
             m.mm.swap.add_device(&SwapSpec { device: 5, start_sector: 0, pages: 9, priority: 0, rotational: true });
         }
@@ -78,8 +94,13 @@ mod tests {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         sc.priority = priority;
         let mut nr = [0, 0, gives, 0];
-        m.mm.count_small_lists(&env(kswapd), LRU, &sc, &mut nr);
+        let share = if swap { Share::Fract { parts: [1, 2], of: 4, round_up: false } } else { Share::FileOnly };
+        m.mm.count_small_lists(&env(kswapd), LRU, &sc, share, &mut nr);
         nr
+    }
+
+    fn forced(kswapd: bool, priority: i8, swap: bool, gives: u64) -> [u64; 4] {
+        scanned(SmallLists::Forced, kswapd, priority, swap, gives)
     }
 
     #[test]
@@ -89,5 +110,13 @@ mod tests {
         assert_eq!(forced(true, 2, true, 16), [32, 32, 16, 32], "what gives something gives that");
         assert_eq!(forced(true, 2, false, 0), [0, 0, 32, 32], "no swap");
         assert_eq!(forced(false, 2, true, 0), [0; 4], "direct reclaim has other zones");
+    }
+
+    #[test]
+    fn kswapd_scans_of_a_batch_what_the_kind_has_of_the_zone() {
+        let forced = |kswapd, swap, gives| scanned(SmallLists::ForcedShare, kswapd, 1, swap, gives);
+        assert_eq!(forced(true, true, 16), [8, 8, 16, 16], "32 x 1 / 4 and 32 x 2 / 4, however large the zone");
+        assert_eq!(forced(true, false, 0), [0, 0, 32, 32], "no swap");
+        assert_eq!(forced(false, true, 0), [0; 4]);
     }
 }

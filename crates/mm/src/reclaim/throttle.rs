@@ -11,16 +11,18 @@
 //! | `NoProgress`, `Congested` | 1 jiffy | (skipped unless writing is what is missing) a reclaimer with progress |
 //!
 //! Until 3.10 `wait_iff_congested()` asks for the zone too, and stands after a batch ([`super::inactive`]) and between
-//! priorities of direct reclaim. In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
+//! priorities of direct reclaim. Until 4.8 whoever is through with a zone waits while more than the dirty limit and a tenth is
+//! under writeback ([`VmWriteout`]). In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
 //! kswapd wakes it.
 //! Source: `congestion_wait()`, `wait_iff_congested()` (mm/backing-dev.c, 4.20), `too_many_isolated()`,
 //! `throttle_direct_reclaim()`, `allow_direct_reclaim()` (mm/vmscan.c, 4.20; 6.12), `reclaim_throttle()`,
 //! `skip_throttle_noprogress()`, `__acct_reclaim_writeback()` (6.12).
+//! `throttle_vm_writeout()` (mm/page-writeback.c, 3.1, 3.19).
 //! Abstracted: a device is congested when its owner says so ([`Mm::set_device_congested`]); with blk-mq it never is.
 //! A jiffy is 4 ms (HZ=250).
 //! Omitted: kernel threads other than kswapd, which do not wait.
 
-use rules::{IsolationLimit, ReclaimThrottle};
+use rules::{IsolationLimit, ReclaimThrottle, VmWriteout};
 use units::{Gfp, Nanos, NodeId, Pfn};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
@@ -160,6 +162,19 @@ impl Mm {
             .then_some((ThrottleReason::Device, TENTH))
     }
 
+    /// How long a reclaimer that is through with a zone waits for what is under writeback, swap included; one that may not do I/O
+    /// or enter file systems only once, as it may hold what the writing needs (`throttle_vm_writeout()`).
+    pub(super) fn throttle_vm_writeout(&self, sc: &ScanControl, waited: bool) -> Option<Wait> {
+        let limit = match self.rules.vm_writeout {
+            VmWriteout::Nothing => return None,
+            VmWriteout::AboveLimit => self.global_dirty_limits().dirty,
+            VmWriteout::AboveHardLimit => self.global_dirty_limits().dirty.max(self.writeback.dirty_limit),
+        };
+        let exceeds = self.stat.node_sum(NodeStat::Writeback) > limit + limit / 10;
+        let waits = exceeds && (!waited || sc.gfp.contains(Gfp::IO.with(Gfp::FS)));
+        waits.then_some((ThrottleReason::Device, TENTH))
+    }
+
     /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself
     /// (`consider_reclaim_throttle()`).
     pub(super) fn consider_throttle(&mut self, node: NodeId, sc: &ScanControl) -> Option<Wait> {
@@ -286,6 +301,32 @@ mod tests {
         assert_eq!(m.mm.too_many_isolated(&env(true), LRU, list, &sc), None, "kswapd never waits for that");
         let noio = ScanControl::direct(Gfp::NOIO, Order(0), ZoneKind::Normal);
         assert_eq!(m.mm.too_many_isolated(&direct, LRU, list, &noio), None, "15 >= 3");
+    }
+
+    #[test]
+    fn until_4_8_more_than_the_limit_and_a_tenth_under_writeback_makes_reclaimers_wait() {
+        let mut m = Machine::new(Rules { vm_writeout: VmWriteout::AboveLimit, ..rules_4_20() });
+        let limit = m.mm.global_dirty_limits().dirty;
+        let set = |m: &mut Machine, pages: u64| {
+            let now = m.mm.stat.node(NODE, NodeStat::Writeback);
+            m.mm.stat.node_add(NODE, NodeStat::Writeback, pages as i64 - now as i64);
+        };
+        let kswapd = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        let noio = ScanControl::direct(Gfp::NOIO, Order(0), ZoneKind::Normal);
+        let wait = Some((ThrottleReason::Device, TENTH));
+        set(&mut m, limit + limit / 10);
+        assert_eq!(m.mm.throttle_vm_writeout(&kswapd, false), None, "it must be exceeded");
+        set(&mut m, limit + limit / 10 + 1);
+        assert_eq!([false, true].map(|waited| m.mm.throttle_vm_writeout(&kswapd, waited)), [wait; 2]);
+        assert_eq!([false, true].map(|waited| m.mm.throttle_vm_writeout(&noio, waited)), [wait, None], "once");
+        m.mm.rules.vm_writeout = VmWriteout::AboveHardLimit;
+        m.mm.writeback.dirty_limit = limit + 10;
+        assert_eq!(m.mm.throttle_vm_writeout(&kswapd, false), None, "the limit follows slowly");
+        set(&mut m, (limit + 10) + (limit + 10) / 10 + 1);
+        assert_eq!(m.mm.throttle_vm_writeout(&kswapd, false), wait);
+        m.mm.rules.vm_writeout = VmWriteout::Nothing;
+        assert_eq!(m.mm.throttle_vm_writeout(&kswapd, false), None);
+        set(&mut m, 0);
     }
 
     #[test]

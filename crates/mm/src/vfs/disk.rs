@@ -2,8 +2,8 @@
 //!
 //! Rule: directories go round the allocation groups, in ext4 only those in the root, with all that is below them (with
 //! `flex_bg`: orlov.rs); a file's inode and blocks are in the group of its directory.
-//! Inodes come in chunks of 64. Blocks of delayed allocation are allocated at writeback for the whole range that the
-//! file has by then, with a preallocation as large as the file from 64 KiB on, so a file written page by page is
+//! Inodes come in chunks of 64. Blocks of delayed allocation are allocated at writeback for the whole range that is dirty by
+//! then, at the end of the file with a preallocation as large as the file from 64 KiB on, so a file written page by page is
 //! contiguous; the last close gives the preallocation back.
 //! Source: `xfs_dialloc()`, `xfs_iomap_prealloc_size()`, `xfs_free_eofblocks()`, fs/xfs, 4.20.
 //! Abstracted: a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
@@ -222,14 +222,14 @@ impl Vfs {
         Some((extent.block + into, extent.blocks - into))
     }
 
-    /// Blocks to allocate for pages from `index`: what is written, up to the end of the file, and the preallocation,
-    /// but not over an extent that follows.
+    /// Blocks to allocate for dirty pages from `index`: theirs, and at the end of the file the preallocation, but not over an
+    /// extent that follows. What of a sparse file nobody has stored to stays a hole.
     fn blocks_wanted(&self, file: FileId, index: u32, pages: u32) -> u32 {
         let rec = self.rec(file);
-        let size = rec.size.max(index + pages);
-        let mut end = size;
-        if rec.size >= self.spec_of(file).prealloc_from_pages && rec.opens > 0 {
-            end = size.saturating_add(size.min(PREALLOC_MAX));
+        let written = index + pages;
+        let mut end = written;
+        if written >= rec.size && rec.size >= self.spec_of(file).prealloc_from_pages && rec.opens > 0 {
+            end = written.saturating_add(written.min(PREALLOC_MAX));
         }
         let following = self.extents.next_start(rec.more, rec.blocks, index);
         let unclaimed = self.fs[self.fs_of(file).0 as usize].space.available();

@@ -17,7 +17,8 @@ use units::{FileId, Nanos};
 use super::flusher::FlushWork;
 use super::pause::{self, POLL_THRESH};
 use super::position::{DirtyControl, RATIO_SHIFT};
-use super::writer_writes::{DirtiedShare, Writer};
+use super::proportion::PageShare;
+use super::writer_writes::Writer;
 use super::{DirtyLimits, HZ, bandwidth, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm, WakeFlusher};
@@ -39,7 +40,7 @@ pub struct TaskDirty {
     /// In the midst of writing what others dirtied, where writers do that.
     pub(super) writer: Option<Writer>,
     /// Its share of the pages dirtied of late, there.
-    pub(super) share: DirtiedShare,
+    pub(super) share: PageShare,
 }
 
 impl Default for TaskDirty {
@@ -50,7 +51,7 @@ impl Default for TaskDirty {
             paused_when: 0,
             again: None,
             writer: None,
-            share: DirtiedShare::default(),
+            share: PageShare::default(),
         }
     }
 }
@@ -130,9 +131,8 @@ impl Mm {
 
     /// Dirty pages and limits as one writer to a device sees them.
     fn dirty_control(&mut self, device: u16, limits: DirtyLimits, dirty: u64, now: u64) -> DirtyControl {
-        self.writeback.device_mut(device);
-        let state = &mut self.writeback.devices[usize::from(device)];
-        let (num, den) = self.writeback.total.fraction(&mut state.share, now);
+        let (num, den) = self.device_share(device, now);
+        let state = &self.writeback.devices[usize::from(device)];
         DirtyControl {
             limits,
             dirty,

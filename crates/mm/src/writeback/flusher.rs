@@ -182,10 +182,8 @@ impl Mm {
         if self.rules.background_limit == BackgroundLimit::Machine {
             return false;
         }
-        self.writeback.device_mut(device);
-        let state = &mut self.writeback.devices[usize::from(device)];
-        let (num, den) = self.writeback.total.fraction(&mut state.share, jiffies(env.now));
-        state.reclaimable > background * num / den
+        let (num, den) = self.device_share(device, jiffies(env.now));
+        self.writeback.devices[usize::from(device)].reclaimable > background * num / den
     }
 
     /// Whether a group has more dirty than its own background limit.

@@ -45,7 +45,7 @@ pub use sync::{Fsync, FsyncStep};
 
 use inodes::{InodeList, Records};
 use journal::Journal;
-use proportion::{Share, Total};
+use proportion::{PageShare, Share, Total};
 
 /// Ticks a second.
 pub(super) const HZ: u64 = 250;
@@ -92,6 +92,8 @@ pub(super) struct Device {
     dirty_ratelimit: u64,
     balanced_dirty_ratelimit: u64,
     share: Share,
+    /// The same where shares fade with pages (`completions`).
+    page_share: PageShare,
     /// Its dirty pages exceed its share, and those of the machine the limit.
     dirty_exceeded: bool,
     /// Inodes with dirty pages, newest first.
@@ -129,6 +131,7 @@ impl Device {
             dirty_ratelimit: INITIAL_BANDWIDTH,
             balanced_dirty_ratelimit: INITIAL_BANDWIDTH,
             share: Share::default(),
+            page_share: PageShare::default(),
             dirty_exceeded: false,
             b_dirty: InodeList::EMPTY,
             b_io: InodeList::EMPTY,
@@ -157,8 +160,10 @@ pub struct Writeback {
     records: Records,
     /// Everybody's writeback, for the devices' shares.
     total: Total,
+    /// The same in pages, where shares fade with these (`vm_completions`).
+    completions: u64,
     /// Limit that follows the computed one down slowly, in pages (`dirty_limit`).
-    dirty_limit: u64,
+    pub(crate) dirty_limit: u64,
     /// When it was last updated, in jiffies.
     dirty_limit_tstamp: u64,
     /// Pages that a CPU may dirty before it looks at the limits (`ratelimit_pages`).

@@ -1,12 +1,18 @@
-//! Floating proportions: which share of the recent writeback each device did.
+//! Floating proportions: which share of the recent writeback each device did, and of the pages dirtied each task.
 //!
-//! Rule: every page written counts for its device and for all. At the end of a period of 3 s the sums are halved, once
+//! Rule ([`DeviceShare`]): until 3.5 a share is of the pages since the present period began and of one period, which is a power of
+//! two of pages near twice the dirty limit; with each period what counts of the past is halved. So a device that begins to write gets half of
+//! its share by the first period, three quarters by the second. Tasks' shares are of that kind.
+//! Since 3.6 every page written counts for its device and for all. At the end of a period of 3 s the sums are halved, once
 //! for each period that passed; a device's own sum is halved when it is next looked at.
-//! Source: lib/flex_proportions.c, `writeout_period()`, `wb_domain_writeout_inc()`, mm/page-writeback.c (4.20; 6.12).
+//! Source: lib/proportions.c (3.1), `calc_period_shift()`, mm/page-writeback.c (3.1); lib/flex_proportions.c, `writeout_period()`, `wb_domain_writeout_inc()`, mm/page-writeback.c (4.20; 6.12).
 //! Abstracted: the timer; periods are accounted when the proportions are used. Per-CPU batches.
 //! Omitted: a device's upper share (`max_prop_frac`).
 
+use rules::DeviceShare;
+
 use super::HZ;
+use crate::Mm;
 
 /// Length of a period in jiffies (`VM_COMPLETIONS_PERIOD_LEN`).
 const PERIOD: u64 = 3 * HZ;
@@ -63,6 +69,70 @@ impl Total {
     }
 }
 
+/// Pages of one device or task, as a share of the last pages of everybody (`struct prop_local_percpu`, `struct
+/// prop_local_single`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct PageShare {
+    events: u64,
+    period: u64,
+}
+
+impl PageShare {
+    /// Halves what is counted for each `length` events of everybody that have passed.
+    fn reflect(&mut self, everybody: u64, length: u64) {
+        let passed = (everybody / length).saturating_sub(self.period);
+        self.events = if passed < 64 { self.events >> passed } else { 0 };
+        self.period = everybody / length;
+    }
+
+    /// There are so many pages more; `everybody` counts them too.
+    pub(super) fn count(&mut self, pages: u64, everybody: u64, length: u64) {
+        self.reflect(everybody, length);
+        self.events += pages;
+    }
+
+    /// The share as numerator and denominator.
+    pub(super) fn fraction(&mut self, everybody: u64, length: u64) -> (u64, u64) {
+        self.reflect(everybody, length);
+        let denominator = length + everybody % length;
+        (self.events.min(denominator), denominator)
+    }
+}
+
+impl Mm {
+    /// A page of a device has been written.
+    #[inline]
+    pub(super) fn count_share(&mut self, device: u16, now: u64) {
+        let state = &mut self.writeback.devices[usize::from(device)];
+        match self.rules.device_share {
+            DeviceShare::ByTime => self.writeback.total.count(&mut state.share, now),
+            DeviceShare::ByPages => {
+                let length = page_period(self.writeback.dirty_limit);
+                self.writeback.completions += 1;
+                state.page_share.count(1, self.writeback.completions, length);
+            }
+        }
+    }
+
+    /// A device's share of what was written lately, as numerator and denominator.
+    pub(super) fn device_share(&mut self, device: u16, now: u64) -> (u64, u64) {
+        self.writeback.device_mut(device);
+        let state = &mut self.writeback.devices[usize::from(device)];
+        match self.rules.device_share {
+            DeviceShare::ByTime => self.writeback.total.fraction(&mut state.share, now),
+            DeviceShare::ByPages => {
+                let length = page_period(self.writeback.dirty_limit);
+                state.page_share.fraction(self.writeback.completions, length)
+            }
+        }
+    }
+}
+
+/// Pages after which shares are halved, by the dirty limit (`calc_period_shift()`).
+pub(super) fn page_period(limit: u64) -> u64 {
+    1 << (1 + (limit.max(2) - 1).ilog2())
+}
+
 impl Share {
     fn reflect(&mut self, period: u64) {
         let missed = period - self.period;
@@ -94,6 +164,33 @@ mod tests {
         assert_eq!(total.fraction(&mut b, PERIOD), (200, 350));
         // Two more periods: a quarter.
         assert_eq!(total.fraction(&mut a, 3 * PERIOD), (37, 87));
+    }
+
+    #[test]
+    fn a_share_of_pages_halves_with_each_period_of_everybody() {
+        let mut share = PageShare::default();
+        // Alone through one period of 100 pages: 100 of 100 + 0.
+        share.count(99, 99, 100);
+        share.count(1, 100, 100);
+        assert_eq!(share.fraction(100, 100), (50, 100), "what was counted before the period's end is halved with it");
+        // Two more periods without a page of its own.
+        assert_eq!(share.fraction(350, 100), (12, 150));
+    }
+
+    #[test]
+    fn the_only_device_gets_half_of_what_it_lacks_with_each_period() {
+        let (mut share, length) = (PageShare::default(), page_period(50_000));
+        assert_eq!(length, 1 << 16, "50000 takes 16 bits");
+        let mut fractions = Vec::new();
+        for period in 1..=3 {
+            for page in (period - 1) * length + 1..=period * length {
+                share.count(1, page, length);
+            }
+            let (num, den) = share.fraction(period * length, length);
+            assert_eq!(den, length);
+            fractions.push((num as f64 / den as f64 * 1000.0).round());
+        }
+        assert_eq!(fractions, [500.0, 750.0, 875.0]);
     }
 
     #[test]

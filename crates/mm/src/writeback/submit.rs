@@ -297,6 +297,6 @@ impl Mm {
         let state = &mut self.writeback.devices[usize::from(device)];
         state.writeback -= 1;
         state.written += 1;
-        self.writeback.total.count(&mut state.share, now);
+        self.count_share(device, now);
     }
 }

@@ -9,12 +9,13 @@
 //! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited_nr()`, `sync_writeback_pages()`, `task_dirty_limit()`,
 //! `writeback_set_ratelimit()` (mm/page-writeback.c), `writeback_inodes_wb()` (fs/fs-writeback.c), lib/proportions.c; 3.1.
 //! Since/until: [`DirtyThrottle::WriterWrites`](rules::DirtyThrottle), until 3.1.
-//! Abstracted: a device's share of the limit follows periods of time, not of pages (see proportion.rs).
+//! Shares of devices and tasks: see proportion.rs.
 
 use units::FileId;
 
 use super::balance::{Pause, TaskDirty};
 use super::flusher::FlushWork;
+use super::proportion::page_period;
 use super::{DirtyLimits, HZ, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Env, Mm};
@@ -53,35 +54,6 @@ enum At {
     Written,
     /// It naps; whether it may go on if its time is over.
     Nap(bool),
-}
-
-/// Pages dirtied by one task, as a share of the last pages that anybody dirtied (`struct prop_local_single`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct DirtiedShare {
-    events: u64,
-    period: u64,
-}
-
-impl DirtiedShare {
-    /// Halves what is counted for each `length` events of everybody that have passed.
-    fn reflect(&mut self, everybody: u64, length: u64) {
-        let passed = (everybody / length).saturating_sub(self.period);
-        self.events = if passed < 64 { self.events >> passed } else { 0 };
-        self.period = everybody / length;
-    }
-
-    /// The task dirtied pages.
-    fn count(&mut self, pages: u64, everybody: u64, length: u64) {
-        self.reflect(everybody, length);
-        self.events += pages;
-    }
-
-    /// The task's share as numerator and denominator.
-    fn fraction(&mut self, everybody: u64, length: u64) -> (u64, u64) {
-        self.reflect(everybody, length);
-        let denominator = length + everybody % length;
-        (self.events.min(denominator), denominator)
-    }
 }
 
 /// Limits and dirty pages as a writer sees them.
@@ -130,18 +102,12 @@ impl Mm {
         (total / (nr_cpus * 32)).clamp(16, RATELIMIT_MAX)
     }
 
-    /// Events after which the shares of tasks are halved (`calc_period_shift()`).
-    fn dirtied_period(&self) -> u64 {
-        let limit = self.writeback.dirty_limit.max(2);
-        1 << (1 + (limit - 1).ilog2())
-    }
-
     /// Counts pages that a task dirtied, and says what it must do; see [`Mm::balance_dirty_pages`].
     pub(super) fn balance_by_writing(&mut self, env: &Env, file: FileId, dirtied: u64, task: &mut TaskDirty) -> Pause {
         if let Some(writer) = task.writer.take() {
             return self.writer_goes_on(env, file, task, writer);
         }
-        let length = self.dirtied_period();
+        let length = page_period(self.writeback.dirty_limit);
         self.writeback.dirtied += dirtied;
         task.share.count(dirtied, self.writeback.dirtied, length);
         let ratelimit = self.writer_ratelimit();
@@ -214,9 +180,9 @@ impl Mm {
     fn writer_looks(&mut self, env: &Env, device: u16, task: &mut TaskDirty) -> Look {
         let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
         let limits = self.global_dirty_limits();
-        let (length, everybody) = (self.dirtied_period(), self.writeback.dirtied);
-        let state = &mut self.writeback.devices[usize::from(device)];
-        let (num, den) = self.writeback.total.fraction(&mut state.share, jiffies(env.now));
+        let (length, everybody) = (page_period(self.writeback.dirty_limit), self.writeback.dirtied);
+        let (num, den) = self.device_share(device, jiffies(env.now));
+        let state = &self.writeback.devices[usize::from(device)];
         let wb_thresh = limits.dirty * num / den;
         Look {
             limits,
@@ -240,17 +206,6 @@ mod tests {
         assert_eq!(task_limit(8000, (1, 1)), 7000);
         assert_eq!(task_limit(8000, (1, 10)), 7900);
         assert_eq!(task_limit(8000, (0, 10)), 8000);
-    }
-
-    #[test]
-    fn a_task_share_halves_with_each_period_of_everybody() {
-        let mut share = DirtiedShare::default();
-        // Alone through one period of 100 pages: 100 of 100 + 0.
-        share.count(99, 99, 100);
-        share.count(1, 100, 100);
-        assert_eq!(share.fraction(100, 100), (50, 100), "what was counted before the period's end is halved with it");
-        // Two more periods without a page of its own.
-        assert_eq!(share.fraction(350, 100), (12, 150));
     }
 
     #[test]

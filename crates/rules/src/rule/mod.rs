@@ -157,6 +157,8 @@ pub struct Rules {
     pub isolation_limit: IsolationLimit,
     /// What is isolated together.
     pub isolation_unit: IsolationUnit,
+    /// Read faults of mapped files.
+    pub fault_around: FaultAround,
     /// Writes as accesses.
     pub write_access: WriteAccess,
     /// Scans of small lists.
@@ -197,6 +199,8 @@ pub struct Rules {
     pub stuck_pages: StuckPages,
     /// Waits of reclaimers for writeback.
     pub writeback_throttle: WritebackThrottle,
+    /// Reclaim and all that is under writeback.
+    pub vm_writeout: VmWriteout,
     /// Flushers woken by reclaim.
     pub flusher_wakeup: FlusherWakeup,
     /// Generations of several memory cgroups.
@@ -237,6 +241,8 @@ pub struct Rules {
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
     pub dirty_throttle: DirtyThrottle,
+    /// Devices' shares of the dirty limit.
+    pub device_share: DeviceShare,
     /// Base of the dirty ratios.
     pub dirtyable_memory: DirtyableMemory,
     /// Places of pages for writing.
@@ -330,6 +336,7 @@ impl Rules {
             reserve_throttle: ReserveThrottle::HalfOfReserve,
             isolation_limit: IsolationLimit::Eighth,
             isolation_unit: IsolationUnit::Page,
+            fault_around: FaultAround::MapsAround,
             write_access: WriteAccess::Plain,
             small_lists: SmallLists::LeftAlone,
             file_first: FileFirst::WhilePlenty,
@@ -350,6 +357,7 @@ impl Rules {
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,
+            vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
             multi_memcg: MultiMemcg::SkipAging,
             memcg_walk: MemcgWalkSharing::DirectReclaim,
@@ -370,6 +378,7 @@ impl Rules {
             inode_reclaim: InodeReclaim::NotOnLru,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
+            device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
             dirty_spread: DirtySpread::Node,
             background_limit: BackgroundLimit::DeviceShare,

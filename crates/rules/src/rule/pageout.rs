@@ -80,6 +80,17 @@ rule!(
     }
 );
 rule!(
+    /// What makes a reclaimer wait at the end of a zone or node because of all that is under writeback (`throttle_vm_writeout()`).
+    VmWriteout {
+        /// While it exceeds the dirty limit by a tenth: until 3.1.
+        AboveLimit,
+        /// The same of the limit as it follows the dirty pages down (`hard_dirty_limit()`): 3.2 to 4.8.
+        AboveHardLimit,
+        /// Nothing: since bf48438354a7 (4.9).
+        Nothing,
+    }
+);
+rule!(
     /// When reclaim wakes the flushers.
     FlusherWakeup {
         /// A direct reclaimer does that has scanned one and a half times its target, for as many pages: until 4.10.

@@ -83,7 +83,9 @@ rule!(
 rule!(
     /// What a pass does with the larger kind of pages once its target is met and the smaller kind was stopped.
     ProportionalReclaim {
-        /// Scans its share to the end, however much that reclaims: until 6.0.
+        /// Stops everything after the round, if direct reclaim is beyond its first priority: until 3.10.
+        StopAll,
+        /// Scans its share to the end, however much that reclaims: e82e0561dae9 (3.11) to 6.0.
         ScanRest,
         /// Stops after the next round: since f53af4285d77 (6.1).
         StopAtTarget,
@@ -131,8 +133,11 @@ rule!(
         /// What a list gives is saved up until it is a batch: until 2.6.39.
         SavedUp,
         /// kswapd scans a batch of each list that gives nothing, where all lists of the zone together would give less than
-        /// a batch: since 246e87a93934 (3.0); a4d3e9e76337 and f11c0ca501af (3.1, 3.2) give each kind its share.
+        /// a batch: since 246e87a93934 (3.0).
         Forced,
+        /// kswapd scans of each list that gives nothing its kind's share of a batch, in every zone: a4d3e9e76337 and
+        /// f11c0ca501af, 3.1-rc4 to 3.2.
+        ForcedShare,
         /// They are left alone: since 90126375d89a (3.3), but in zones that were scanned in vain.
         LeftAlone,
     }
@@ -191,5 +196,14 @@ rule!(
         /// For a batch of pages together, and before a page is written whose entry was dirty: since 72b252aed506 and
         /// d950c9477d51 (4.3).
         Batched,
+    }
+);
+rule!(
+    /// What a read fault of a mapped file maps (`do_fault_around()`).
+    FaultAround {
+        /// Its page: until 3.14.
+        OnePage,
+        /// The pages in the page cache beside it too, 16 at most: since 8c6e50b0290c (3.15).
+        MapsAround,
     }
 );

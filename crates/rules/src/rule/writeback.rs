@@ -30,6 +30,16 @@ rule!(
     }
 );
 rule!(
+    /// When what a device wrote fades from its share of the dirty limit.
+    DeviceShare {
+        /// By half whenever all devices together have written so many pages as the limit's power of two: lib/proportions.c,
+        /// until 3.5. What a device has not written yet of the present period it has no share of.
+        ByPages,
+        /// By half every three seconds: lib/flex_proportions.c, since eb608e3a344b (3.6).
+        ByTime,
+    }
+);
+rule!(
     /// Which memory the dirty ratios are of.
     DirtyableMemory {
         /// All that is free or may be reclaimed, anonymous memory with swap included, and no reserve taken off: until 3.1.

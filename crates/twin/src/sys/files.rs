@@ -66,7 +66,9 @@ impl SysTwin {
         self.task.mm(|mm, _| mm.charge_write_call(file));
         let before = self.size(file);
         let mut next = first as u32;
+        let before_writing = self.task.writes_to(Some(self.task.mm(|mm, _| mm.device_of(file))));
         let result = self.write_pages(file, &mut next, end as u32).await;
+        self.task.writes_to(before_writing);
         if u64::from(next) > first {
             let whole = Pages(u64::from(next)).bytes();
             self.extend(file, before, Bytes(whole.0.min(offset.0 + length.0)));

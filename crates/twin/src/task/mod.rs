@@ -60,6 +60,11 @@ impl Task {
         })
     }
 
+    /// Says which device this task writes to, and returns what it was (`current->backing_dev_info`).
+    pub(crate) fn writes_to(&self, device: Option<u16>) -> Option<u16> {
+        self.set_flags(|flags| flags.writes_to = device).writes_to
+    }
+
     /// Begins a section in which this task stalls for want of memory (`psi_memstall_enter()`), unless it is in one.
     pub(crate) fn memstall_enter(&self) -> Memstall {
         let task = self.ctx.task();

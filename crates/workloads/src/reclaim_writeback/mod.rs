@@ -31,6 +31,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "wb-factor-min", default: "1", doc: "dd for each CPU at first; 0: one in all" },
         Param { name: "wb-factor-max", default: "64", doc: "dd for each CPU at last; doubled each time" },
         Param { name: "wb-iterations", default: "1", doc: "how often each number of dd writes; 0 leaves it out" },
+        Param {
+            name: "wb-script-ms",
+            default: "20",
+            doc: "what the script of dd takes for each of them, in milliseconds",
+        },
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
@@ -55,6 +60,7 @@ pub struct ReclaimWriteback {
     wb_memory: u64,
     wb_factors: (u64, u64),
     wb_iterations: u64,
+    wb_script: Nanos,
     strm_memory: u64,
     strm_anon_pct: u64,
     strm_passes: u64,
@@ -73,6 +79,7 @@ impl ReclaimWriteback {
             wb_memory: params.number("wb-memory", 1, 100)?,
             wb_factors: (params.number("wb-factor-min", 0, 1024)?, params.number("wb-factor-max", 0, 1024)?),
             wb_iterations: params.number("wb-iterations", 0, 1000)?,
+            wb_script: Nanos::millis(params.number("wb-script-ms", 0, 10_000)?),
             strm_memory: params.number("strm-memory", 1, 100)?,
             strm_anon_pct: params.number("strm-anon", 0, 100)?,
             strm_passes: params.number("strm-passes", 0, 1000)?,
@@ -111,7 +118,13 @@ impl ReclaimWriteback {
         }
         if self.wb_iterations > 0 {
             let (size, cpus) = (times(self.wb_memory), u64::from(info.cpus));
-            let simple = SimpleWb { size, cpus, factors: self.wb_factors, iterations: self.wb_iterations };
+            let simple = SimpleWb {
+                size,
+                cpus,
+                factors: self.wb_factors,
+                iterations: self.wb_iterations,
+                script: self.wb_script,
+            };
             sys.phase("simple-wb/dd");
             run_process(sys, "simple-wb", move |sys: S| simple.run(sys)).await;
             sys.progress((work[0] + work[1]) / all);

@@ -2,14 +2,18 @@
 //!
 //! Source: mmtests' `simple-writeback`: for CPU factors from the least to the greatest, doubled each time, as many processes for each
 //! CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=1M obs=1M` side by side, each to a file of its own, which are equal parts of
-//! the whole; then the files are removed, in their order.
+//! the whole; then the files are removed, in their order. The script then sleeps for a second, and makes a line of results of each
+//! job's log by some twenty short programs (subshells, grep, awk, head, tail, perl), one after the other.
+//! A guess: what one of them takes, a millisecond, from its fork to its end.
 
 use sys::{Dir, FileName, OpenMode, SpawnOptions, Sys};
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use crate::steps::{join_all, start};
 
 const BLOCK: Bytes = Bytes::mib(1);
+/// What the script sleeps after the files are removed.
+const PAUSE: Nanos = Nanos::secs(1);
 
 /// The program with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,8 @@ pub(super) struct SimpleWb {
     /// Processes for each CPU, at first and at last; 0 stands for one in all.
     pub(super) factors: (u64, u64),
     pub(super) iterations: u64,
+    /// Time of the script's programs for each process.
+    pub(super) script: Nanos,
 }
 
 impl SimpleWb {
@@ -28,6 +34,10 @@ impl SimpleWb {
         for jobs in self.jobs() {
             for _ in 0..self.iterations {
                 self.write(&sys, dir, jobs).await?;
+            }
+            sys.sleep(PAUSE).await;
+            for _ in 0..jobs {
+                sys.compute(self.script).await;
             }
         }
         Ok(())
@@ -71,8 +81,11 @@ mod tests {
 
     #[test]
     fn processes_double_from_the_first_factor_to_the_last() {
-        let jobs =
-            |factors| SimpleWb { size: Bytes::gib(2), cpus: 4, factors, iterations: 1 }.jobs().collect::<Vec<_>>();
+        let jobs = |factors| {
+            SimpleWb { size: Bytes::gib(2), cpus: 4, factors, iterations: 1, script: Nanos::ZERO }
+                .jobs()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(jobs((0, 0)), [1]);
         assert_eq!(jobs((0, 4)), [1, 4, 8, 16]);
         assert_eq!(jobs((1, 64)), [4, 8, 16, 32, 64, 128, 256]);

@@ -6,14 +6,14 @@ use super::*;
 fn a_file_written_page_by_page_is_contiguous() {
     let (mut mm, _, dir) = xfs(old_rules());
     let [one, two] = [create(&mut mm, dir), create(&mut mm, dir)];
-    // Both grow to 16 pages before writeback allocates: the whole file at once, whatever page is written first.
+    // Both grow to 16 pages before writeback allocates: all that is dirty at once.
     for handle in [one, two] {
         mm.set_inode_size_pages(handle.file, 16);
     }
     assert_eq!(mm.map_block(one.file, 0), None, "delayed");
-    let first = mm.allocate_blocks(one.file, 0, 1);
+    let first = mm.allocate_blocks(one.file, 0, 16);
     let other = mm.allocate_blocks(two.file, 0, 16);
-    assert_eq!((first.pages, other.pages), (1, 16));
+    assert_eq!((first.pages, other.pages), (16, 16));
     assert_ne!(first.sector, other.sector);
     for index in 0..16 {
         let extent = mm.map_block(one.file, index).unwrap();
@@ -29,6 +29,18 @@ fn a_file_written_page_by_page_is_contiguous() {
     mm.set_inode_size_pages(one.file, 4);
     assert!(mm.map_block(one.file, 3).is_some() && mm.map_block(one.file, 4).is_none());
     mm.vfs_close(&on(0), one);
+    assert_valid(&mm);
+}
+
+#[test]
+fn what_of_a_sparse_file_was_not_stored_to_stays_a_hole() {
+    let (mut mm, _, dir) = xfs(old_rules());
+    let handle = create(&mut mm, dir);
+    mm.set_inode_size_pages(handle.file, 1000);
+    mm.allocate_blocks(handle.file, 100, 4);
+    let mapped: Vec<u32> = (0..1000).filter(|index| mm.map_block(handle.file, *index).is_some()).collect();
+    assert_eq!(mapped, [100, 101, 102, 103]);
+    mm.vfs_close(&on(0), handle);
     assert_valid(&mm);
 }
 
