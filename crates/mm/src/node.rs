@@ -123,12 +123,16 @@ pub struct Kswapd {
 pub struct KswapdDeeds {
     /// Runs, or rounds of one where it goes through the priorities again.
     pub runs: u64,
+    /// Those of them that were for blocks of an order above 0.
+    pub for_blocks: u64,
     /// Page cache of its node when each of them began, in pages, summed up.
     pub cache_pages: u64,
     /// Those of the runs that reclaimed nothing.
     pub futile: u64,
     /// Those of these that only worked off a boost of the watermarks.
     pub futile_boosted: u64,
+    /// Those of these in which generations gave nothing because no page may be written.
+    pub futile_unwritten: u64,
     /// Times that it gave the node up, after 16 such runs in a row.
     pub given_up: u64,
     /// Times that it stayed awake because enough zones were balanced for its order.

@@ -1,7 +1,7 @@
 //! Why kswapd is busy, in one sentence with its evidence.
 //!
 //! The causes are those that kernels are known for: a balance test that is the wrong way round (2.6.38), a test that asks a zone
-//! for what it keeps back from others (until 3.0), boosted reclaim that may free nothing under the multi-gen LRU (6.12),
+//! for what it keeps back from others (until 3.0), requests for blocks that reclaim cannot make, boosted reclaim that may free nothing under the multi-gen LRU (6.12),
 //! and page cache that is needed at once again because nothing else can be reclaimed.
 
 use crate::number::format_number;
@@ -18,12 +18,16 @@ const IN_VAIN: f64 = 0.1;
 pub struct KswapdEvidence {
     /// CPU time, in percent of that of one CPU.
     pub cpu_pct: f64,
-    /// Runs; those that reclaimed nothing; of these, those that only worked off a boost of the watermarks.
+    /// Runs; those for blocks of an order above 0; those that reclaimed nothing; of these, those that only worked off a boost of the watermarks.
     pub runs: u64,
+    /// See `runs`.
+    pub for_blocks: u64,
     /// See `runs`.
     pub futile: u64,
     /// See `runs`.
     pub futile_boosted: u64,
+    /// Those of these in which the multi-gen LRU gave nothing because no page may be written.
+    pub futile_unwritten: u64,
     /// Times that it gave a node up.
     pub given_up: u64,
     /// Times that it stayed awake because enough was balanced.
@@ -67,6 +71,12 @@ pub fn why_busy(seen: &KswapdEvidence) -> Option<String> {
         )
     } else if of_runs(seen.futile_boosted) {
         boosted(seen)
+    } else if of_runs(seen.for_blocks) && seen.reclaimed < seen.for_blocks {
+        format!(
+            "it is asked for blocks of a higher order that reclaim cannot make: {} of {} runs were for such, and {} pages were \
+             reclaimed in all",
+            seen.for_blocks, seen.runs, seen.reclaimed
+        )
     } else if thrashes(seen) {
         let swap = if seen.has_swap { "" } else { " and there is no swap" };
         format!(
@@ -94,13 +104,23 @@ fn given_up(seen: &KswapdEvidence) -> String {
     } else {
         format!("{} of {} runs reclaimed nothing", seen.futile, seen.runs)
     };
-    format!("kswapd gave a node up {} times and left it to direct reclaim: {why}", seen.given_up)
+    let revived = if seen.cpu_pct < BUSY_PCT {
+        String::new()
+    } else {
+        format!("used {} % of a CPU, because what others reclaimed revived it, and ", number(seen.cpu_pct))
+    };
+    format!("kswapd {revived}gave a node up {} times and left it to direct reclaim: {why}", seen.given_up)
 }
 
 fn boosted(seen: &KswapdEvidence) -> String {
+    let why = if seen.futile_unwritten as f64 >= MOSTLY * seen.futile_boosted as f64 {
+        "they may not write pages and the multi-gen LRU then frees none"
+    } else {
+        "they may neither write pages nor swap, and found none to drop"
+    };
     format!(
-        "{} of {} runs only worked off a boost of the watermarks and reclaimed nothing, because they may not write pages and \
-         the multi-gen LRU then frees none (vm.watermark_boost_factor=0 avoids it)",
+        "{} of {} runs only worked off a boost of the watermarks and reclaimed nothing, because {why} \
+         (vm.watermark_boost_factor=0 avoids it)",
         seen.futile_boosted, seen.runs
     )
 }
@@ -116,8 +136,10 @@ mod tests {
     const BUSY: KswapdEvidence = KswapdEvidence {
         cpu_pct: BUSY_PCT,
         runs: 100,
+        for_blocks: 0,
         futile: 0,
         futile_boosted: 0,
+        futile_unwritten: 0,
         given_up: 0,
         awake_as_balanced: 0,
         awake_for_reserve: 0,
@@ -145,7 +167,13 @@ mod tests {
         says(KswapdEvidence { awake_as_balanced: 49, ..BUSY }, "has that much to do");
         says(KswapdEvidence { awake_as_balanced: 50, ..BUSY }, "wrong way round: 50 times in 100 runs");
         says(KswapdEvidence { awake_for_reserve: 50, ..BUSY }, "asks a zone for what that keeps back");
-        says(KswapdEvidence { futile: 50, futile_boosted: 50, ..BUSY }, "50 of 100 runs only worked off a boost");
+        let boosted = KswapdEvidence { futile: 50, futile_boosted: 50, futile_unwritten: 25, ..BUSY };
+        says(boosted, "50 of 100 runs only worked off a boost");
+        says(boosted, "the multi-gen LRU then frees none");
+        says(KswapdEvidence { futile_unwritten: 24, ..boosted }, "found none to drop");
+        let blocks = KswapdEvidence { for_blocks: 50, reclaimed: 49, ..BUSY };
+        says(blocks, "cannot make: 50 of 100 runs were for such, and 49 pages");
+        says(KswapdEvidence { reclaimed: 50, scanned: 50, ..blocks }, "has that much to do");
     }
 
     #[test]
@@ -164,5 +192,7 @@ mod tests {
             "gave a node up 1 times and left it to direct reclaim: 8 of 100",
         );
         says(KswapdEvidence { futile_boosted: 7, ..idle }, "16 of 100 runs reclaimed nothing");
+        let revived = "kswapd used 30 % of a CPU, because what others reclaimed revived it, and gave a node up 1 times";
+        says(KswapdEvidence { cpu_pct: 30.0, ..idle }, revived);
     }
 }

@@ -40,6 +40,8 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     large_copy::SPEC,
     squeeze::SPEC,
     squeeze::CACHE,
+    squeeze::ORDER,
+    squeeze::BOOST,
     memcached_fio::SPEC,
     reclaim_writeback::SPEC,
     fio::SPEC,
@@ -96,7 +98,9 @@ impl Workload {
             "untar2" => Workload::Untar2(Untar2::from_params(&params)?),
             "largecopytar" => Workload::LargeCopyTar(LargeCopyTar::from_params(&params)?),
             "reclaim-writeback" => Workload::ReclaimWriteback(ReclaimWriteback::from_params(&params)?),
-            "squeeze" | "kswapd-cache" => Workload::Squeeze(Squeeze::from_params(&params)?),
+            "squeeze" | "kswapd-cache" | "kswapd-order" | "kswapd-boost" => {
+                Workload::Squeeze(Squeeze::from_params(&params)?)
+            }
             "fio" => Workload::Fio(FioFile::from_params(&params)?),
             "cgroup-high" => Workload::CgroupScenario(CgroupScenario::High),
             "cgroup-noisy" => Workload::CgroupScenario(CgroupScenario::Noisy),

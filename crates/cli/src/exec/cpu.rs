@@ -42,8 +42,10 @@ pub(super) fn why_kswapd_is_busy(outcome: &RunOutcome, has_swap: bool) -> Option
     why_busy(&KswapdEvidence {
         cpu_pct: kswapd_pct(outcome)?,
         runs,
+        for_blocks: sum(|deeds| deeds.for_blocks),
         futile: sum(|deeds| deeds.futile),
         futile_boosted: sum(|deeds| deeds.futile_boosted),
+        futile_unwritten: sum(|deeds| deeds.futile_unwritten),
         given_up: sum(|deeds| deeds.given_up),
         awake_as_balanced: sum(|deeds| deeds.awake_as_balanced),
         awake_for_reserve: sum(|deeds| deeds.awake_for_reserve),

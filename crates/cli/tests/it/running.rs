@@ -255,6 +255,51 @@ fn a_kswapd_that_takes_page_cache_in_use_is_told_so_and_one_with_room_is_not() {
     assert!(!roomy.contains("kswapd used"), "{roomy}");
 }
 
+/// What kswapd's share of a CPU is in a scenario, and what the command says of it.
+fn kswapd_in(args: &[&str]) -> (f64, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let mut command = mmtwin();
+        command.current_dir(&dir).args(["run", "-p", "seconds=1", "--memory", "256MiB"]).args(args).args(more);
+        command
+    };
+    let document = json(&mut run(&["--json"]));
+    let metrics = document["metrics"].as_array().unwrap();
+    let share = metrics.iter().find(|metric| metric["name"] == "kswapd_cpu_pct").unwrap()["mean"].as_f64().unwrap();
+    (share, stdout(&mut run(&[])))
+}
+
+#[test]
+fn a_test_for_sleeping_that_is_the_wrong_way_round_keeps_kswapd_on_its_cpu() {
+    let scenario = ["kswapd-order", "-m", "server-2g", "-k"];
+    let (wrong, told) = kswapd_in(&[&scenario[..], &["2.6.39-rc7"]].concat());
+    assert!(wrong > 90.0 && told.contains("its test for sleeping is the wrong way round"), "{wrong} {told}");
+    // It sleeps between the requests then, each of which is in vain all the same.
+    let (right, told) = kswapd_in(&[&scenario[..], &["2.6.39-rc7-fixprematurely"]].concat());
+    assert!(
+        right < 0.6 * wrong && told.contains("blocks of a higher order that reclaim cannot make"),
+        "{right} {told}"
+    );
+    // As many blocks of order 0, of which there are enough.
+    let (idle, told) = kswapd_in(&[&scenario[..], &["2.6.39-rc7", "-p", "order=0", "-p", "held=9"]].concat());
+    assert!(idle < 1.0 && !told.contains("kswapd used"), "{idle} {told}");
+}
+
+#[test]
+fn boosted_reclaim_that_may_not_write_frees_nothing_of_generations() {
+    let scenario = ["kswapd-boost", "-m", "node-nvme", "-k", "6.12"];
+    let (busy, told) = kswapd_in(&scenario);
+    assert!(busy > 40.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
+    assert!(told.contains("revived it, and gave a node up"), "{told}");
+    // Where nothing else reclaims, it gives up for good after 16 runs.
+    let (alone, told) = kswapd_in(&[&scenario[..], &["-p", "readers=0"]].concat());
+    assert!(alone < 1.0 && told.contains("gave a node up 1 times") && told.contains("16 of 16 runs"), "{alone} {told}");
+    let (unboosted, told) = kswapd_in(&[&scenario[..], &["--set", "vm.watermark_boost_factor=0"]].concat());
+    assert!(unboosted < 10.0 && !told.contains("only worked off a boost"), "{unboosted} {told}");
+    let (_, told) = kswapd_in(&[&scenario[..], &["--set", "lru_gen.enabled=n"]].concat());
+    assert!(!told.contains("the multi-gen LRU then frees none"), "{told}");
+}
+
 #[test]
 fn a_worker_copies_what_a_limit_held_back() {
     let dir = inputs();

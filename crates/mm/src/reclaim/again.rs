@@ -145,7 +145,7 @@ impl BalanceAgain {
     }
 
     fn begin(&mut self, mm: &mut Mm) {
-        mm.note_kswapd_run(self.node);
+        mm.note_kswapd_run(self.node, self.order);
         self.total_scanned = 0;
         self.sc.nr_reclaimed = 0;
         self.sc.priority = DEF_PRIORITY;

@@ -62,7 +62,7 @@ impl BalanceZones {
     /// Begins a run for an order and the zones up to `classzone`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceZones {
         debug_assert!(mm.rules.kswapd_balance == KswapdBalance::EveryZone);
-        mm.note_kswapd_run(node);
+        mm.note_kswapd_run(node, order);
         BalanceZones {
             node,
             classzone,

@@ -83,7 +83,7 @@ pub struct BalancePgdat {
 impl BalancePgdat {
     /// Begins a run for an order and the zones up to `highest`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, highest: ZoneKind) -> BalancePgdat {
-        mm.note_kswapd_run(node);
+        mm.note_kswapd_run(node, order);
         mm.set_reclaim_active(node, highest, true);
         let boosts = BoostSnapshot::take(mm, node, highest);
         let boost_left = boosts.total();
@@ -222,10 +222,12 @@ impl BalancePgdat {
     }
 
     fn note_failure(&self, mm: &mut Mm) {
+        let (boosted, generations) = (self.boost_left > 0, mm.lru_gen_enabled());
         let kswapd = &mut mm.nodes[self.node.index()].kswapd;
         kswapd.failures += 1;
         kswapd.deeds.futile += 1;
-        kswapd.deeds.futile_boosted += u64::from(self.boost_left > 0);
+        kswapd.deeds.futile_boosted += u64::from(boosted);
+        kswapd.deeds.futile_unwritten += u64::from(boosted && generations);
         kswapd.deeds.given_up += u64::from(kswapd.failures == MAX_RECLAIM_RETRIES);
     }
 
@@ -241,12 +243,14 @@ impl BalancePgdat {
 
 impl Mm {
     /// kswapd begins a run.
-    pub(super) fn note_kswapd_run(&mut self, node: NodeId) {
+    pub(super) fn note_kswapd_run(&mut self, node: NodeId, order: Order) {
         self.stat.count(VmEvent::Pageoutrun, 1);
+        self.charge(self.costs.kswapd_round);
         let lists = [NodeStat::InactiveFile, NodeStat::ActiveFile];
         let cache: u64 = lists.into_iter().map(|list| self.stat.node(node, list)).sum();
         let deeds = &mut self.nodes[node.index()].kswapd.deeds;
         deeds.runs += 1;
+        deeds.for_blocks += u64::from(order > Order(0));
         deeds.cache_pages += cache;
     }
 

@@ -254,6 +254,8 @@ impl Mm {
     /// be, so that a process must be killed (`lru_gen_age_node()`).
     pub(in crate::reclaim) fn lru_gen_age_node(&mut self, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
         self.set_initial_priority(node, sc);
+        let groups = self.nodes[node.index()].lruvecs.len() as u64;
+        self.charge(groups * self.costs.memcg_walk);
         if self.tunables.lru_gen_min_ttl_ms == 0 {
             return false;
         }

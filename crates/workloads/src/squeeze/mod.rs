@@ -3,14 +3,17 @@
 //! Source: own; it makes the situations that users describe who find kswapd at 100 % (facts of the users): programs that take
 //! nearly all of memory and no swap beside files in use, and drivers whose buffers are of a high order (a gigabit network
 //! card with jumbo frames of 9000 bytes receives 13 000 in a second, each into a block of order 2).
-//! Steps: a process takes memory, and goes on using it; readers go through a mapped file in rounds; a module allocates blocks
-//! that it may not wait for, at a steady pace, and frees the oldest.
+//! Steps: a cache of the kernel's takes memory and shrinks, so that its last objects lie between free blocks; a process takes memory,
+//! and goes on using it; readers go through a mapped file in rounds, or through files of their own in containers below their
+//! limits; a module allocates blocks that it may not wait for, at a steady pace, and frees the oldest.
 
-use std::collections::VecDeque;
+mod driver;
 
-use sys::{Access, Advice, FileName, OpenMode, SpawnOptions, Sys};
+use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Gfp, Nanos, Order, PAGE_SIZE};
 
+use self::driver::{Driver, Scattered};
+use crate::groups::start_in;
 use crate::steps::{join_all, poke_pages, start};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
@@ -18,10 +21,13 @@ use crate::{Param, ParamError, Params, WorkloadSpec};
 const PART: Bytes = Bytes::mib(1);
 /// CPU time of a reader for a part: 10 GB/s.
 const READ: Nanos = Nanos::micros(100);
+/// A container's limit, in percent of the file that it reads.
+const LIMIT_PERCENT: u64 = 25;
 
 /// The parameters, with these defaults.
-const fn params(defaults: [&'static str; 10]) -> [Param; 10] {
-    let [seconds, anon, anon_seconds, file, readers, blocks, from, order, zone, held] = defaults;
+const fn params(defaults: [&'static str; 13]) -> [Param; 14] {
+    let [seconds, anon, anon_seconds, file, readers, scattered, unit, kept, groups, blocks, order, zone, held] =
+        defaults;
     [
         Param { name: "seconds", default: seconds, doc: "how long, in seconds" },
         Param { name: "anon-percent", default: anon, doc: "memory that a process takes and uses, in percent of all" },
@@ -29,11 +35,23 @@ const fn params(defaults: [&'static str; 10]) -> [Param; 10] {
         Param { name: "file-percent", default: file, doc: "size of the file, in percent of memory" },
         Param { name: "readers", default: readers, doc: "processes that read the file" },
         Param {
+            name: "scattered-percent",
+            default: scattered,
+            doc: "memory that a cache of the kernel took before it shrank, in percent of all",
+        },
+        Param { name: "scattered-order", default: unit, doc: "order of its blocks" },
+        Param { name: "scattered-kept", default: kept, doc: "how many of every four of these stay" },
+        Param {
+            name: "containers",
+            default: groups,
+            doc: "memory cgroups; the readers are in them then, each with a file of its own and a memory.max of a quarter of it",
+        },
+        Param {
             name: "blocks-per-s",
             default: blocks,
             doc: "blocks that the driver allocates in a second; 0: no driver",
         },
-        Param { name: "driver-from", default: from, doc: "when the driver starts, in seconds" },
+        Param { name: "driver-from", default: "0", doc: "when the driver starts, in seconds" },
         Param { name: "order", default: order, doc: "order of a block" },
         Param { name: "zone", default: zone, doc: "what of the memory the driver's device reaches: any, dma32 or dma" },
         Param { name: "held", default: held, doc: "blocks that the driver holds" },
@@ -44,14 +62,30 @@ const fn params(defaults: [&'static str; 10]) -> [Param; 10] {
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     name: "squeeze",
     doc: "memory taken, a mapped file read in rounds, and blocks allocated by a driver, side by side",
-    params: &params(["60", "50", "auto", "60", "2", "0", "0", "2", "any", "256"]),
+    params: &params(["60", "50", "auto", "60", "2", "0", "0", "1", "0", "0", "2", "any", "256"]),
 };
 
 /// The same with the sizes that make kswapd take page cache that is in use, because nothing else can be reclaimed.
 pub(crate) const CACHE: WorkloadSpec = WorkloadSpec {
     name: "kswapd-cache",
     doc: "squeeze with programs that take most of memory beside a file that many read; for machines without swap",
-    params: &params(["10", "80", "auto", "30", "6", "0", "0", "2", "any", "256"]),
+    params: &params(["10", "80", "auto", "30", "6", "0", "0", "1", "0", "0", "2", "any", "256"]),
+};
+
+/// The same where there is much free memory and none of it in blocks of the order that a network card asks for, 100 000 times a
+/// second: 7.2 Gbit/s of frames of 9000 bytes.
+pub(crate) const ORDER: WorkloadSpec = WorkloadSpec {
+    name: "kswapd-order",
+    doc: "squeeze with a network card that asks for blocks of order 2 in vain; for 2.6.39-rc7",
+    params: &params(["10", "0", "auto", "0", "0", "90", "0", "1", "0", "100000", "2", "any", "1000000"]),
+};
+
+/// The same where a network card takes blocks of 64 KiB as fast as it can, most of which come out of a pageblock of another kind, which
+/// boosts the watermarks; and where reclaim below a container's limit finds something again and again, so that kswapd does not give up.
+pub(crate) const BOOST: WorkloadSpec = WorkloadSpec {
+    name: "kswapd-boost",
+    doc: "squeeze with a network card whose blocks boost the watermarks, beside containers; for the multi-gen LRU",
+    params: &params(["10", "0", "auto", "3", "6", "88", "4", "3", "60", "1000000", "4", "any", "700"]),
 };
 
 /// The workload with its parameters.
@@ -62,18 +96,9 @@ pub struct Squeeze {
     anon_time: Nanos,
     file_percent: u64,
     readers: u64,
+    scattered: Scattered,
+    containers: u64,
     driver: Driver,
-}
-
-/// A driver that allocates blocks.
-#[derive(Clone, Copy, Debug)]
-struct Driver {
-    from: Nanos,
-    blocks_per_s: u64,
-    /// Where the blocks must be (`Gfp::DMA`), or nothing.
-    zone: Gfp,
-    order: Order,
-    held: usize,
 }
 
 impl Squeeze {
@@ -86,6 +111,12 @@ impl Squeeze {
             anon_percent: params.number("anon-percent", 0, 200)?,
             file_percent: params.number("file-percent", 0, 1000)?,
             readers: params.number("readers", 0, 1000)?,
+            scattered: Scattered {
+                percent: params.number("scattered-percent", 0, 100)?,
+                order: Order(params.number("scattered-order", 0, 9)? as u8),
+                kept: params.number("scattered-kept", 0, 4)? as usize,
+            },
+            containers: params.number("containers", 0, 60)?,
             driver: Driver {
                 from: Nanos::secs(params.number("driver-from", 0, 1_000_000)?),
                 blocks_per_s: params.number("blocks-per-s", 0, 10_000_000)?,
@@ -100,18 +131,36 @@ impl Squeeze {
         let memory = sys.info().mem_total.bytes();
         let share = |percent: u64| Bytes((memory.0 / 100 * percent) & !(PART.0 - 1));
         let (anon, size) = (share(self.anon_percent), share(self.file_percent));
-        let file = FileName { dir: sys.mkdir("squeeze").await?, number: 0 };
+        let dir = sys.mkdir("squeeze").await?;
+        let file = FileName { dir, number: 0 };
         sys.phase("prepare");
+        let containers = self.make_containers(&sys, size).await?;
         write(&sys, file, size).await?;
-        sys.phase("squeeze");
         let mut threads = Vec::new();
+        let scattered = self.scattered;
+        if scattered.percent > 0 {
+            let done = sys.barrier(2);
+            threads.push(start(&sys, SpawnOptions::module("cache"), move |sys: S| async move {
+                scattered.run(&sys, memory, done).await
+            }));
+            sys.barrier_wait(done).await;
+        }
+        sys.phase("squeeze");
+        for (number, &container) in (1..).zip(&containers) {
+            let reader = SpawnOptions::process("container");
+            threads.push(start_in(&sys, container, reader, move |sys: S| async move {
+                let own = FileName { dir, number };
+                write(&sys, own, size).await?;
+                stream(&sys, own, size).await
+            }));
+        }
         let time = self.anon_time;
         if anon.0 > 0 {
             threads.push(start(&sys, SpawnOptions::process("hog"), move |sys: S| async move {
                 hold(&sys, anon, time).await
             }));
         }
-        for _ in 0..if size.0 > 0 { self.readers } else { 0 } {
+        for _ in 0..if size.0 > 0 && self.containers == 0 { self.readers } else { 0 } {
             let reader = SpawnOptions::process("reader");
             threads.push(start(&sys, reader, move |sys: S| async move { read_in_rounds(&sys, file, size).await }));
         }
@@ -129,6 +178,32 @@ impl Squeeze {
         }
         join_all(&sys, &threads).await;
         Ok(())
+    }
+
+    /// The containers; gives those that read, which get a limit, in their order.
+    async fn make_containers<S: Sys>(self, sys: &S, size: Bytes) -> sys::Result<Vec<Cgroup>> {
+        let mut reading = Vec::new();
+        for number in 0..self.containers {
+            let group = sys.cgroup(&format!("container-{number}")).await?;
+            if number < self.readers && size.0 > 0 {
+                sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(size.0 / 100 * LIMIT_PERCENT))).await?;
+                reading.push(group);
+            }
+        }
+        Ok(reading)
+    }
+}
+
+/// Reads a file from its start to its end, over and over, by calls.
+async fn stream<S: Sys>(sys: &S, file: FileName, size: Bytes) -> sys::Result<()> {
+    let fd = sys.open(file, OpenMode::Existing).await?;
+    loop {
+        for at in (0..size.0).step_by(PART.0 as usize) {
+            if sys.stopping() {
+                return Ok(());
+            }
+            sys.read(fd, Bytes(at), PART).await?;
+        }
     }
 }
 
@@ -170,31 +245,5 @@ async fn read_in_rounds<S: Sys>(sys: &S, file: FileName, size: Bytes) -> sys::Re
             poke_pages(sys, image, Bytes(at), PART, Access::Read).await?;
             sys.compute(READ).await;
         }
-    }
-}
-
-impl Driver {
-    async fn run<S: Sys>(self, sys: &S) -> sys::Result<()> {
-        sys.sleep(self.from).await;
-        let pace = Nanos(Nanos::secs(1).0 / self.blocks_per_s);
-        let mut held = VecDeque::new();
-        let (mut tried, mut failed) = (0.0, 0.0);
-        while !sys.stopping() {
-            let block = sys.alloc_pages(Gfp::ATOMIC.with(Gfp::NOWARN).with(self.zone), self.order).await?;
-            tried += 1.0;
-            failed += f64::from(u8::from(block.is_none()));
-            held.extend(block);
-            if held.len() > self.held
-                && let Some(oldest) = held.pop_front()
-            {
-                sys.free_pages(oldest).await?;
-            }
-            sys.sleep(pace).await;
-        }
-        for block in held {
-            sys.free_pages(block).await?;
-        }
-        sys.sample("alloc_success_pct", (tried - failed) * 100.0 / f64::max(tried, 1.0));
-        Ok(())
     }
 }
