@@ -182,9 +182,7 @@ impl Mm {
             self.activate_page(pfn);
         }
         self.swap_put(env, entry);
-        if touch.write {
-            self.reuse_swap_page(env, pfn);
-        } else if self.swap.is_full() {
+        if touch.write || self.swap.is_full() {
             self.try_to_free_swap(env, pfn);
         }
         None

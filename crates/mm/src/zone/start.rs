@@ -112,8 +112,7 @@ impl Mm {
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         for migratetype in rare.chain([MigrateType::Movable]) {
             let index = migratetype as usize;
-            let wanted =
-                if migratetype == MigrateType::Movable { blocks.len() } else { managed[index] as usize };
+            let wanted = if migratetype == MigrateType::Movable { blocks.len() } else { managed[index] as usize };
             if wanted > blocks.len() {
                 let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
                 return Err(self.start_error(zone, what));

@@ -58,6 +58,16 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of the slot of a page that was read from swap for a read, once it is written to.
+    SlotOfWritten {
+        /// It is given up, for its contents are out of date: until 5.18.
+        GivenUp,
+        /// The page is known to be exclusive and written at once; its slot stays for the next time it is swapped out:
+        /// since 6c287605fd56 and 1493a1913e34 (5.19).
+        Kept,
+    }
+);
+rule!(
     /// What becomes of a page of zeros that is to be swapped out.
     ZeroPages {
         /// It is written like any other: until 6.10.

@@ -1,6 +1,6 @@
 //! Pages on their way to swap and back; migration.
 
-use rules::Rules;
+use rules::{Rules, SlotOfWritten};
 use units::{NodeId, Pfn};
 
 use crate::anon::testing::{Machine, rules_4_20};
@@ -75,6 +75,25 @@ fn a_page_that_is_only_read_keeps_its_slot_and_needs_no_second_write() {
     m.touch(vpn, 1, true);
     assert_eq!(m.mm.swap_free_pages(), 4096, "the first write gives it up");
     m.check();
+    m.end(0);
+}
+
+#[test]
+fn since_5_19_a_written_page_keeps_its_slot_and_is_written_to_it_again() {
+    let (mut m, vpn) = machine(Rules { slot_of_written: SlotOfWritten::Kept, ..rules_4_20() }, 1);
+    evict(&mut m, vpn..vpn + 1);
+    let mut touch = m.begin(vpn, 1, false);
+    let TouchStop::Wait(pfn) = m.go_on(&mut touch, None) else { panic!() };
+    m.finish_io();
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    m.touch(vpn, 1, true);
+    assert_eq!(m.mm.swap_free_pages(), 4095, "the page still has it");
+    assert!(m.mm.frames[pfn].has(Frame::SWAPCACHE | Frame::DIRTY));
+    m.check();
+    assert!(m.swap_out(vpn), "it has a slot");
+    assert_eq!(m.bios().len(), 1, "whose contents are out of date");
+    let env = m.env;
+    m.mm.end_swap_write(&env, pfn, true);
     m.end(0);
 }
 
