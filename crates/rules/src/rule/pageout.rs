@@ -58,6 +58,15 @@ rule!(
     }
 );
 rule!(
+    /// What is read from swap beside the page that a fault needs.
+    SwapReadahead {
+        /// What lies in the slots around its own: until 4.13.
+        BySlot,
+        /// The pages around it, unless a swap device seeks: since ec560175c0b6 (4.14).
+        ByAddress,
+    }
+);
+rule!(
     /// What becomes of the slot of a page that was read from swap for a read, once it is written to.
     SlotOfWritten {
         /// It is given up, for its contents are out of date: until 5.18.
