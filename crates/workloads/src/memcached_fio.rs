@@ -3,7 +3,8 @@
 //! Source: the mixed workload of the multi-gen LRU's patches (commit f76c83378851, `mixed.sh`). Steps: memcached is filled with
 //! keys in their order, by as many clients as it has threads; fio's files are laid out; then fio reads single pages at random,
 //! in batches by io_uring, while the clients get keys at random, all equally likely, 8 requests at a time.
-//! Abstracted: fio's jobs are threads, as with `--thread`. A client and the server's thread that serves it take turns, and are one thread. An item lies in the server's
+//! Abstracted: fio's jobs are threads, as with `--thread`. A client and the server's thread that serves it take turns, and are one thread, which
+//! weighs as two where CPUs are shared ([`PAIR_NICE`]): one of them is always runnable, and each gets a share. An item lies in the server's
 //! memory where the order of its key puts it; a request for it reads the page of its hash bucket and the pages that its
 //! header, key and value lie in, and then writes to its header: the server counts who uses an item there (`refcount_incr()` in `do_item_get()`,
 //! memcached's items.c). Both programs' own CPU time is [`GET_CPU`] and [`IO_CPU`].
@@ -30,6 +31,8 @@ const GET_CPU: Nanos = Nanos(10_000);
 /// CPU time that fio uses for one read there, io_uring's library included. Source: fio's null engine does 1 to 2 million IOPS on
 /// one core; a thread that shares its core has 0.55 to 0.6 of that.
 const IO_CPU: Nanos = Nanos(1_200);
+/// Nice level of a thread that stands for two at 0 (`sched_prio_to_weight[]`, kernel/sched/core.c: 1991 and 1024).
+const PAIR_NICE: i8 = -3;
 /// Requests that a client sends before it waits (`--pipeline`).
 const PIPELINE: usize = 8;
 /// Reads that fio submits at once (`iodepth_batch_submit`).
@@ -207,9 +210,8 @@ impl MemcachedFio {
         let clients: Vec<_> = (0..self.threads)
             .map(|thread| {
                 let board = board.clone();
-                start(sys, SpawnOptions::thread("memcached"), move |sys: S| async move {
-                    get(&sys, store, thread, &board).await
-                })
+                let pair = SpawnOptions { nice: PAIR_NICE, ..SpawnOptions::thread("memcached") };
+                start(sys, pair, move |sys: S| async move { get(&sys, store, thread, &board).await })
             })
             .collect();
         let take = |sys: &S, per_s: f64| {

@@ -11,7 +11,7 @@
 //! A group at its limit gets no huge page; the kernel reclaims for it once.
 //! Omitted: the huge zero page; multi-size THP.
 
-use rules::AnonStart;
+use rules::{AnonStart, SlotOfWritten};
 use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
 use super::file_fault::FileArea;
@@ -276,7 +276,7 @@ impl Mm {
     }
 
     /// An access to a mapped base page. A page that a read brought back from swap is mapped read-only, so that the first
-    /// write faults, and gives up the slot if the page still has it (`do_wp_page()`, `reuse_swap_page()`).
+    /// write faults; if the page still has its slot, [`SlotOfWritten`] says what becomes of that (`do_wp_page()`, `reuse_swap_page()`).
     #[inline]
     fn access_page(&mut self, env: &Env, pfn: Pfn, write: bool, tally: &mut Tally) {
         let frame = &mut self.frames[pfn];
@@ -289,7 +289,9 @@ impl Mm {
         if protected {
             self.charge(self.costs.fault);
             tally.faults += 1;
-            self.reuse_swap_page(env, pfn);
+            if self.rules.slot_of_written == SlotOfWritten::GivenUp {
+                self.try_to_free_swap(env, pfn);
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod oom;
 mod pgtable;
 mod split;
 mod start;
+mod swap_readahead;
 mod swapin;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -42,6 +42,11 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
+    /// Its slot, if the page is on swap.
+    pub(crate) fn swapped(self) -> Option<SwapEntry> {
+        if let Slot::Swap(entry) = self { Some(entry) } else { None }
+    }
+
     /// Packed into four bytes: 0, the frame plus one, the zero page, or the top bit and the swap entry.
     #[inline]
     pub(crate) fn pack(self) -> u32 {

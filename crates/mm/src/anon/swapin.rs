@@ -1,13 +1,12 @@
 //! Faults on swapped pages.
 //!
-//! Rule: a page in the swap cache is mapped as soon as it is up to date; otherwise a window of slots around it is
+//! Rule: a page in the swap cache is mapped as soon as it is up to date; otherwise a window of slots, or of pages, around it is
 //! read into the swap cache, a frame for each, and the fault waits for its own page. A write, or a swap more than
 //! half full, gives the slot up at once.
 //! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
 //! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped and carries
 //! `PG_workingset` from the start; after it a shadow entry decides.
 //! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
-//! Omitted: readahead by address (`swap_vma_readahead()`, for swap that is all solid state, since 4.14).
 
 use rules::AnonStart;
 use units::{Order, Pfn, SpaceId};
@@ -18,14 +17,24 @@ use crate::stat::VmEvent;
 use crate::swap::SwapEntry;
 use crate::{Env, Frame, Kind, Mm};
 
-/// Slots still to be read for a fault.
+/// By what a window counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    /// Slots.
+    Slot,
+    /// Pages of the space.
+    Address,
+}
+
+/// What is still to be read for a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Window {
     /// The slot that the fault needs.
     wanted: SwapEntry,
-    /// Next slot to look at.
+    by: By,
+    /// Next slot or page to look at.
     next: u32,
-    /// Last slot.
+    /// Last one.
     last: u32,
 }
 
@@ -49,15 +58,14 @@ impl Mm {
             if let Some(pfn) = self.swap.cached(entry) {
                 return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
             }
-            let (next, last) = self.swap_readahead_window(entry);
-            touch.window = Some(Window { wanted: entry, next, last });
+            touch.window = Some(self.begin_window(touch, entry));
             if !std::mem::replace(&mut touch.major, true) {
                 self.count_major_fault(env);
                 self.charge(self.costs.fault);
             }
         }
         loop {
-            if let Some(stop) = self.read_window(env, touch) {
+            if let Some(stop) = self.read_window(env, touch, leaf) {
                 return Some(stop);
             }
             touch.window = None;
@@ -65,7 +73,7 @@ impl Mm {
                 return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
             }
             // Reclaimed again for the frames of the other slots: it is read alone.
-            touch.window = Some(Window { wanted: entry, next: entry.0, last: entry.0 });
+            touch.window = Some(Window { wanted: entry, by: By::Slot, next: entry.0, last: entry.0 });
         }
     }
 
@@ -103,13 +111,33 @@ impl Mm {
         Ok(())
     }
 
-    /// Reads every slot of the window that holds a page and is not cached; `None` when the window is done.
-    fn read_window(&mut self, env: &Env, touch: &mut Touch) -> Option<TouchStop> {
+    /// What is to be read for a fault on the page that has a slot.
+    fn begin_window(&mut self, touch: &Touch, entry: SwapEntry) -> Window {
+        let page_cluster = self.tunables.page_cluster as u32;
+        if self.swap_reads_by_address()
+            && let Some(area) = self.spaces[touch.space].find_mut(touch.vpn)
+        {
+            let pages = area.readahead.begin(touch.vpn, area.start..area.end, page_cluster);
+            return Window { wanted: entry, by: By::Address, next: pages.start, last: pages.end - 1 };
+        }
+        let (next, last) = self.swap_readahead_window(entry);
+        Window { wanted: entry, by: By::Slot, next, last }
+    }
+
+    /// Reads everything in the window that is on swap and not cached; `None` when the window is done.
+    fn read_window(&mut self, env: &Env, touch: &mut Touch, leaf: u32) -> Option<TouchStop> {
         while let Some(window) = &mut touch.window
             && window.next <= window.last
         {
-            let (entry, wanted) = (SwapEntry(window.next), window.wanted);
-            if self.swap.is_used(entry) && self.swap.cached(entry).is_none() {
+            let (at, wanted) = (window.next, window.wanted);
+            let entry = match window.by {
+                By::Slot => Some(SwapEntry(at)),
+                By::Address => self.spaces.leaves.get(leaf, at).swapped(),
+            };
+            if let Some(entry) = entry
+                && self.swap.is_used(entry)
+                && self.swap.cached(entry).is_none()
+            {
                 if let Err(need) = self.memcg_reserve(env, self.memcg_of_slot(entry), Order(0)) {
                     return Some(TouchStop::Need(need));
                 }
@@ -164,10 +192,8 @@ impl Mm {
         if !frame.has(Frame::UPTODATE) {
             return Some(TouchStop::IoError);
         }
-        if frame.take(Frame::READAHEAD) {
-            self.swap.readahead_hit();
-            self.stat.count(VmEvent::SwapRaHit, 1);
-        }
+        let read_ahead = frame.take(Frame::READAHEAD);
+        self.note_swap_hit(touch, read_ahead);
         let frame = &mut self.frames[pfn];
         frame.set(Frame::MAPPED | access_flags(touch.write));
         self.swap.set_space(entry, touch.space);
@@ -182,12 +208,20 @@ impl Mm {
             self.activate_page(pfn);
         }
         self.swap_put(env, entry);
-        if touch.write {
-            self.reuse_swap_page(env, pfn);
-        } else if self.swap.is_full() {
+        if touch.write || self.swap.is_full() {
             self.try_to_free_swap(env, pfn);
         }
         None
+    }
+
+    /// The swap cache had the page of a fault, which had been read ahead or not (`lookup_swap_cache()`).
+    fn note_swap_hit(&mut self, touch: &Touch, read_ahead: bool) {
+        self.stat.count(VmEvent::SwapRaHit, u64::from(read_ahead));
+        if !self.swap_reads_by_address() {
+            self.swap.readahead_hits(u32::from(read_ahead));
+        } else if let Some(area) = self.spaces[touch.space].find_mut(touch.vpn) {
+            area.readahead.found(touch.vpn, read_ahead);
+        }
     }
 
     /// The page of a space has left its page table for a slot.

@@ -1,6 +1,9 @@
 //! A small machine for tests of anonymous memory and swap.
 
-use rules::{AnonStart, LruGenCaps, OomScore, PageTableStat, Rules, ThpDefrag, ThpEnabled, ThpNode, Tunables};
+use rules::{
+    AnonStart, LruGenCaps, OomScore, PageTableStat, Rules, SlotOfWritten, SwapReadahead, ThpDefrag, ThpEnabled,
+    ThpNode, Tunables,
+};
 use units::{CpuId, Gfp, Nanos, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pages, Pfn, SpaceId};
 
 use super::{Touch, TouchStop};
@@ -20,6 +23,8 @@ pub(crate) fn rules_4_20() -> Rules {
         anon_start: AnonStart::Active,
         page_table_stat: PageTableStat::Leaves,
         oom_score: OomScore::AtLeastOne,
+        swap_readahead: SwapReadahead::BySlot,
+        slot_of_written: SlotOfWritten::GivenUp,
         ..Rules::newest()
     }
 }

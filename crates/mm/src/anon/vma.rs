@@ -14,6 +14,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use units::{FileId, SpaceId};
 
+use super::swap_readahead::AddressReadahead;
 use super::{REGION_PAGES, Space};
 use crate::{Env, Mm};
 
@@ -65,6 +66,8 @@ pub struct Vma {
     pub kind: VmaKind,
     /// What was said of huge pages.
     pub thp: ThpAdvice,
+    /// What it remembers of reading from swap.
+    pub readahead: AddressReadahead,
 }
 
 impl Vma {
@@ -81,6 +84,12 @@ impl Vma {
 }
 
 impl Space {
+    /// The area that holds a page, to change it.
+    pub(super) fn find_mut(&mut self, vpn: u32) -> Option<&mut Vma> {
+        let at = self.vmas.partition_point(|v| v.end <= vpn);
+        self.vmas.get_mut(at).filter(|v| v.start <= vpn)
+    }
+
     /// The area that holds a page.
     pub(super) fn find(&self, vpn: u32) -> Option<Vma> {
         let at = self.vmas.partition_point(|v| v.end <= vpn);
@@ -160,7 +169,13 @@ impl Mm {
         let owner = &mut self.spaces[space];
         assert!(owner.live);
         let start = owner.lowest_gap(pages, align);
-        let vma = Vma { start, end: start + pages, kind: kind(start), thp: ThpAdvice::None };
+        let vma = Vma {
+            start,
+            end: start + pages,
+            kind: kind(start),
+            thp: ThpAdvice::None,
+            readahead: AddressReadahead::default(),
+        };
         let at = owner.vmas.partition_point(|v| v.start < start);
         owner.vmas.insert(at, vma);
         owner.merge();
@@ -218,7 +233,13 @@ mod tests {
     use super::*;
 
     fn space(areas: &[(u32, u32)]) -> Space {
-        let area = |&(start, end)| Vma { start, end, kind: VmaKind::Anon, thp: ThpAdvice::None };
+        let area = |&(start, end)| Vma {
+            start,
+            end,
+            kind: VmaKind::Anon,
+            thp: ThpAdvice::None,
+            readahead: AddressReadahead::default(),
+        };
         Space { vmas: areas.iter().map(area).collect(), ..Space::default() }
     }
 

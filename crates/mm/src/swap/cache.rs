@@ -140,9 +140,4 @@ impl Mm {
         self.frames[pfn].set(Frame::DIRTY);
         true
     }
-
-    /// A mapped page is written to: its slot is out of date (`reuse_swap_page()`).
-    pub(crate) fn reuse_swap_page(&mut self, env: &Env, pfn: Pfn) {
-        self.try_to_free_swap(env, pfn);
-    }
 }

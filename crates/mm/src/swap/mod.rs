@@ -36,6 +36,7 @@ use units::{Pfn, SpaceId};
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
+pub(crate) use readahead::readahead_size;
 use zswap::Zswap;
 
 use crate::zsmalloc::ZsPool;

@@ -1,12 +1,25 @@
 //! How many slots are read at once.
 //!
-//! Rule: an aligned window of slots around the wanted one, at most `1 << page_cluster`. Its size is the hits on pages
+//! Rule: where readahead goes by slots, an aligned window of slots around the wanted one, at most `1 << page_cluster`. Its size is the hits on pages
 //! read ahead since the last window plus two, rounded up to a power of two; without hits two slots if the fault is next
 //! to the last one and one otherwise; never less than half the last window.
 //! Source: `__swapin_nr_pages()`, `swapin_nr_pages()`, `swap_cluster_readahead()` (mm/swap_state.c, 4.20 and 6.12).
-//! Omitted: readahead by virtual address (see `anon::swapin`).
+//! Since/until: [`SwapReadahead`]; for that by address see `anon::swap_readahead`.
+
+use rules::SwapReadahead;
 
 use super::{Swap, SwapEntry};
+
+/// Size of a window, a power of two, of at most `max`: by the hits since the last one, whether the fault is beside the last one, and
+/// the size of the last one (`__swapin_nr_pages()`).
+pub(crate) fn readahead_size(hits: u32, beside: bool, max: u32, last: u32) -> u32 {
+    let wanted = match hits {
+        0 if beside => 2,
+        0 => 1,
+        hits => (hits + 2).next_power_of_two().max(4),
+    };
+    wanted.min(max).max(last / 2)
+}
 
 /// What earlier windows say of the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,12 +41,7 @@ impl ReadaheadState {
         }
         let hits = std::mem::take(&mut self.hits);
         let beside = offset == self.prev.wrapping_add(1) || offset == self.prev.wrapping_sub(1);
-        let wanted = match hits {
-            0 if beside => 2,
-            0 => 1,
-            hits => (hits + 2).next_power_of_two().max(4),
-        };
-        let pages = wanted.min(max_pages).max(self.last_pages / 2);
+        let pages = readahead_size(hits, beside, max_pages, self.last_pages);
         if hits == 0 {
             self.prev = offset;
         }
@@ -43,13 +51,19 @@ impl ReadaheadState {
 }
 
 impl Swap {
-    /// A page read ahead was used.
-    pub(crate) fn readahead_hit(&mut self) {
-        self.readahead.hits += 1;
+    /// Pages read ahead were used.
+    pub(crate) fn readahead_hits(&mut self, pages: u32) {
+        self.readahead.hits += pages;
     }
 }
 
 impl crate::Mm {
+    /// Whether readahead goes by the addresses of pages and not by their slots (`swap_use_vma_readahead()`).
+    pub(crate) fn swap_reads_by_address(&self) -> bool {
+        let seeks = || self.swap.devices.iter().any(|device| device.is_rotational());
+        self.rules.swap_readahead == SwapReadahead::ByAddress && !seeks()
+    }
+
     /// First and last slot to read for a fault.
     pub(crate) fn swap_readahead_window(&mut self, entry: SwapEntry) -> (u32, u32) {
         let (device, offset) = self.swap.locate(entry);

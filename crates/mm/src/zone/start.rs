@@ -4,7 +4,8 @@
 //! Source: `/proc/pagetypeinfo` and `/proc/zoneinfo`, which tell numbers and no places.
 //! Abstracted: pageblocks of the rarer types stand lowest and whole free ones highest, as a kernel that hands out its lowest
 //! blocks first leaves them after boot; what is free of a pageblock is cut from as few pieces as possible. All
-//! else that is in use is kernel memory that stays.
+//! else that is in use is kernel memory that stays. Where free Movable blocks need more pageblocks than the others leave, some of
+//! those lie in memory that is not managed.
 
 use std::collections::VecDeque;
 
@@ -78,6 +79,18 @@ impl Pieces {
         Some(first.offset(order.pages()))
     }
 
+    /// How many pageblocks free blocks of these numbers, all smaller than a pageblock, are cut from.
+    fn pageblocks_for(free: &[u64]) -> u32 {
+        let suffice = |pageblocks: &u32| {
+            let mut pieces = Pieces::default();
+            pieces.add(0, pageblocks * PAGEBLOCK_PAGES);
+            (0..PAGEBLOCK_ORDER.0)
+                .rev()
+                .all(|order| (0..free[usize::from(order)]).all(|_| pieces.cut(Order(order)).is_some()))
+        };
+        (0..).find(suffice).expect("each block has a pageblock to be cut from")
+    }
+
     /// All frames.
     fn frames(&self) -> impl Iterator<Item = Pfn> + '_ {
         let of_order = |(order, pieces): (usize, &VecDeque<Piece>)| {
@@ -94,12 +107,12 @@ impl Mm {
     /// The zone has no room for it.
     pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
         let mut blocks = self.take_all(zone);
+        let managed = self.leave_to_movable(zone, start, &blocks);
         let mut pieces: [Pieces; MigrateType::COUNT] = Default::default();
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         for migratetype in rare.chain([MigrateType::Movable]) {
             let index = migratetype as usize;
-            let wanted =
-                if migratetype == MigrateType::Movable { blocks.len() } else { start.pageblocks[index] as usize };
+            let wanted = if migratetype == MigrateType::Movable { blocks.len() } else { managed[index] as usize };
             if wanted > blocks.len() {
                 let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
                 return Err(self.start_error(zone, what));
@@ -111,6 +124,32 @@ impl Mm {
         // Movable pages first: the caller's are anonymous memory.
         pieces.swap(0, MigrateType::Movable as usize);
         self.start_pcps(zone, start, &pieces)
+    }
+
+    /// Pageblocks of each type that have managed memory, of `blocks`: what the free Movable blocks need is left to them, and
+    /// pageblocks that have no managed memory get the types of as many others as that takes.
+    fn leave_to_movable(&mut self, zone: ZoneId, start: &ZoneStart, blocks: &[Pfn]) -> [u64; MigrateType::COUNT] {
+        let mut managed = start.pageblocks;
+        let free = &start.free[MigrateType::Movable as usize];
+        let whole = free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()];
+        let movable = whole + u64::from(Pieces::pageblocks_for(free));
+        let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
+        let others: u64 = rare.clone().map(|migratetype| managed[migratetype as usize]).sum();
+        let mut lacking = (movable + others).saturating_sub(blocks.len() as u64);
+        let state = &self.zones[zone.index()];
+        let all = (state.start.0..state.start.0 + state.spanned as u32).step_by(PAGEBLOCK_PAGES as usize);
+        let mut unmanaged = all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| !blocks.contains(pfn));
+        for migratetype in rare {
+            let index = migratetype as usize;
+            let own = u64::from(start.free[index].iter().any(|blocks| *blocks > 0));
+            while lacking > 0 && managed[index] > own {
+                let Some(pfn) = unmanaged.next() else { return managed };
+                self.blocks.set_migratetype(pfn, migratetype);
+                managed[index] -= 1;
+                lacking -= 1;
+            }
+        }
+        managed
     }
 
     fn start_error(&self, zone: ZoneId, what: String) -> StartError {

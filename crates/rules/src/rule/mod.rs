@@ -191,6 +191,10 @@ pub struct Rules {
     pub map_lock: MapLock,
     /// End of XFS's writes.
     pub ioend_end: IoendEnd,
+    /// Pages read ahead from swap.
+    pub swap_readahead: SwapReadahead,
+    /// Slots of pages that are written to.
+    pub slot_of_written: SlotOfWritten,
     /// Pages of zeros on their way to swap.
     pub zero_pages: ZeroPages,
     /// Dirty file pages not written by reclaim.
@@ -353,6 +357,8 @@ impl Rules {
             xfs_writer: XfsWriter::Owner,
             map_lock: MapLock::Wait,
             ioend_end: IoendEnd::EachBio,
+            swap_readahead: SwapReadahead::ByAddress,
+            slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,

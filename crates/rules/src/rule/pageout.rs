@@ -58,6 +58,25 @@ rule!(
     }
 );
 rule!(
+    /// What is read from swap beside the page that a fault needs.
+    SwapReadahead {
+        /// What lies in the slots around its own: until 4.13.
+        BySlot,
+        /// The pages around it, unless a swap device seeks: since ec560175c0b6 (4.14).
+        ByAddress,
+    }
+);
+rule!(
+    /// What becomes of the slot of a page that was read from swap for a read, once it is written to.
+    SlotOfWritten {
+        /// It is given up, for its contents are out of date: until 5.18.
+        GivenUp,
+        /// The page is known to be exclusive and written at once; its slot stays for the next time it is swapped out:
+        /// since 6c287605fd56 and 1493a1913e34 (5.19).
+        Kept,
+    }
+);
+rule!(
     /// What becomes of a page of zeros that is to be swapped out.
     ZeroPages {
         /// It is written like any other: until 6.10.

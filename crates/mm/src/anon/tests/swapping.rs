@@ -1,6 +1,6 @@
 //! Pages on their way to swap and back; migration.
 
-use rules::Rules;
+use rules::{Rules, SlotOfWritten, SwapReadahead};
 use units::{NodeId, Pfn};
 
 use crate::anon::testing::{Machine, rules_4_20};
@@ -79,6 +79,25 @@ fn a_page_that_is_only_read_keeps_its_slot_and_needs_no_second_write() {
 }
 
 #[test]
+fn since_5_19_a_written_page_keeps_its_slot_and_is_written_to_it_again() {
+    let (mut m, vpn) = machine(Rules { slot_of_written: SlotOfWritten::Kept, ..rules_4_20() }, 1);
+    evict(&mut m, vpn..vpn + 1);
+    let mut touch = m.begin(vpn, 1, false);
+    let TouchStop::Wait(pfn) = m.go_on(&mut touch, None) else { panic!() };
+    m.finish_io();
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    m.touch(vpn, 1, true);
+    assert_eq!(m.mm.swap_free_pages(), 4095, "the page still has it");
+    assert!(m.mm.frames[pfn].has(Frame::SWAPCACHE | Frame::DIRTY));
+    m.check();
+    assert!(m.swap_out(vpn), "it has a slot");
+    assert_eq!(m.bios().len(), 1, "whose contents are out of date");
+    let env = m.env;
+    m.mm.end_swap_write(&env, pfn, true);
+    m.end(0);
+}
+
+#[test]
 fn the_window_reads_neighbours_and_hits_are_counted() {
     let (mut m, vpn) = machine(rules_4_20(), 16);
     evict(&mut m, vpn..vpn + 16);
@@ -106,7 +125,7 @@ fn the_window_reads_neighbours_and_hits_are_counted() {
 fn readahead_takes_its_frames_from_the_caller_when_memory_is_short() {
     let (mut m, vpn) = machine(rules_4_20(), 8);
     evict(&mut m, vpn..vpn + 8);
-    m.mm.swap.readahead_hit(); // a window of four: slots 256..260
+    m.mm.swap.readahead_hits(1); // a window of four: slots 256..260
     let held = m.exhaust();
     let mut touch = m.begin(vpn, 1, false);
     let mut stop = m.go_on(&mut touch, None);
@@ -127,7 +146,7 @@ fn readahead_takes_its_frames_from_the_caller_when_memory_is_short() {
 fn a_page_that_is_reclaimed_while_its_window_is_read_is_read_again() {
     let (mut m, vpn) = machine(rules_4_20(), 8);
     evict(&mut m, vpn..vpn + 8);
-    m.mm.swap.readahead_hit(); // a window of four: slots 256..260
+    m.mm.swap.readahead_hits(1); // a window of four: slots 256..260
     let held = m.exhaust();
     let mut touch = m.begin(vpn, 1, false);
     let TouchStop::NeedPage(request) = m.go_on(&mut touch, None) else { panic!("memory is short") };
@@ -212,6 +231,27 @@ fn a_page_unmapped_during_its_io_is_freed_when_that_ends() {
     assert_eq!(m.finish_io(), 2);
     assert_eq!(m.free(), free + 2);
     assert_eq!(m.mm.swap_free_pages(), 4096);
+    m.end(0);
+}
+
+#[test]
+fn by_address_the_pages_around_are_read_wherever_their_slots_are() {
+    let (mut m, vpn) = machine(Rules { swap_readahead: SwapReadahead::ByAddress, ..rules_4_20() }, 16);
+    // The farther a page is in the area, the lower its slot.
+    (0..16).rev().for_each(|page| evict(&mut m, vpn + page..vpn + page + 1));
+    // A new area has four hits: a window of 8, from three pages before the fault, less what lies before the area.
+    let mut touch = m.begin(vpn + 1, 1, false);
+    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
+    assert_eq!((m.finish_io(), m.event(VmEvent::SwapRa)), (6, 5));
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    m.touch(vpn, 6, false);
+    assert_eq!((m.event(VmEvent::SwapRaHit), m.event(VmEvent::Pgmajfault)), (5, 1), "pages 0 to 5 are there");
+    // Five hits, and the last fault was on the page before: 8 pages from this one on.
+    let mut touch = m.begin(vpn + 6, 1, false);
+    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
+    assert_eq!(m.finish_io(), 8);
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    m.check();
     m.end(0);
 }
 

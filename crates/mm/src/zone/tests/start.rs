@@ -74,6 +74,27 @@ fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
 }
 
 #[test]
+fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lacking() {
+    // 8 pageblocks, the first two not managed, 3 Unmovable and 5 Movable ones; 4 of those are free, and 256 pages of another.
+    let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
+    start.free[MigrateType::Movable as usize][10] = 2;
+    start.free[MigrateType::Movable as usize][8] = 1;
+    let zone = ZoneSpan {
+        kind: ZoneKind::Normal,
+        start: Pfn(0),
+        spanned: Pages(8 * 512),
+        present: Pages(8 * 512),
+        managed: Pages(6 * 512),
+        hole: None,
+    };
+    let mut mm = machine(&layout(vec![vec![zone]]), Rules::newest());
+    mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(block_types(&mm), "UUUMMMMM", "one of the three is managed");
+    assert_eq!(mm.free_counts(ZONE).map(|order| order[MigrateType::Movable as usize])[8..], [1, 0, 2]);
+    assert_eq!(violations(&mm), []);
+}
+
+#[test]
 fn what_does_not_fit_is_told() {
     let refused = |start: &ZoneStart| one_zone(8, Rules::newest()).start_zone(ZONE, start).unwrap_err().to_string();
     let mut start = ZoneStart::default();
