@@ -11,7 +11,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("laptop-usb", include_str!("../../../machines/laptop-usb.toml")),
     ("small", include_str!("../../../machines/small.toml")),
     ("small-noswap", include_str!("../../../machines/small-noswap.toml")),
-    ("node-nvme", include_str!("../../../machines/node-nvme.toml")),
+    ("node-noswap", include_str!("../../../machines/node-noswap.toml")),
     ("guest-160m", include_str!("../../../machines/guest-160m.toml")),
     ("guest-384m", include_str!("../../../machines/guest-384m.toml")),
     ("guest-384m-slow", include_str!("../../../machines/guest-384m-slow.toml")),

@@ -287,7 +287,7 @@ fn a_test_for_sleeping_that_is_the_wrong_way_round_keeps_kswapd_on_its_cpu() {
 
 #[test]
 fn boosted_reclaim_that_may_not_write_frees_nothing_of_generations() {
-    let scenario = ["kswapd-boost", "-m", "node-nvme", "-k", "6.12"];
+    let scenario = ["kswapd-boost", "-m", "node-noswap", "-k", "6.12"];
     let (busy, told) = kswapd_in(&scenario);
     assert!(busy > 40.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
     assert!(told.contains("revived it, and gave a node up"), "{told}");
