@@ -65,7 +65,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param {
             name: "warm-up-s",
             default: "auto",
-            doc: "seconds before the measurement; auto: 20 for 128 GiB, 1 at least",
+            doc: "seconds before the measurement; auto: 40 for 128 GiB, 1 at least",
         },
         Param {
             name: "measure-s",
@@ -157,7 +157,7 @@ impl MemcachedFio {
         let file_mb = self.file_mb.unwrap_or((1408.0 * memory).ceil() as u64);
         // Memory turns over in proportion to its size.
         let times = Times {
-            warm_up: self.warm_up.unwrap_or((20.0 * memory).ceil() as u64),
+            warm_up: self.warm_up.unwrap_or((40.0 * memory).ceil() as u64),
             measure: self.measure.unwrap_or((10.0 * memory).ceil() as u64).max(2 * self.window),
             window: self.window,
         };
