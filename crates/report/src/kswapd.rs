@@ -18,13 +18,13 @@ const IN_VAIN: f64 = 0.1;
 pub struct KswapdEvidence {
     /// CPU time, in percent of that of one CPU.
     pub cpu_pct: f64,
-    /// Runs; those for blocks of an order above 0; those that reclaimed nothing; of these, those that only worked off a boost of the watermarks.
+    /// Runs.
     pub runs: u64,
-    /// See `runs`.
+    /// Those of them that were for blocks of an order above 0.
     pub for_blocks: u64,
-    /// See `runs`.
+    /// Those of the runs that reclaimed nothing.
     pub futile: u64,
-    /// See `runs`.
+    /// Those of these that only worked off a boost of the watermarks.
     pub futile_boosted: u64,
     /// Those of these in which the multi-gen LRU gave nothing because no page may be written.
     pub futile_unwritten: u64,

@@ -11,6 +11,7 @@ mod process;
 mod threads;
 
 use std::future::Future;
+use std::pin::pin;
 
 use mm::vfs::Need;
 use sim::Ctx;
@@ -40,14 +41,15 @@ impl SysTwin {
         SysTwin { task: Task::new(ctx), process }
     }
 
-    /// A system call: its entry, what it does, and the return to user mode.
-    async fn syscall<R>(&self, call: impl Future<Output = R>) -> R {
+    /// A system call: its entry, what it does, and the return to user mode. The call is pinned by its caller: futures are large, and one that
+    /// is handed over is copied.
+    async fn syscall<R>(&self, call: impl Future<Output = R> + Unpin) -> R {
         self.task.mm(|mm, _| mm.charge(mm.costs.syscall));
         self.user_mode(call).await
     }
 
     /// What a thread does between two moments in user mode, where it may be preempted and may be made to end.
-    async fn user_mode<R>(&self, call: impl Future<Output = R>) -> R {
+    async fn user_mode<R>(&self, call: impl Future<Output = R> + Unpin) -> R {
         self.task.ctx.preempt_point().await;
         self.return_to_user().await;
         let result = call.await;
@@ -81,11 +83,11 @@ impl Sys for SysTwin {
     }
 
     async fn sleep(&self, time: Nanos) {
-        self.syscall(self.task.ctx.sleep(SleepReason::Workload, time)).await;
+        self.syscall(pin!(self.task.ctx.sleep(SleepReason::Workload, time))).await;
     }
 
     async fn compute(&self, time: Nanos) {
-        self.user_mode(self.compute_for(time)).await;
+        self.user_mode(pin!(self.compute_for(time))).await;
     }
 
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
@@ -97,7 +99,7 @@ impl Sys for SysTwin {
     }
 
     async fn join(&self, thread: Thread) {
-        self.syscall(self.wait_for(thread)).await;
+        self.syscall(pin!(self.wait_for(thread))).await;
     }
 
     fn stop(&self, thread: Thread) {
@@ -113,35 +115,35 @@ impl Sys for SysTwin {
     }
 
     async fn barrier_wait(&self, barrier: Barrier) {
-        self.syscall(self.wait_at_barrier(barrier)).await;
+        self.syscall(pin!(self.wait_at_barrier(barrier))).await;
     }
 
     async fn mmap(&self, length: Bytes, align: Bytes) -> Result<Mapping> {
-        self.syscall(self.map_anonymous(length, align)).await
+        self.syscall(pin!(self.map_anonymous(length, align))).await
     }
 
     async fn mmap_file(&self, fd: Fd, length: Bytes) -> Result<Mapping> {
-        self.syscall(self.map_file(fd, length)).await
+        self.syscall(pin!(self.map_file(fd, length))).await
     }
 
     async fn munmap(&self, mapping: Mapping) -> Result<()> {
-        self.syscall(self.unmap(mapping)).await
+        self.syscall(pin!(self.unmap(mapping))).await
     }
 
     async fn madvise(&self, mapping: Mapping, advice: Advice) -> Result<()> {
-        self.syscall(self.advise(mapping, advice)).await
+        self.syscall(pin!(self.advise(mapping, advice))).await
     }
 
     async fn touch(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
-        self.user_mode(self.touch_range(mapping, offset, length, access)).await
+        self.user_mode(pin!(self.touch_range(mapping, offset, length, access))).await
     }
 
     async fn poke(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()> {
-        self.user_mode(self.fault_in(mapping, offset, Bytes(1), access)).await
+        self.user_mode(pin!(self.fault_in(mapping, offset, Bytes(1), access))).await
     }
 
     async fn poke_many(&self, mapping: Mapping, offsets: &[u64], access: Access) -> Result<()> {
-        self.user_mode(self.fault_in_many(mapping, offsets, access)).await
+        self.user_mode(pin!(self.fault_in_many(mapping, offsets, access))).await
     }
 
     fn mincore(&self, mapping: Mapping, offset: Bytes) -> bool {
@@ -149,51 +151,51 @@ impl Sys for SysTwin {
     }
 
     async fn mkdir(&self, name: &str) -> Result<Dir> {
-        self.syscall(self.make_directory(name)).await
+        self.syscall(pin!(self.make_directory(name))).await
     }
 
     async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
-        self.syscall(self.open_file(name, mode)).await
+        self.syscall(pin!(self.open_file(name, mode))).await
     }
 
     async fn close(&self, fd: Fd) -> Result<()> {
-        self.syscall(self.close_file(fd)).await
+        self.syscall(pin!(self.close_file(fd))).await
     }
 
     async fn read(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<Bytes> {
-        self.syscall(self.read_file(fd, offset, length)).await
+        self.syscall(pin!(self.read_file(fd, offset, length))).await
     }
 
     async fn read_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
-        self.syscall(self.read_file_batch(fd, pages)).await
+        self.syscall(pin!(self.read_file_batch(fd, pages))).await
     }
 
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
-        self.syscall(self.write_file(fd, offset, length)).await
+        self.syscall(pin!(self.write_file(fd, offset, length))).await
     }
 
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
-        self.syscall(self.advise_file(fd, advice)).await
+        self.syscall(pin!(self.advise_file(fd, advice))).await
     }
 
     async fn fsync(&self, fd: Fd) -> Result<()> {
-        self.syscall(self.sync_file(fd)).await
+        self.syscall(pin!(self.sync_file(fd))).await
     }
 
     async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()> {
-        self.syscall(self.truncate_file(fd, length)).await
+        self.syscall(pin!(self.truncate_file(fd, length))).await
     }
 
     async fn stat(&self, name: FileName) -> Result<Bytes> {
-        self.syscall(self.stat_file(name)).await
+        self.syscall(pin!(self.stat_file(name))).await
     }
 
     async fn unlink(&self, name: FileName) -> Result<()> {
-        self.syscall(self.unlink_file(name)).await
+        self.syscall(pin!(self.unlink_file(name))).await
     }
 
     async fn sync(&self) -> Result<()> {
-        self.syscall(self.sync_all()).await
+        self.syscall(pin!(self.sync_all())).await
     }
 
     async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {
@@ -205,27 +207,27 @@ impl Sys for SysTwin {
     }
 
     async fn cgroup(&self, path: &str) -> Result<Cgroup> {
-        self.syscall(self.make_cgroup(path)).await
+        self.syscall(pin!(self.make_cgroup(path))).await
     }
 
     async fn cgroup_set(&self, group: Cgroup, limit: CgroupLimit, value: Option<Bytes>) -> Result<()> {
-        self.syscall(self.set_cgroup_limit(group, limit, value)).await
+        self.syscall(pin!(self.set_cgroup_limit(group, limit, value))).await
     }
 
     async fn cgroup_enter(&self, group: Cgroup) -> Result<()> {
-        self.syscall(self.enter_cgroup(group)).await
+        self.syscall(pin!(self.enter_cgroup(group))).await
     }
 
     async fn cgroup_file(&self, group: Cgroup, file: &str) -> Result<String> {
-        self.syscall(self.read_cgroup_file(group, file)).await
+        self.syscall(pin!(self.read_cgroup_file(group, file))).await
     }
 
     async fn sysctl(&self, name: &str) -> Result<u64> {
-        self.syscall(self.read_sysctl(name)).await
+        self.syscall(pin!(self.read_sysctl(name))).await
     }
 
     async fn set_sysctl(&self, name: &str, value: u64) -> Result<()> {
-        self.syscall(self.write_sysctl(name, value)).await
+        self.syscall(pin!(self.write_sysctl(name, value))).await
     }
 
     fn sample(&self, metric: &'static str, value: f64) {
