@@ -1,10 +1,9 @@
 //! The swap cache: anonymous pages that have a slot.
 //!
 //! Rule: `add_to_swap` gives a page a slot and marks it dirty; `try_to_unmap` then leaves the slot in the page table;
-//! `swapcache_remove` lets the page go and leaves its shadow. A page that is mapped again keeps its slot until it is
-//! written to, or until swap runs short.
-//! Source: `add_to_swap()`, `delete_from_swap_cache()` (mm/swap_state.c), `try_to_free_swap()`, `reuse_swap_page()`
-//! (mm/swapfile.c); 4.20 and 6.12.
+//! `swapcache_remove` lets the page go and leaves its shadow. A page that is mapped again keeps its slot until swap runs
+//! short, or until it is written to ([`rules::SlotOfWritten`]).
+//! Source: `add_to_swap()`, `delete_from_swap_cache()` (mm/swap_state.c), `try_to_free_swap()` (mm/swapfile.c); 4.20 and 6.12.
 //! Abstracted: while a page is in the swap cache its frame's place is the slot, and the slot knows space and virtual page.
 //! Omitted: nodes of the swap cache's tree as slab memory.
 

@@ -6,7 +6,8 @@
 //! then, at the end of the file with a preallocation as large as the file from 64 KiB on, so a file written page by page is
 //! contiguous; the last close gives the preallocation back.
 //! Source: `xfs_dialloc()`, `xfs_iomap_prealloc_size()`, `xfs_free_eofblocks()`, fs/xfs, 4.20.
-//! Abstracted: a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
+//! Abstracted: what is dirty before the page that is written first has an allocation of its own later (XFS allocates for all of a delayed
+//! extent at once, whichever page is written first); a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
 //! Omitted: unwritten extents.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -80,15 +80,17 @@ impl Pieces {
     }
 
     /// How many pageblocks free blocks of these numbers, all smaller than a pageblock, are cut from.
-    fn pageblocks_for(free: &[u64]) -> u32 {
-        let suffice = |pageblocks: &u32| {
-            let mut pieces = Pieces::default();
-            pieces.add(0, pageblocks * PAGEBLOCK_PAGES);
-            (0..PAGEBLOCK_ORDER.0)
-                .rev()
-                .all(|order| (0..free[usize::from(order)]).all(|_| pieces.cut(Order(order)).is_some()))
-        };
-        (0..).find(suffice).expect("each block has a pageblock to be cut from")
+    fn pageblocks_for(free: &[u64]) -> u64 {
+        let (mut pieces, mut pageblocks) = (Pieces::default(), 0);
+        for order in (0..PAGEBLOCK_ORDER.0).rev().map(Order) {
+            for _ in 0..free[order.index()] {
+                while pieces.cut(order).is_none() {
+                    pieces.add(0, PAGEBLOCK_PAGES);
+                    pageblocks += 1;
+                }
+            }
+        }
+        pageblocks
     }
 
     /// All frames.
@@ -126,19 +128,20 @@ impl Mm {
         self.start_pcps(zone, start, &pieces)
     }
 
-    /// Pageblocks of each type that have managed memory, of `blocks`: what the free Movable blocks need is left to them, and
+    /// Pageblocks of each type that have managed memory, of `blocks` in their order: what the free Movable blocks need is left to them, and
     /// pageblocks that have no managed memory get the types of as many others as that takes.
     fn leave_to_movable(&mut self, zone: ZoneId, start: &ZoneStart, blocks: &[Pfn]) -> [u64; MigrateType::COUNT] {
         let mut managed = start.pageblocks;
         let free = &start.free[MigrateType::Movable as usize];
         let whole = free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()];
-        let movable = whole + u64::from(Pieces::pageblocks_for(free));
+        let movable = whole + Pieces::pageblocks_for(free);
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         let others: u64 = rare.clone().map(|migratetype| managed[migratetype as usize]).sum();
         let mut lacking = (movable + others).saturating_sub(blocks.len() as u64);
         let state = &self.zones[zone.index()];
         let all = (state.start.0..state.start.0 + state.spanned as u32).step_by(PAGEBLOCK_PAGES as usize);
-        let mut unmanaged = all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| !blocks.contains(pfn));
+        let mut unmanaged =
+            all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| blocks.binary_search(pfn).is_err());
         for migratetype in rare {
             let index = migratetype as usize;
             let own = u64::from(start.free[index].iter().any(|blocks| *blocks > 0));
@@ -273,5 +276,29 @@ impl Mm {
             self.pcps.of(CpuId(cpu as u16), zone).start_high(high);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cut_leaves_serves_smaller_blocks() {
+        let pageblocks = |blocks: &[(u8, u64)]| {
+            let mut free = [0; PAGEBLOCK_ORDER.0 as usize];
+            blocks.iter().for_each(|(order, number)| free[usize::from(*order)] = *number);
+            Pieces::pageblocks_for(&free)
+        };
+        assert_eq!(
+            (pageblocks(&[]), pageblocks(&[(8, 1)]), pageblocks(&[(8, 2)])),
+            (0, 1, 2),
+            "half of one stays in use"
+        );
+        assert_eq!(pageblocks(&[(8, 1), (7, 1), (0, 1)]), 1, "each is cut off what the larger one left");
+        assert_eq!(pageblocks(&[(7, 2)]), 1, "256 pages beside it and 256 more");
+        // A page in use beside each: 256 pairs in a pageblock.
+        assert_eq!((pageblocks(&[(0, 256)]), pageblocks(&[(0, 257)])), (1, 2));
+        assert_eq!(pageblocks(&[(0, 1 << 16)]), 256, "as many in a zone of 256 MiB are no more work than that");
     }
 }

@@ -9,7 +9,7 @@
 
 mod driver;
 
-use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, OpenMode, SpawnOptions, Sys};
+use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, OpenMode, SpawnOptions, Sys, Thread};
 use units::{Bytes, Gfp, Nanos, Order, PAGE_SIZE};
 
 use self::driver::{Driver, Scattered};
@@ -137,13 +137,8 @@ impl Squeeze {
         let containers = self.make_containers(&sys, size).await?;
         write(&sys, file, size).await?;
         let mut threads = Vec::new();
-        let scattered = self.scattered;
-        if scattered.percent > 0 {
-            let done = sys.barrier(2);
-            threads.push(start(&sys, SpawnOptions::module("cache"), move |sys: S| async move {
-                scattered.run(&sys, memory, done).await
-            }));
-            sys.barrier_wait(done).await;
+        if self.scattered.percent > 0 {
+            threads.push(self.start_cache(&sys, memory).await);
         }
         sys.phase("squeeze");
         for (number, &container) in (1..).zip(&containers) {
@@ -160,7 +155,8 @@ impl Squeeze {
                 hold(&sys, anon, time).await
             }));
         }
-        for _ in 0..if size.0 > 0 && self.containers == 0 { self.readers } else { 0 } {
+        let readers = if size.0 > 0 && self.containers == 0 { self.readers } else { 0 };
+        for _ in 0..readers {
             let reader = SpawnOptions::process("reader");
             threads.push(start(&sys, reader, move |sys: S| async move { read_in_rounds(&sys, file, size).await }));
         }
@@ -178,6 +174,16 @@ impl Squeeze {
         }
         join_all(&sys, &threads).await;
         Ok(())
+    }
+
+    /// Starts the cache of the kernel's, which has shrunk then.
+    async fn start_cache<S: Sys>(self, sys: &S, memory: Bytes) -> Thread {
+        let done = sys.barrier(2);
+        let cache = start(sys, SpawnOptions::module("cache"), move |sys: S| async move {
+            self.scattered.run(&sys, memory, done).await
+        });
+        sys.barrier_wait(done).await;
+        cache
     }
 
     /// The containers; gives those that read, which get a limit, in their order.

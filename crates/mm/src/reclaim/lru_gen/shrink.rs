@@ -7,6 +7,7 @@
 //! Source: `lru_gen_shrink_node()`, `shrink_many()`, `shrink_one()`, `try_to_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`,
 //! `set_initial_priority()`, `get_swappiness()`, `lru_gen_age_node()` (mm/vmscan.c); 6.12.
 //! Since/until: as 6.12. The kernel kills a process where all generations are younger than `lru_gen.min_ttl_ms`.
+//! Abstracted: of the walks over groups only that of kswapd before a pass costs time, as it goes through all of them however little it evicts.
 //! Omitted: memory tiering, proactive reclaim.
 
 use units::{MemcgId, Nanos, NodeId, Order};
@@ -254,7 +255,7 @@ impl Mm {
     /// be, so that a process must be killed (`lru_gen_age_node()`).
     pub(in crate::reclaim) fn lru_gen_age_node(&mut self, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
         self.set_initial_priority(node, sc);
-        let groups = self.nodes[node.index()].lruvecs.len() as u64;
+        let groups = self.memcg.subtree(ROOT).len() as u64;
         self.charge(groups * self.costs.memcg_walk);
         if self.tunables.lru_gen_min_ttl_ms == 0 {
             return false;
