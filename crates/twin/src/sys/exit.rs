@@ -95,18 +95,17 @@ impl SysTwin {
     /// On the way to user mode: a thread that is to end does not get there, and one that let its memory cgroup grow above
     /// `memory.high` waits.
     pub(super) async fn return_to_user(&self) {
+        let task = self.task.ctx.task();
         if self.task.fatal_signal_pending() {
-            let task = self.task.ctx.task();
             self.task.ctx.with(|world, _| world.task_mut(task).dead = true);
             pending::<()>().await;
         }
-        let task = self.task.ctx.task();
         let over_high = self.task.ctx.with(|world, _| match world.task(task).over_high {
             0 => 0,
             _ => std::mem::take(&mut world.task_mut(task).over_high),
         });
         if over_high > 0 {
-            self.task.handle_over_high(over_high).await;
+            Box::pin(self.task.handle_over_high(over_high)).await;
         }
     }
 
