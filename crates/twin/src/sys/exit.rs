@@ -26,7 +26,7 @@ impl Task {
     /// Whether this thread is to end (`fatal_signal_pending()`).
     pub(crate) fn fatal_signal_pending(&self) -> bool {
         let task = self.ctx.task();
-        self.ctx.with(|world, _| world.task(task).process.is_some_and(|process| world.processes.of(process).exiting))
+        self.ctx.with(|world, _| world.is_to_end(task))
     }
 }
 
@@ -96,16 +96,20 @@ impl SysTwin {
     /// `memory.high` waits.
     pub(super) async fn return_to_user(&self) {
         let task = self.task.ctx.task();
+        if self.task.ctx.with(|world, _| world.is_to_end(task) || world.task(task).over_high > 0) {
+            Box::pin(self.work_before_user_mode()).await;
+        }
+    }
+
+    async fn work_before_user_mode(&self) {
+        let task = self.task.ctx.task();
         if self.task.fatal_signal_pending() {
             self.task.ctx.with(|world, _| world.task_mut(task).dead = true);
             pending::<()>().await;
         }
-        let over_high = self.task.ctx.with(|world, _| match world.task(task).over_high {
-            0 => 0,
-            _ => std::mem::take(&mut world.task_mut(task).over_high),
-        });
+        let over_high = self.task.ctx.with(|world, _| std::mem::take(&mut world.task_mut(task).over_high));
         if over_high > 0 {
-            Box::pin(self.task.handle_over_high(over_high)).await;
+            self.task.handle_over_high(over_high).await;
         }
     }
 

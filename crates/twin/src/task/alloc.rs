@@ -22,7 +22,7 @@ impl Task {
     ///
     /// What may reclaim or compact is boxed: every system call may come here, and its future is copied whole wherever it is handed over.
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
-        if self.mm(|mm, _| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
+        if self.look(|mm| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
             return Box::pin(self.alloc_around_reclaim(request)).await;
         }
         match self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
