@@ -170,6 +170,7 @@ impl SysTwin {
         let size = self.task.look(|mm| mm.inode_size_pages(file));
         let mut readahead = self.descriptors(|files| files.readahead(fd));
         let (mut at, mut result) = (0, Ok(()));
+        self.task.look(|mm| mm.look_ahead_cached(file, pages));
         while at < pages.len() && result.is_ok() {
             at += self.task.mm(|mm, env| mm.read_cached(env, file, &pages[at..], &mut readahead));
             let Some(index) = pages.get(at).filter(|index| **index < size) else { break };
