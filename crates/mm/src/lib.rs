@@ -22,6 +22,7 @@ mod pool;
 mod process;
 pub mod reclaim;
 mod rmap;
+mod scattered;
 pub mod slab;
 pub mod sparse;
 pub mod stat;

@@ -435,6 +435,12 @@ impl World {
         self.tasks.get(task.index()).unwrap_or(&self.untold)
     }
 
+    /// Whether a task belongs to a process whose threads are all to end.
+    #[inline]
+    pub(crate) fn is_to_end(&self, task: TaskId) -> bool {
+        self.task(task).process.is_some_and(|process| self.processes.of(process).exiting)
+    }
+
     /// A task, and those that come from it, in the order in which they were spawned.
     pub(crate) fn line_of(&self, first: TaskId) -> Vec<TaskId> {
         let mut line = vec![first];

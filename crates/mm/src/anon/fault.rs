@@ -138,6 +138,11 @@ impl Mm {
         stop
     }
 
+    /// Looks at pages that are about to be accessed, and at their page tables, so that their cache misses overlap.
+    pub fn look_ahead_mapped(&self, space: SpaceId, vpns: &[u32]) {
+        self.frames.look_ahead(vpns.iter().filter_map(|vpn| self.slot_of(space, *vpn).page()));
+    }
+
     /// Accesses pages of anonymous memory one after the other as long as they are mapped and no access faults; returns how
     /// many.
     pub fn access_mapped(&mut self, env: &Env, space: SpaceId, vpns: &[u32], write: bool) -> usize {

@@ -10,8 +10,7 @@
 use rules::XfsBuffers;
 use units::{Gfp, Pfn};
 
-use crate::slab::{CacheId, Obj};
-use crate::table;
+use crate::slab::CacheId;
 use crate::vfs::{FsKind, Need};
 use crate::{Env, Mm};
 
@@ -25,31 +24,26 @@ impl Mm {
         if !with_buffers {
             return Ok(());
         }
-        if self.pagecache.buffers.is_empty() {
-            table::grow(&mut self.pagecache.buffers, self.frames.len(), Obj::NONE);
-        }
-        if self.pagecache.buffers[pfn.index()].is_some() {
+        if self.has_buffers(pfn) {
             return Ok(());
         }
         let cache = CacheId::BUFFER_HEAD;
         let head = self.slab_alloc(env, cache, Gfp::NOFS).map_err(|request| Need::Slab(cache, request))?;
-        self.pagecache.buffers[pfn.index()] = head;
+        self.pagecache.buffers.set(pfn.0, head);
         Ok(())
     }
 
     /// Whether a page has a buffer head.
     #[inline]
     pub(crate) fn has_buffers(&self, pfn: Pfn) -> bool {
-        self.pagecache.buffers.get(pfn.index()).is_some_and(|head| head.is_some())
+        self.pagecache.buffers.get(pfn.0).is_some()
     }
 
     /// The page leaves its file, or has to do without.
     #[inline]
     pub(crate) fn free_buffers(&mut self, env: &Env, pfn: Pfn) {
-        if let Some(head) = self.pagecache.buffers.get_mut(pfn.index())
-            && head.is_some()
-        {
-            let head = std::mem::replace(head, Obj::NONE);
+        let head = self.pagecache.buffers.take(pfn.0);
+        if head.is_some() {
             self.slab_free(env, CacheId::BUFFER_HEAD, head);
             self.charge(self.costs.free_buffer);
         }
@@ -57,8 +51,9 @@ impl Mm {
 
     /// Migration: `new` takes over what `old` has.
     pub(super) fn move_buffers(&mut self, old: Pfn, new: Pfn) {
-        if !self.pagecache.buffers.is_empty() {
-            self.pagecache.buffers.swap(old.index(), new.index());
-        }
+        let buffers = &mut self.pagecache.buffers;
+        let moved = buffers.take(old.0);
+        let before = buffers.set(new.0, moved);
+        buffers.set(old.0, before);
     }
 }

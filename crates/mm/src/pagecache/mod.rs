@@ -41,6 +41,7 @@ use std::collections::BTreeMap;
 use units::{FileId, Pfn};
 
 use crate::Mm;
+use crate::scattered::Scattered;
 use crate::slab::Obj;
 
 pub(crate) use io::BIO_VECTORS;
@@ -68,8 +69,8 @@ pub struct PageCache {
     orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
     /// Which spaces map which files.
     maps: Vec<mapped::FileMap>,
-    /// Buffer head of each frame's page; empty while no page has one.
-    buffers: Vec<Obj>,
+    /// Buffer heads of pages, by frame.
+    buffers: Scattered<Obj>,
 }
 
 impl Mm {
@@ -91,6 +92,6 @@ impl Mm {
 
     /// Host bytes that the page cache's own structures take.
     pub fn pagecache_host_bytes(&self) -> usize {
-        self.pagecache.trees.host_bytes() + self.pagecache.buffers.capacity() * size_of::<Obj>()
+        self.pagecache.trees.host_bytes() + self.pagecache.buffers.host_bytes()
     }
 }

@@ -90,6 +90,14 @@ impl Mm {
         }
     }
 
+    /// Looks at pages of a file that are about to be read, so that their cache misses overlap.
+    pub fn look_ahead_cached(&self, file: FileId, pages: &[u32]) {
+        self.frames.look_ahead(pages.iter().filter_map(|index| match self.pagecache_get(file, *index) {
+            Slot::Page(pfn) => Some(pfn),
+            Slot::Shadow(_) | Slot::Empty => None,
+        }));
+    }
+
     /// Reads pages of a file one after the other, each a request of its own, as long as they are cached and up to date and
     /// start no readahead; returns how many.
     pub fn read_cached(&mut self, env: &Env, file: FileId, pages: &[u32], ra: &mut Readahead) -> usize {

@@ -52,8 +52,10 @@ pub(super) fn pack(entries: &[Entry]) -> Option<([u32; PACKED_WORDS], usize)> {
 /// The entries of a packed list.
 #[inline]
 pub(super) fn unpack(words: &[u32]) -> Packed {
-    let bytes: SmallVec<[u8; BYTES]> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut bytes = bytes.as_slice();
+    let mut buffer = [0; BYTES];
+    let (places, _) = buffer.as_chunks_mut();
+    places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
+    let mut bytes = &buffer[..words.len() * 4];
     let (mut end, mut near) = (0, 0);
     let mut entries = Packed::new();
     // An entry covers pages, so that a 0 is behind the last one.

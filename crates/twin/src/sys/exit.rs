@@ -26,7 +26,7 @@ impl Task {
     /// Whether this thread is to end (`fatal_signal_pending()`).
     pub(crate) fn fatal_signal_pending(&self) -> bool {
         let task = self.ctx.task();
-        self.ctx.with(|world, _| world.task(task).process.is_some_and(|process| world.processes.of(process).exiting))
+        self.ctx.with(|world, _| world.is_to_end(task))
     }
 }
 
@@ -95,16 +95,19 @@ impl SysTwin {
     /// On the way to user mode: a thread that is to end does not get there, and one that let its memory cgroup grow above
     /// `memory.high` waits.
     pub(super) async fn return_to_user(&self) {
+        let task = self.task.ctx.task();
+        if self.task.ctx.with(|world, _| world.is_to_end(task) || world.task(task).over_high > 0) {
+            Box::pin(self.work_before_user_mode()).await;
+        }
+    }
+
+    async fn work_before_user_mode(&self) {
+        let task = self.task.ctx.task();
         if self.task.fatal_signal_pending() {
-            let task = self.task.ctx.task();
             self.task.ctx.with(|world, _| world.task_mut(task).dead = true);
             pending::<()>().await;
         }
-        let task = self.task.ctx.task();
-        let over_high = self.task.ctx.with(|world, _| match world.task(task).over_high {
-            0 => 0,
-            _ => std::mem::take(&mut world.task_mut(task).over_high),
-        });
+        let over_high = self.task.ctx.with(|world, _| std::mem::take(&mut world.task_mut(task).over_high));
         if over_high > 0 {
             self.task.handle_over_high(over_high).await;
         }

@@ -46,7 +46,7 @@ impl SysTwin {
 
     /// Size of a file in bytes.
     pub(super) fn size(&self, file: FileId) -> Bytes {
-        let pages = Pages(u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file))));
+        let pages = Pages(u64::from(self.task.look(|mm| mm.inode_size_pages(file))));
         self.task.ctx.with(|world, _| world.processes.size(file, pages))
     }
 
@@ -66,7 +66,7 @@ impl SysTwin {
         self.task.mm(|mm, _| mm.charge_write_call(file));
         let before = self.size(file);
         let mut next = first as u32;
-        let before_writing = self.task.writes_to(Some(self.task.mm(|mm, _| mm.device_of(file))));
+        let before_writing = self.task.writes_to(Some(self.task.look(|mm| mm.device_of(file))));
         let result = self.write_pages(file, &mut next, end as u32).await;
         self.task.writes_to(before_writing);
         if u64::from(next) > first {
@@ -80,7 +80,7 @@ impl SysTwin {
     /// Moves the end of a file that was `before` and is written up to `written`.
     fn extend(&self, file: FileId, before: Bytes, written: Bytes) {
         // Unless another writer has extended the file further meanwhile.
-        let last = u64::from(self.task.mm(|mm, _| mm.inode_size_pages(file))) == written.pages_up().0;
+        let last = u64::from(self.task.look(|mm| mm.inode_size_pages(file))) == written.pages_up().0;
         if written > before && last {
             self.task.ctx.with(|world, _| world.processes.set_end(file, written));
         }
@@ -167,9 +167,10 @@ impl SysTwin {
     /// Reads pages that were submitted together.
     pub(super) async fn read_file_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
         let file = self.fget(fd)?;
-        let size = self.task.mm(|mm, _| mm.inode_size_pages(file));
+        let size = self.task.look(|mm| mm.inode_size_pages(file));
         let mut readahead = self.descriptors(|files| files.readahead(fd));
         let (mut at, mut result) = (0, Ok(()));
+        self.task.look(|mm| mm.look_ahead_cached(file, pages));
         while at < pages.len() && result.is_ok() {
             at += self.task.mm(|mm, env| mm.read_cached(env, file, &pages[at..], &mut readahead));
             let Some(index) = pages.get(at).filter(|index| **index < size) else { break };
@@ -198,7 +199,7 @@ impl SysTwin {
     ) -> Result<()> {
         while !self.task.fatal_signal_pending() {
             // The file may have become shorter while this slept.
-            if index >= self.task.mm(|mm, _| mm.inode_size_pages(file)) {
+            if index >= self.task.look(|mm| mm.inode_size_pages(file)) {
                 self.task.mm(|mm, env| mm.abandon_read(env, file, readahead));
                 self.free_hand(hand.take());
                 return Ok(());

@@ -130,6 +130,7 @@ impl SysTwin {
         if vpns.iter().any(|vpn| *vpn >= mapped.vpn + mapped.pages) {
             return Err(SysError::Invalid);
         }
+        self.task.look(|mm| mm.look_ahead_mapped(space, &vpns));
         while at < vpns.len() {
             at += self.task.mm(|mm, env| mm.access_mapped(env, space, &vpns[at..], write));
             if let Some(vpn) = vpns.get(at) {

@@ -60,7 +60,7 @@ impl SysTwin {
     /// Provides what an operation lacks.
     async fn satisfy(&self, need: Need) -> Result<()> {
         let error = if need == Need::Space { SysError::NoSpace } else { SysError::NoMemory };
-        self.task.satisfy(need).await.ok_or(error)
+        Box::pin(self.task.satisfy(need)).await.ok_or(error)
     }
 }
 

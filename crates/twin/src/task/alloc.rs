@@ -19,16 +19,22 @@ use crate::reason::SleepReason;
 
 impl Task {
     /// Serves a request that the fast path just refused, sleeping if it must and may; `None` if the request fails.
+    ///
+    /// What may reclaim or compact is boxed: every system call may come here, and its future is copied whole wherever it is handed over.
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
-        if self.mm(|mm, _| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
-            return self.alloc_around_reclaim(request).await;
+        if self.look(|mm| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
+            return Box::pin(self.alloc_around_reclaim(request)).await;
         }
+        match self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
+            Some(pfn) => Some(pfn),
+            None => Box::pin(self.compact_and_reclaim(request)).await,
+        }
+    }
+
+    async fn compact_and_reclaim(&self, request: AllocRequest) -> Option<Pfn> {
         let may_reclaim = request.gfp.contains(Gfp::DIRECT_RECLAIM);
         let costly = request.order > Order::COSTLY;
         let mut retries = CompactRetries::default();
-        if let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
-            return Some(pfn);
-        }
         let compact_first = request.order.0 > 0 && MigrateType::of(request.gfp) != MigrateType::Movable;
         if may_reclaim && (costly || compact_first) && !self.memalloc() {
             let (page, result) = self.direct_compact(request, CompactPriority::INITIAL).await;
@@ -57,7 +63,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
-            Need::Charge(charge) => self.charge_memcg(charge).await?,
+            Need::Charge(charge) => Box::pin(self.charge_memcg(charge)).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }
         Some(())

@@ -49,6 +49,12 @@ impl Task {
         self.ctx.with(|world, ctl| world.enter(ctl, call))
     }
 
+    /// Looks at something of memory management. It takes no time, so that nothing is charged or carried out.
+    #[inline]
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Mm) -> R) -> R {
+        self.ctx.with(|world, _| look(&world.mm))
+    }
+
     /// Changes what is special about this task and returns what it was (`memalloc_noreclaim_save`).
     pub(crate) fn set_flags(&self, change: impl FnOnce(&mut TaskFlags)) -> TaskFlags {
         let task = self.ctx.task();

@@ -38,7 +38,7 @@ impl Task {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
                 Pause::Write(device, work) => {
-                    let pages = self.write_for_others(device, work).await;
+                    let pages = Box::pin(self.write_for_others(device, work)).await;
                     self.ctx.with(|world, _| Mm::writer_wrote(&mut world.task_mut(task).dirty, pages));
                 }
             }
