@@ -106,9 +106,9 @@ impl Mm {
         Ok(())
     }
 
-    /// Allocates a page of the kernel that stays; false if there is none.
-    pub fn hold_kernel_page(&mut self, env: &Env) -> bool {
-        let request = AllocRequest { gfp: Gfp::KERNEL, order: Order(0), node: env.node };
+    /// Allocates a page that stays, the kernel's or a locked one by `gfp`; false if there is none.
+    pub fn hold_page(&mut self, env: &Env, gfp: Gfp) -> bool {
+        let request = AllocRequest { gfp, order: Order(0), node: env.node };
         let page = self.alloc_pages(env, request);
         if let Some(pfn) = page {
             self.frames[pfn].set_kind(Kind::Kernel, Order(0));

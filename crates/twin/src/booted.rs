@@ -54,7 +54,7 @@ pub(crate) fn allocate(mm: &mut Mm, booted: &Booted) -> bool {
     let fits = (0..TURNS).all(|turn| {
         let pages = part(booted.pages.get_ref().0.0 / PAGE_SIZE, turn);
         let threads = part(u64::from(*booted.kernel_threads.get_ref()), turn);
-        (0..pages).all(|_| mm.hold_kernel_page(&env))
+        (0..pages).all(|_| mm.hold_page(&env, units::Gfp::KERNEL))
             && hold_objects(mm, &env, UNRECLAIMABLE, part(booted.slab_unreclaimable.get_ref().0.0, turn))
             && hold_objects(mm, &env, RECLAIMABLE, part(booted.slab_reclaimable.get_ref().0.0, turn))
             && (0..threads).all(|_| mm.begin_task(&env, &mut TaskMemory::default(), false).is_ok())

@@ -28,7 +28,7 @@ use crate::snapshot;
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
-use crate::world::{Event, KCOMPACTD_SET, MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, Queues, STAT_INTERVAL, World};
+use crate::world::{Event, MEMCG_FLUSH_INTERVAL, Queues, STAT_INTERVAL, World, first_after_boot};
 
 /// CPU time after which a task gives way at its next preemption point. Effects of a slice are visible from its start, so
 /// this bounds by how much two CPUs may disagree about the order of things; one 2 MiB fill takes about as long.
@@ -461,20 +461,17 @@ fn wire(
     ctl.schedule_after(drawn_below(streams, "vmstat", STAT_INTERVAL), Class::Timer, Event::Vmstat);
     // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
     let unknown = drawn_below(streams, "uptime", UPTIME_GRAIN);
-    let until_next = |interval: Nanos, set: Nanos, stream: &str| {
+    let [first_flush, first_look] = first_after_boot(world.mm.rules.boot_timers);
+    let until_next = |interval: Nanos, first: Nanos, stream: &str| {
         let since_last = match &machine.uptime_s {
-            Some(uptime_s) => (Nanos::from_secs_f64(*uptime_s.get_ref()) + unknown).since(set).0 % interval.0,
+            Some(uptime_s) => (Nanos::from_secs_f64(*uptime_s.get_ref()) + unknown).since(first).0 % interval.0,
             None => drawn_below(streams, stream, interval).0,
         };
         Nanos(interval.0 - since_last)
     };
     world.mm.flush_lru_stats();
-    ctl.schedule_after(
-        until_next(MEMCG_FLUSH_INTERVAL, MEMCG_FLUSH_SET, "memcg-flush"),
-        Class::Timer,
-        Event::MemcgStats,
-    );
-    world.mm.set_kcompactd_phase(until_next(PROACTIVE_INTERVAL, KCOMPACTD_SET, "kcompactd"));
+    ctl.schedule_after(until_next(MEMCG_FLUSH_INTERVAL, first_flush, "memcg-flush"), Class::Timer, Event::MemcgStats);
+    world.mm.set_kcompactd_phase(until_next(PROACTIVE_INTERVAL, first_look, "kcompactd"));
     Ok(())
 }
 

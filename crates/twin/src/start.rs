@@ -3,7 +3,12 @@
 use mm::zone::{StartError, ZoneStart};
 use mm::{Env, MigrateType, Mm, TaskFlags};
 use profile::{MIGRATE_TYPES, Machine, ZoneDef};
-use units::{CpuId, Nanos, NodeId, ZoneId};
+use units::{CpuId, Gfp, Nanos, NodeId, ZoneId};
+
+/// Pages that a page table maps.
+const LEAF_PAGES: u32 = 512;
+/// Page tables above those, of one process.
+const UPPER_TABLES: u32 = 3;
 
 /// Puts every zone that `machine` describes into its state.
 ///
@@ -19,15 +24,21 @@ pub(crate) fn start(mm: &mut Mm, machine: &Machine) -> Result<(), StartError> {
     if !mm.start_anon(&env, pages(0), pages(1)) {
         return Err(StartError { zone: "", what: "no memory for what was anonymous".to_string() });
     }
+    let locked: u64 = zones.iter().map(|zone| zone.locked).sum();
+    if !(0..locked).all(|_| mm.hold_page(&env, Gfp::HIGHUSER_MOVABLE)) {
+        return Err(StartError { zone: "", what: "no memory for what was locked".to_string() });
+    }
     // What the machine did before is not the run's.
     mm.take_cpu_ns();
     Ok(())
 }
 
 fn state_of(zone: &ZoneDef) -> ZoneStart {
+    let anon = zone.anon.iter().sum::<u64>() as u32;
     let mut start = ZoneStart {
         pcp: zone.pcp.iter().map(|pcp| (pcp.count as u32, pcp.high as u32)).collect(),
-        spare: zone.anon.iter().sum::<u64>() as u32,
+        spare: anon,
+        spare_kernel: if anon > 0 { anon.div_ceil(LEAF_PAGES) + UPPER_TABLES } else { 0 },
         ..ZoneStart::default()
     };
     for migratetype in MigrateType::ALL {

@@ -7,6 +7,7 @@ use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{Effect, Env, Mm, TaskFlags};
 use observe::Era;
+use rules::BootTimers;
 use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
 use sys::SysError;
 use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
@@ -40,12 +41,14 @@ pub(crate) const STAT_INTERVAL: Nanos = Nanos::secs(1);
 /// `FLUSH_TIME` (mm/memcontrol.c, 6.12) is 500 ticks of 4 ms. A timer of that length waits in a level of the wheel with a grain
 /// of 8 ticks, to which its end is rounded up, and beyond: 504 ticks (`calc_index()`, kernel/time/timer.c).
 pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
-/// When that timer is first set: as the root cgroup is made, early in the boot (0.15 s in the log of a guest).
-pub(crate) const MEMCG_FLUSH_SET: Nanos = Nanos::millis(150);
-
-/// When kcompactd first goes to sleep: with the subsystems' initcalls (those of huge pages come 0.46 s after the boot began
-/// in the log of a guest).
-pub(crate) const KCOMPACTD_SET: Nanos = Nanos::millis(460);
+/// From the boot to the first flush of those statistics, and to kcompactd's first look ([`BootTimers`]); later ones come at their intervals
+/// after them.
+pub(crate) fn first_after_boot(rule: BootTimers) -> [Nanos; 2] {
+    match rule {
+        BootTimers::Linux61 => [Nanos::micros(152_700), Nanos::micros(376_700)],
+        BootTimers::Linux612 => [Nanos::micros(225_200), Nanos::micros(481_300)],
+    }
+}
 
 /// Who waits for what.
 pub(crate) struct Queues {

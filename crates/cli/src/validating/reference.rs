@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use observe::{ReferenceRun, Snapshot, TraceHist, extfrag_events, parse_settings};
-use profile::Machine;
+use observe::{Counters, ReferenceRun, Snapshot, TraceHist, extfrag_events, parse_settings};
+use profile::{Machine, ZoneDef};
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
 use crate::capturing::{Captured, huge_page_settings};
@@ -14,6 +14,8 @@ use crate::failure::Failure;
 const PROGRAM: &str = "twl";
 /// Histogram of fragmentation events.
 const EXTFRAG: &str = "hist/kmem.mm_page_alloc_extfrag";
+/// What their sampler saw: "@T seconds", then "@F file" and its text for each.
+const SERIES: &str = "series";
 
 /// Parameters of our workloads by the options of the commands that stand for them: workload, command, option, parameter,
 /// unit.
@@ -53,7 +55,11 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         sysctls: captured_sysctls.clone(),
     };
     let base = Machine::load(&format!("guest-{}m", run.mem_mb)).map_err(|error| refused(format!("mem_mb: {error}")))?;
-    let machine = base.started_from(&captured.machine()?)?;
+    let mut state = captured.machine()?;
+    if let (Some(before), Some(sampled)) = (&before.vmstat, first_sample(path)?) {
+        lock_sampler(&mut state.zones, before, &sampled);
+    }
+    let machine = base.started_from(&state)?;
     let text = fs::read_to_string(path.join(EXTFRAG)).ok();
     let histogram = text.map(|text| TraceHist::parse(EXTFRAG, &text)).transpose().map_err(Failure::bad_input)?;
     let extfrag = histogram.and_then(|histogram| extfrag_events(&histogram));
@@ -70,6 +76,25 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         counted: Counted { before, after, extfrag: extfrag.map(|e| e.iter().sum()) },
         machine,
     })
+}
+
+/// `/proc/vmstat` as their sampler saw it first.
+fn first_sample(path: &Path) -> Result<Option<Counters>, Failure> {
+    let Ok(series) = fs::read_to_string(path.join(SERIES)) else { return Ok(None) };
+    let mut parts = series.split('@').map(|part| part.split_once('\n').unwrap_or_default());
+    let vmstat = parts.find(|(head, _)| head.ends_with("/proc/vmstat"));
+    vmstat.map(|(_, text)| Counters::parse(SERIES, text)).transpose().map_err(Failure::bad_input)
+}
+
+/// Their sampler fills its memory and locks it while the snapshot before the run is taken: some of it is still free there, or
+/// on the lists of anonymous memory. Its first sample has it all.
+fn lock_sampler(zones: &mut [ZoneDef], before: &Counters, sampled: &Counters) {
+    let less = |name: &str| before.get(name).zip(sampled.get(name)).map_or(0, |(was, is)| was.saturating_sub(is));
+    let Some(zone) = zones.iter_mut().max_by_key(|zone| zone.anon.iter().sum::<u64>()) else { return };
+    zone.locked = less("nr_free_pages");
+    for (pages, list) in zone.anon.iter_mut().zip(["nr_inactive_anon", "nr_active_anon"]) {
+        *pages = pages.saturating_sub(less(list));
+    }
 }
 
 fn written(run: &ReferenceRun) -> impl Iterator<Item = (String, String)> + '_ {
@@ -115,4 +140,26 @@ fn params(run: &ReferenceRun) -> Result<Vec<(String, String)>, String> {
         }
     }
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_sampler_locks_is_neither_free_nor_anonymous() {
+        let counters = |values: [u64; 3]| {
+            let mut counters = Counters::default();
+            ["nr_free_pages", "nr_inactive_anon", "nr_active_anon"]
+                .iter()
+                .zip(values)
+                .for_each(|(n, v)| counters.set(n, v));
+            counters
+        };
+        let dma = ZoneDef { anon: [0, 3], ..ZoneDef::default() };
+        let mut zones = [dma.clone(), ZoneDef { anon: [900, 50], ..ZoneDef::default() }];
+        lock_sampler(&mut zones, &counters([5000, 900, 53]), &counters([4200, 350, 60]));
+        assert_eq!(zones[0], dma);
+        assert_eq!((zones[1].locked, zones[1].anon), (800, [350, 50]), "a list that grew stays as it was");
+    }
 }

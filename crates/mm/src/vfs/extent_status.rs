@@ -119,7 +119,7 @@ impl Mm {
                 freed += self.reclaim_statuses(env, file, &mut left);
             }
         }
-        self.charge((nr - left) * self.costs.shrink_object);
+        self.charge((nr - left) * self.costs.shrink_extent);
         Scanned { scanned: nr, freed }
     }
 

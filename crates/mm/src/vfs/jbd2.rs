@@ -3,7 +3,7 @@
 //! Rule: a block that a transaction changes gets a `journal_head`, which keeps its buffer: its page can neither be reclaimed
 //! nor moved. Five seconds after its first change, when it has as many blocks as a transaction may have, and for an fsync, the running transaction is committed: a copy of each
 //! block goes to the log, with a buffer head of its own until that is written, behind descriptors and before a commit
-//! block. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
+//! block; the journal's thread gives way after each descriptor's blocks. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
 //! been written and a later commit finds that.
 //! Source: `jbd2_journal_get_write_access()`, `__jbd2_journal_refile_buffer()` (fs/jbd2/transaction.c),
 //! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
@@ -52,6 +52,8 @@ struct Commit {
     blocks: Vec<u32>,
     /// Buffer heads of the copies.
     copies: Vec<Obj>,
+    /// How many of the blocks were handed to the log.
+    logged: usize,
 }
 
 /// Names a commit under way.
@@ -173,9 +175,9 @@ impl Mm {
         Ok(())
     }
 
-    /// Commits the running transaction: hands it to the log. The bio is the last of it; once that has ended, the caller
-    /// calls [`Mm::vfs_end_commit`]. `None` without a transaction.
-    pub fn vfs_begin_commit(&mut self, env: &Env, fs: FsId) -> Option<(CommitId, Bio)> {
+    /// Begins to commit the running transaction, of which [`Mm::vfs_log_commit`] writes a part each time. `None` without a
+    /// transaction.
+    pub fn vfs_take_commit(&mut self, env: &Env, fs: FsId) -> Option<CommitId> {
         self.journal_changes(env, fs);
         self.clean_checkpoints(env, fs);
         let journal = &mut self.vfs.fs_mut(fs).journal;
@@ -193,13 +195,41 @@ impl Mm {
         }
         let copies = changed.iter().map(|_| self.slab_alloc_nowait(env, CacheId::BUFFER_HEAD, Gfp::NOFS)).collect();
         let blocks: Vec<u32> = changed.into_iter().map(|(block, _)| block).collect();
-        self.charge(blocks.len() as u64 * self.costs.commit_block);
-        let written = blocks.len() as u64 + (blocks.len() as u64).div_ceil(TAGS) + 1;
-        self.vfs.fs_mut(fs).journal.commits.push(Commit { id, blocks, copies });
-        let device = self.vfs.fs[fs.0 as usize].spec.device;
-        // A byte less leaves something of the last block for the bio that is waited for.
-        self.journal_add(env, device, written * PAGE_SIZE - 1);
-        Some((id, self.journal_force(device).expect("a byte is left")))
+        self.vfs.fs_mut(fs).journal.commits.push(Commit { id, blocks, copies, logged: 0 });
+        Some(id)
+    }
+
+    /// Hands the blocks of one more descriptor to the log; the committing task gives way after each. The bio is the last of the
+    /// commit: once it has ended, the caller calls [`Mm::vfs_end_commit`].
+    ///
+    /// # Panics
+    /// If the commit has ended.
+    pub fn vfs_log_commit(&mut self, env: &Env, fs: FsId, id: CommitId) -> Option<Bio> {
+        let fs = self.vfs.fs_mut(fs);
+        let device = fs.spec.device;
+        let commit = fs.journal.commits.iter_mut().find(|commit| commit.id == id).expect("it is under way");
+        let blocks = ((commit.blocks.len() - commit.logged) as u64).min(TAGS);
+        commit.logged += blocks as usize;
+        let is_last = commit.logged == commit.blocks.len();
+        self.charge(blocks * self.costs.commit_block);
+        if !is_last {
+            self.journal_add(env, device, (1 + blocks) * PAGE_SIZE);
+            return None;
+        }
+        // A byte less leaves something of the commit block for the bio that is waited for.
+        self.journal_add(env, device, (2 + blocks) * PAGE_SIZE - 1);
+        Some(self.journal_force(device).expect("a byte is left"))
+    }
+
+    /// Commits the running transaction without giving way: hands all of it to the log. The bio is the last of it, as that of
+    /// [`Mm::vfs_log_commit`].
+    pub fn vfs_begin_commit(&mut self, env: &Env, fs: FsId) -> Option<(CommitId, Bio)> {
+        let id = self.vfs_take_commit(env, fs)?;
+        loop {
+            if let Some(bio) = self.vfs_log_commit(env, fs, id) {
+                return Some((id, bio));
+            }
+        }
     }
 
     /// A commit is in the log: its copies go, and blocks that were not changed since are dirty.

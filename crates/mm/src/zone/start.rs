@@ -4,8 +4,8 @@
 //! Source: `/proc/pagetypeinfo` and `/proc/zoneinfo`, which tell numbers and no places.
 //! Abstracted: pageblocks of the rarer types stand lowest and whole free ones highest, as a kernel that hands out its lowest
 //! blocks first leaves them after boot; what is free of a pageblock is cut from as few pieces as possible. All
-//! else that is in use is kernel memory that stays. Where free Movable blocks need more pageblocks than the others leave, some of
-//! those lie in memory that is not managed.
+//! else that is in use is kernel memory that stays. Where free Movable blocks, and the pages that the caller allocates next, need more pageblocks than the
+//! others leave, some of those lie in memory that is not managed.
 
 use std::collections::VecDeque;
 
@@ -27,6 +27,15 @@ pub struct ZoneStart {
     pub pcp: Vec<(u32, u32)>,
     /// Pages in use that the caller will allocate next: the first CPU's lists hold them too.
     pub spare: u32,
+    /// The same of pages of the kernel: the page tables of those.
+    pub spare_kernel: u32,
+}
+
+impl ZoneStart {
+    /// Pages that are on CPUs' lists.
+    fn on_lists(&self) -> u64 {
+        self.pcp.iter().map(|(count, _)| u64::from(*count)).sum::<u64>() + u64::from(self.spare)
+    }
 }
 
 /// A state that a zone cannot be in.
@@ -123,8 +132,6 @@ impl Mm {
             let own = std::mem::replace(&mut blocks, rest);
             pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
         }
-        // Movable pages first: the caller's are anonymous memory.
-        pieces.swap(0, MigrateType::Movable as usize);
         self.start_pcps(zone, start, &pieces)
     }
 
@@ -134,7 +141,9 @@ impl Mm {
         let mut managed = start.pageblocks;
         let free = &start.free[MigrateType::Movable as usize];
         let whole = free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()];
-        let movable = whole + Pieces::pageblocks_for(free);
+        let free_pages: u64 = (0..).zip(free).map(|(order, blocks)| blocks << order).sum();
+        let movable = (whole + Pieces::pageblocks_for(free))
+            .max((free_pages + start.on_lists()).div_ceil(u64::from(PAGEBLOCK_PAGES)));
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         let others: u64 = rare.clone().map(|migratetype| managed[migratetype as usize]).sum();
         let mut lacking = (movable + others).saturating_sub(blocks.len() as u64);
@@ -261,10 +270,15 @@ impl Mm {
 
     /// Puts pages that are in use on the CPUs' lists.
     fn start_pcps(&mut self, zone: ZoneId, start: &ZoneStart, pieces: &[Pieces]) -> Result<(), StartError> {
-        let mut used = pieces.iter().flat_map(Pieces::frames);
+        let frames = |migratetype: MigrateType| pieces[migratetype as usize].frames();
+        let kernel: Vec<Pfn> = frames(MigrateType::Unmovable).take(start.spare_kernel as usize).collect();
+        // Movable pages first then: the caller's are anonymous memory.
+        let others = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
+        let rest = std::iter::once(MigrateType::Movable).chain(others).flat_map(frames);
+        let mut used = kernel.iter().copied().chain(rest.filter(|pfn| !kernel.contains(pfn)));
         for cpu in 0..self.pcps.nr_cpus() {
             let (count, high) = start.pcp.get(cpu).copied().unwrap_or_default();
-            let spare = if cpu == 0 { start.spare } else { 0 };
+            let spare = if cpu == 0 { start.spare + kernel.len() as u32 } else { 0 };
             for _ in 0..count + spare {
                 let Some(pfn) = used.next() else {
                     return Err(self.start_error(zone, "too few pages in use for the lists of its CPUs".to_string()));

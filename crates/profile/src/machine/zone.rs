@@ -43,6 +43,9 @@ pub struct ZoneDef {
     /// Pages of the inactive and of the active list of anonymous memory, tmpfs included.
     #[serde(default)]
     pub anon: [u64; 2],
+    /// Pages that are taken from free memory before anything runs, and locked: memory of what watches the run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub locked: u64,
     /// Pages on each CPU's list of free pages, and how many it may hold.
     #[serde(default)]
     pub pcp: Vec<PcpDef>,
@@ -52,6 +55,10 @@ pub struct ZoneDef {
     /// Free blocks of each mobility by order, from 0.
     #[serde(default)]
     pub free: IndexMap<String, Vec<u64>>,
+}
+
+fn is_zero(pages: &u64) -> bool {
+    *pages == 0
 }
 
 /// A CPU's list of free pages.
@@ -91,6 +98,12 @@ impl ZoneDef {
         }
         if self.free.values().any(|blocks| blocks.len() > ORDERS || blocks.iter().any(|n| *n >= PFN_END)) {
             return Some(("free", format!("expected {ORDERS} counts of blocks at most, one for each order")));
+        }
+        if self.locked > self.free_pages() {
+            return Some((
+                "locked",
+                format!("{}: expected at most the {} pages that are free", self.locked, self.free_pages()),
+            ));
         }
         let pcp: u64 = self.pcp.iter().map(|pcp| pcp.count.min(PFN_END)).sum();
         let anon: u64 = self.anon.iter().map(|pages| (*pages).min(PFN_END)).sum();

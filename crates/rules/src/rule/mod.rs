@@ -267,6 +267,8 @@ pub struct Rules {
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
     pub task_picking: TaskPicking,
+    /// Workers that come at intervals.
+    pub boot_timers: BootTimers,
     /// Costs of the kernel's work.
     pub path_length: PathLength,
     /// Kernel stacks.
@@ -395,6 +397,7 @@ impl Rules {
             io_max_exempt: IoMaxExempt::SwapOut,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
+            boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
             kernel_stack: KernelStack::Mapped,
             page_table_stat: PageTableStat::AllButTop,

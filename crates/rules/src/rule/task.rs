@@ -13,6 +13,16 @@ rule!(
     }
 );
 rule!(
+    /// When workers that come at intervals since boot came first, as traced in guests that count instructions. A deferrable timer waits for
+    /// the next tick of a CPU that sleeps, so that not only their place in the boot decides.
+    BootTimers {
+        /// Statistics of cgroups are added up 153 ms after the boot began, kcompactd looks at 377 ms: Debian's 6.1.
+        Linux61,
+        /// At 225 and 481 ms: Debian's 6.12.
+        Linux612,
+    }
+);
+rule!(
     /// How long the kernel's own paths are, in instructions, measured in guests that count them.
     PathLength {
         /// Half of 6.12's: 4.4, which stands for 3.19.

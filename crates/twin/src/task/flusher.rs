@@ -148,10 +148,15 @@ impl Task {
                 break;
             }
         }
-        if let Some((id, bio)) = self.mm(|mm, env| mm.vfs_begin_commit(env, fs)) {
-            self.metadata_io(bio).await;
-            self.mm(|mm, env| mm.vfs_end_commit(env, fs, id));
-        }
+        let Some(id) = self.mm(|mm, env| mm.vfs_take_commit(env, fs)) else { return };
+        let last = loop {
+            match self.mm(|mm, env| mm.vfs_log_commit(env, fs, id)) {
+                Some(bio) => break bio,
+                None => self.ctx.preempt_point().await,
+            }
+        };
+        self.metadata_io(last).await;
+        self.mm(|mm, env| mm.vfs_end_commit(env, fs, id));
     }
 
     /// Waits until the log wants something, or until its timer, which moves on then; says whether it was that.

@@ -118,6 +118,29 @@ fn a_commit_writes_each_block_once_with_descriptors_and_a_commit_block() {
 }
 
 #[test]
+fn a_commit_hands_the_log_the_blocks_of_a_descriptor_at_a_time() {
+    let mut rig = Rig::ext4(1 << 14);
+    // 16 inodes of 256 B are on a block, so that these are on more than 252.
+    for _ in 0..16 * 260 {
+        rig.create();
+    }
+    let changed = metadata(&rig.mm).len() as u64;
+    assert!(changed > 252 && changed <= 2 * 252, "{changed} blocks");
+    let id = rig.mm.vfs_take_commit(&rig.env, FS).expect("something was changed");
+    rig.mm.take_cpu_ns();
+    let block = rig.mm.costs.commit_block;
+    assert!(rig.mm.vfs_log_commit(&rig.env, FS, id).is_none(), "the log takes more than those of one descriptor");
+    let first = rig.mm.take_cpu_ns();
+    assert!((252 * block..2 * 252 * block).contains(&first), "{first} ns for 252 blocks and their bios");
+    let last = rig.mm.vfs_log_commit(&rig.env, FS, id).expect("the others fit a descriptor");
+    let rest = rig.mm.take_cpu_ns();
+    assert!(last.write && ((changed - 252) * block..first).contains(&rest), "{rest} ns for what is left");
+    rig.mm.vfs_end_commit(&rig.env, FS, id);
+    assert_eq!(count(&rig, Frame::DIRTY) as u64, changed);
+    rig.check();
+}
+
+#[test]
 fn a_block_that_is_changed_during_its_commit_waits_for_the_next() {
     let mut rig = Rig::ext4(1 << 14);
     rig.create();

@@ -74,6 +74,42 @@ fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
 }
 
 #[test]
+fn what_the_caller_takes_is_no_free_memory() {
+    let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };
+    // Three pages, and a page table of each level.
+    (start.spare, start.spare_kernel) = (3, 4);
+    start.free[MigrateType::Unmovable as usize][3] = 2;
+    start.free[MigrateType::Movable as usize][10] = 1;
+    let mut mm = started(8, &start);
+    let free = mm.free_counts(ZONE);
+    assert!(mm.start_anon(&env(0), 2, 1));
+    assert_eq!(mm.free_counts(ZONE), free);
+    assert_eq!(violations(&mm), []);
+}
+
+#[test]
+fn movable_pageblocks_have_room_for_what_the_caller_takes() {
+    // 8 pageblocks, the first not managed, and 3 Unmovable: 4 Movable ones have room for 1280 free pages and 768 more.
+    let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
+    start.free[MigrateType::Movable as usize][10] = 1;
+    start.free[MigrateType::Movable as usize][8] = 1;
+    let zone = ZoneSpan {
+        kind: ZoneKind::Normal,
+        start: Pfn(0),
+        spanned: Pages(8 * 512),
+        present: Pages(8 * 512),
+        managed: Pages(7 * 512),
+        hole: None,
+    };
+    let types = |spare: u32| {
+        let mut mm = machine(&layout(vec![vec![zone.clone()]]), Rules::newest());
+        mm.start_zone(ZONE, &ZoneStart { spare, ..start.clone() }).unwrap_or_else(|error| panic!("{error}"));
+        block_types(&mm)
+    };
+    assert_eq!([768, 769].map(types), ["MUUUMMMM", "UUUMMMMM"].map(String::from));
+}
+
+#[test]
 fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lacking() {
     // 8 pageblocks, the first two not managed, 3 Unmovable and 5 Movable ones; 4 of those are free, and 256 pages of another.
     let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
