@@ -42,20 +42,15 @@ pub enum BioTarget {
 /// Slab objects that a bio holds until its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BioMemory {
-    /// The bio itself, with what the file system keeps beside it.
-    pub(crate) bio: Obj,
-    /// Its vectors.
-    pub(crate) vecs: Obj,
-    /// Where the bio is from.
-    pub(crate) cache: CacheId,
+    /// The bio itself, its vectors, and what the file system keeps beside it, each with where it is from.
+    pub(crate) objects: [(CacheId, Obj); 3],
     /// The write that it is part of.
     pub(crate) ioend: IoendId,
 }
 
 impl BioMemory {
     /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory =
-        BioMemory { bio: Obj::NONE, vecs: Obj::NONE, cache: CacheId::BIO, ioend: IoendId::NONE };
+    pub const NONE: BioMemory = BioMemory { objects: [(CacheId::BIO, Obj::NONE); 3], ioend: IoendId::NONE };
 }
 
 /// A request for a block device.

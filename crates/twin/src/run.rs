@@ -9,6 +9,7 @@ use mm::compaction::ZoneMap;
 use mm::swap::{Contents, SwapSpec};
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
+use mm::writeback::RequestLimits;
 use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{FileSystem, Kernel, Machine, SwapArea, ZramDef};
@@ -337,6 +338,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     mm.trace.filter = spec.trace;
     for (device, disk) in machine.disks.iter().enumerate() {
         mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
+        mm.set_request_limits(device as u16, request_limits(disk.device.get_ref()));
     }
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
     for swap in &machine.swaps {
@@ -404,6 +406,15 @@ fn bio_end(device: &DeviceSpec) -> BioEnd {
         DeviceSpec::Ram(ram) if ram.synchronous => BioEnd::Synchronous(copy_costs(ram)),
         DeviceSpec::Ram(ram) => BioEnd::Copy(copy_costs(ram)),
         _ => BioEnd::Interrupt,
+    }
+}
+
+/// What a device takes in one request.
+fn request_limits(device: &DeviceSpec) -> RequestLimits {
+    match device {
+        DeviceSpec::Hdd(_) | DeviceSpec::Ssd(_) | DeviceSpec::Raid0(_) => RequestLimits::SATA,
+        DeviceSpec::Ram(_) => RequestLimits::RAM,
+        DeviceSpec::Usb(_) => RequestLimits::USB,
     }
 }
 

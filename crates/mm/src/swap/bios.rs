@@ -30,13 +30,16 @@ impl Mm {
     pub(crate) fn alloc_swap_bio(&mut self, env: &Env, bio: Bio) -> Bio {
         let obj = self.slab_alloc_nowait(env, CacheId::BIO, GFP);
         self.swap.reserved_bios += u32::from(!obj.is_some());
-        Bio { memory: BioMemory { bio: obj, ..BioMemory::NONE }, ..bio }
+        let mut memory = BioMemory::NONE;
+        memory.objects[0].1 = obj;
+        Bio { memory, ..bio }
     }
 
     /// A bio that was queued has ended.
     pub(crate) fn free_swap_bio(&mut self, env: &Env, bio: &Bio) {
-        if bio.memory.bio.is_some() {
-            self.slab_free(env, CacheId::BIO, bio.memory.bio);
+        let (cache, obj) = bio.memory.objects[0];
+        if obj.is_some() {
+            self.slab_free(env, cache, obj);
         } else {
             self.swap.reserved_bios -= 1;
         }
@@ -64,8 +67,8 @@ mod tests {
     fn a_bio_has_an_object_from_its_submission_to_its_end() {
         let (mut mm, env) = (machine(1, 1 << 14, rules_4_20()), on(0));
         let bios: Vec<Bio> = (0..50).map(|n| mm.alloc_swap_bio(&env, write_of(n))).collect();
-        assert!(bios.iter().all(|bio| bio.memory.bio.is_some()) && !mm.lacks_swap_bios());
-        let mut objects: Vec<_> = bios.iter().map(|bio| bio.memory.bio).collect();
+        assert!(bios.iter().all(|bio| bio.memory.objects[0].1.is_some()) && !mm.lacks_swap_bios());
+        let mut objects: Vec<_> = bios.iter().map(|bio| bio.memory.objects[0].1).collect();
         objects.sort_unstable();
         objects.dedup();
         assert_eq!(objects.len(), 50);
@@ -80,7 +83,7 @@ mod tests {
         exhaust(&mut mm, Some(crate::zone::Wmark::Min));
         let before = free(&mm);
         let bios: Vec<Bio> = (0..RESERVE).map(|n| mm.alloc_swap_bio(&env, write_of(n))).collect();
-        assert!(bios.iter().all(|bio| !bio.memory.bio.is_some()) && !mm.lacks_swap_bios());
+        assert!(bios.iter().all(|bio| !bio.memory.objects[0].1.is_some()) && !mm.lacks_swap_bios());
         let third = mm.alloc_swap_bio(&env, write_of(9));
         assert!(mm.lacks_swap_bios());
         assert_eq!(free(&mm), before);

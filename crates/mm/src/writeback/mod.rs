@@ -9,6 +9,7 @@
 
 mod balance;
 mod bandwidth;
+mod bios;
 mod complete;
 mod dirty;
 mod errors;
@@ -36,6 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
+pub use bios::RequestLimits;
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
 pub use ilock::TASK_SLICE;
@@ -180,6 +182,8 @@ pub struct Writeback {
     ilocks: ilock::Ilocks,
     /// Writes of XFS under way.
     ioends: ioend::Ioends,
+    /// By device.
+    request_limits: Vec<RequestLimits>,
     /// Pages whose write failed so far.
     write_errors: u64,
     /// Files with failed writes that were not reported, or not to all, by number.

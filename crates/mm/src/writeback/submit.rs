@@ -12,12 +12,11 @@
 //! Omitted: pages beyond the end of the file, unwritten extents.
 
 use rules::BioVectors;
-use units::{FileId, Gfp, Pfn};
+use units::{FileId, Pfn};
 
 use super::ioend::IoendId;
 use super::jiffies;
 use crate::pagecache::{BIO_VECTORS, Slot};
-use crate::slab::CacheId;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Extent, FsKind};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
@@ -166,7 +165,7 @@ impl Mm {
     /// How many vectors a bio has with this page, of a file, added; `None` if it is full.
     fn vectors_with(&self, open: &Open, file: FileId, pfn: Pfn) -> Option<u32> {
         let run_max = match (self.rules.bio_vectors, self.fs_kind(file)) {
-            (BioVectors::Pages, _) => BIO_VECTORS,
+            (BioVectors::Pages, _) => self.bio_pages_max(open.bio.device),
             (BioVectors::Segments, FsKind::Ext4) => EXT4_RUN,
             (BioVectors::Segments, FsKind::Xfs) => XFS_RUN,
         };
@@ -222,42 +221,9 @@ impl Mm {
             write: true,
             sync,
             target: BioTarget::File { file, index },
-            memory: BioMemory { ioend, ..self.bio_memory(env, device, file) },
+            memory: BioMemory { ioend, ..BioMemory::NONE },
         };
         open.open = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
-    }
-
-    /// What a bio of a file's data takes. It is allocated for as many vectors as there may be (`BIO_MAX_PAGES`), whatever it
-    /// carries in the end; what cannot be had without sleeping comes from a reserve. One that ends as it is submitted
-    /// takes no more than a place for a moment.
-    fn bio_memory(&mut self, env: &Env, device: u16, file: FileId) -> BioMemory {
-        if !self.bio_holds_memory(device) {
-            return BioMemory::NONE;
-        }
-        let cache = Mm::bio_cache(self.fs_kind(file));
-        BioMemory {
-            cache,
-            bio: self.slab_alloc_nowait(env, cache, Gfp::NOFS),
-            vecs: self.slab_alloc_nowait(env, CacheId::BIOVEC_MAX, Gfp::NOFS),
-            ioend: IoendId::NONE,
-        }
-    }
-
-    /// Where bios of data that is written come from (`xfs_ioend_bioset`, `fs_bio_set`).
-    fn bio_cache(kind: FsKind) -> CacheId {
-        match kind {
-            FsKind::Xfs => CacheId::XFS_IOEND,
-            FsKind::Ext4 => CacheId::BIO,
-        }
-    }
-
-    /// A bio of a file's data is done with; the file may be gone by now.
-    pub(super) fn free_bio(&mut self, env: &Env, memory: &BioMemory) {
-        for (cache, obj) in [(memory.cache, memory.bio), (CacheId::BIOVEC_MAX, memory.vecs)] {
-            if obj.is_some() {
-                self.slab_free(env, cache, obj);
-            }
-        }
     }
 
     /// A dirty page is being written from now on (`clear_page_dirty_for_io()`, `set_page_writeback()`).

@@ -2,13 +2,16 @@
 //!
 //! Rule: a free block lies in a pageblock of its own type, and beside no free buddy, so that none merges.
 //! Source: `/proc/pagetypeinfo` and `/proc/zoneinfo`, which tell numbers and no places.
-//! Abstracted: pageblocks of the rarer types stand lowest and whole free ones highest, as a kernel that hands out its lowest
-//! blocks first leaves them after boot; what is free of a pageblock is cut from as few pieces as possible. All
-//! else that is in use is kernel memory that stays. Where free Movable blocks, and the pages that the caller allocates next, need more pageblocks than the
-//! others leave, some of those lie in memory that is not managed.
+//! Abstracted: what boot has used is together at one end of the zone and whole free blocks at the other, which is the end that is handed
+//! out last ([`FreeListEnd`]): since 5.10 pageblocks of the rarer types stand lowest and whole free ones highest, and the lowest of these go
+//! first, until 5.9 the other way round (a guest of 3.19 that was looked at after its boot had the kernel's, the agent's and all slabs'
+//! pages in its highest 40 pageblocks); what is free of a pageblock is cut from as few pieces as possible. All
+//! else that is in use is kernel memory that stays. Where free Movable blocks, and the pages that the caller allocates next, need more
+//! pageblocks than the others leave, some of those lie in memory that is not managed.
 
 use std::collections::VecDeque;
 
+use rules::FreeListEnd;
 use thiserror::Error;
 use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -149,8 +152,10 @@ impl Mm {
         let mut lacking = (movable + others).saturating_sub(blocks.len() as u64);
         let state = &self.zones[zone.index()];
         let all = (state.start.0..state.start.0 + state.spanned as u32).step_by(PAGEBLOCK_PAGES as usize);
+        let mut sorted = blocks.to_vec();
+        sorted.sort_unstable();
         let mut unmanaged =
-            all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| blocks.binary_search(pfn).is_err());
+            all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| sorted.binary_search(pfn).is_err());
         for migratetype in rare {
             let index = migratetype as usize;
             let own = u64::from(start.free[index].iter().any(|blocks| *blocks > 0));
@@ -168,7 +173,7 @@ impl Mm {
         StartError { zone: self.zones[zone.index()].kind.name(), what }
     }
 
-    /// Takes every free block into use; gives back the pageblocks that have any, lowest first.
+    /// Takes every free block into use; gives back the pageblocks that have any, those that boot uses first in front.
     fn take_all(&mut self, zone: ZoneId) -> Vec<Pfn> {
         let mut blocks = Vec::new();
         let state = &mut self.zones[zone.index()];
@@ -187,7 +192,18 @@ impl Mm {
         let mut blocks: Vec<Pfn> = blocks.into_iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
         blocks.sort_unstable();
         blocks.dedup();
+        if self.rules.free_list_end == FreeListEnd::Head {
+            blocks.reverse();
+            // What of a pageblock is not managed is the firmware's or the kernel's: no large block is free there.
+            blocks.sort_by_key(|block| self.is_managed(*block));
+        }
         blocks
+    }
+
+    /// Whether all frames of a pageblock are managed.
+    fn is_managed(&self, block: Pfn) -> bool {
+        let managed = |pfn| self.frames.get(pfn).is_some_and(|frame| frame.kind() != Kind::Reserved);
+        (0..PAGEBLOCK_PAGES).all(|n| managed(block.offset(n)))
     }
 
     /// Gives pageblocks their type and frees what is free of it; gives back what stays in use.
@@ -229,22 +245,23 @@ impl Mm {
         self.start_error(zone, what)
     }
 
-    /// Takes the highest pageblocks that make a block of this order, beside no free one, out of the list.
+    /// Takes the last pageblocks that make a block of this order, beside no free one, out of the list.
     fn whole_block(&self, blocks: &mut Vec<Pfn>, order: Order, chosen: &[(Pfn, Order)]) -> Option<Pfn> {
         let count = (order.pages() / PAGEBLOCK_PAGES) as usize;
         let fits = |at: &usize| {
             let run = &blocks[*at..*at + count];
-            let together = run.windows(2).all(|pair| pair[1] == pair[0].offset(PAGEBLOCK_PAGES));
-            let mut frames = (0..order.pages()).map(|n| run[0].offset(n));
-            let buddy = Pfn(run[0].0 ^ order.pages());
+            let first = run[0].min(run[count - 1]);
+            let together = run.windows(2).all(|pair| pair[1].0.abs_diff(pair[0].0) == PAGEBLOCK_PAGES);
+            let mut frames = (0..order.pages()).map(|n| first.offset(n));
+            let buddy = Pfn(first.0 ^ order.pages());
             let free_buddy = self.frames.get(buddy).is_some_and(|frame| frame.is_buddy(order));
-            run[0].align_down(order) == run[0]
+            first.align_down(order) == first
                 && together
                 && frames.all(|pfn| self.frames[pfn].kind() == Kind::Kernel)
                 && (order == Order::MAX || !(free_buddy || chosen.contains(&(buddy, order))))
         };
         let at = (0..(blocks.len() + 1).saturating_sub(count)).rev().find(fits)?;
-        blocks.drain(at..at + count).next()
+        blocks.drain(at..at + count).min()
     }
 
     /// Adds the frames of a pageblock that are in use.
@@ -263,8 +280,12 @@ impl Mm {
         for frame in (0..order.pages()).map(|n| pfn.offset(n)) {
             self.frames[frame].set_kind(Kind::Tail, Order(0));
         }
+        let place = match self.rules.free_list_end {
+            FreeListEnd::Head => Place::Auto,
+            FreeListEnd::Tail => Place::Tail,
+        };
         let state = &mut self.zones[zone.index()];
-        state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Tail);
+        state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, place);
         self.account_free(zone, i64::from(order.pages()));
     }
 

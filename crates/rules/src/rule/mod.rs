@@ -261,6 +261,8 @@ pub struct Rules {
     pub xfs_buffers: XfsBuffers,
     /// Pages that a bio holds.
     pub bio_vectors: BioVectors,
+    /// Room of a bio.
+    pub bio_room: BioRoom,
     /// Exceptions from `io.max`.
     pub io_max_exempt: IoMaxExempt,
     /// Windows of readahead.
@@ -394,6 +396,7 @@ impl Rules {
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
             bio_vectors: BioVectors::Segments,
+            bio_room: BioRoom::Most,
             io_max_exempt: IoMaxExempt::SwapOut,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,

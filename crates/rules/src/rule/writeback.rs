@@ -104,6 +104,15 @@ rule!(
     }
 );
 rule!(
+    /// For how many vectors a bio of data to be written is allocated.
+    BioRoom {
+        /// For as many pages as its device takes in one request, and one (`bio_get_nr_vecs()`): until 4.2.
+        Request,
+        /// For 256: since b54ffb73cadc (4.3).
+        Most,
+    }
+);
+rule!(
     /// What a cgroup's limit on bytes does not hold back, but counts.
     IoMaxExempt {
         /// Nothing: until 6.11.

@@ -1,12 +1,12 @@
 //! Zones that begin in a given state.
 
 use proptest::prelude::*;
-use rules::Rules;
+use rules::{FreeListEnd, Rules};
 use units::{CpuId, NodeId, Pages, Pfn, ZoneId};
 
 use crate::stat::NodeStat;
 use crate::zone::ZoneStart;
-use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, violations};
+use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, take, violations};
 use crate::{MigrateType, Mm, ZoneKind, ZoneSpan};
 
 const ZONE: ZoneId = ZoneId(0);
@@ -39,6 +39,25 @@ fn free_blocks_of_a_type_lie_in_its_pageblocks_and_stay_apart() {
 }
 
 #[test]
+fn memory_is_handed_out_from_the_end_that_boot_began_with() {
+    // Two free pairs of pageblocks and a single one; an Unmovable pageblock; 64 pages of another one.
+    let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };
+    let free = &mut start.free[MigrateType::Movable as usize];
+    (free[10], free[9], free[6]) = (2, 1, 1);
+    let taken = |end: FreeListEnd| {
+        let mut mm = one_zone(8, Rules { free_list_end: end, ..Rules::newest() });
+        mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(violations(&mm), []);
+        let mut block = |order| take(&mut mm, MigrateType::Movable, order).expect("it is free").0 / 512;
+        let pages = [10, 10, 9].map(&mut block).to_vec();
+        (block_types(&mm), pages)
+    };
+    // A pair must be aligned, so that what is left alone is the pageblock beside the odd one.
+    assert_eq!(taken(FreeListEnd::Tail), ("UMMMMMMM".to_string(), vec![4, 6, 3]));
+    assert_eq!(taken(FreeListEnd::Head), ("MMMMMMMU".to_string(), vec![2, 0, 4]));
+}
+
+#[test]
 fn a_piece_that_nothing_was_cut_off_may_be_free_as_a_whole() {
     // ZONE_DMA of a PC that gave 21 pages away before its allocator had them: 15 below 64 KiB, 6 below the BIOS's hole.
     let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };
@@ -57,6 +76,27 @@ fn a_piece_that_nothing_was_cut_off_may_be_free_as_a_whole() {
     let counts = mm.free_counts(ZONE);
     assert_eq!(counts.map(|order| order[MigrateType::Unmovable as usize])[..free.len()], free);
     assert_eq!(violations(&mm), []);
+}
+
+#[test]
+fn the_pageblock_below_the_bios_is_used_first_from_whichever_end_boot_began() {
+    // ZONE_DMA again: with one Unmovable pageblock of eight, free pairs can only be in the other seven.
+    let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };
+    (start.free[MigrateType::Movable as usize][10], start.free[MigrateType::Movable as usize][9]) = (3, 1);
+    for end in [FreeListEnd::Head, FreeListEnd::Tail] {
+        let dma = ZoneSpan {
+            kind: ZoneKind::Dma,
+            start: Pfn(1),
+            spanned: Pages(4095),
+            present: Pages(3998),
+            managed: Pages(3977),
+            hole: Some((Pfn(159), Pages(97))),
+        };
+        let mut mm = machine(&layout(vec![vec![dma]]), Rules { free_list_end: end, ..Rules::newest() });
+        mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(block_types(&mm), "UMMMMMMM");
+        assert_eq!(violations(&mm), []);
+    }
 }
 
 #[test]
