@@ -211,6 +211,10 @@ costs! {
     open_file = 900;
     /// Removing one file on XFS. Calibration: the same, 73,100 instructions besides its pages.
     unlink_file = 18_000;
+    /// Freeing a further extent of a file that is removed on XFS: its transactions, the trees of free space. Calibration: `rm` of 12,993
+    /// files of 6 extents and 22,228 of 8 takes 91,000 and 133,000 instructions more a file in guests (5.0, thpfioscale) than of
+    /// one extent.
+    free_extent_xfs = 4_500;
     /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB) take 121,000 for making
     /// a file of a page, the flusher's left out; four instructions are taken for a ns.
     create_ext4 = 27_500;

@@ -527,7 +527,7 @@ fn start_fs_daemons(sim: &mut Sim<World>, topology: &CpuTopology, fs: FsId, devi
         FsKind::Xfs => {
             sim.spawn(options("kworker/end-io"), task::xfs_end_io);
             sim.spawn(options("fs-reclaim"), task::fs_reclaim);
-            sim.spawn(options("fs-log"), |ctx| task::fs_log(ctx, fs, device));
+            sim.spawn(options("fs-log"), |ctx| task::fs_log(ctx, fs));
             sim.spawn(options("fs-push"), |ctx| task::fs_push(ctx, fs, device));
         }
         FsKind::Ext4 => {

@@ -46,8 +46,10 @@ caches! {
     INODE "inode_cache" 600 632 true accounted;
     /// Both K; aligned to a cache line.
     XFS_INODE "xfs_inode" 960 1024 true accounted;
-    /// Both K.
-    XFS_ILI "xfs_ili" 168 192 false free;
+    /// 4.20: the size that it is merged at in guests of 4.18 and 5.0. 6.12: K.
+    XFS_ILI "xfs_ili" 192 192 false free;
+    /// Both items, of what is to be freed and of what is done: the size that they are merged at in guests of 5.0.
+    XFS_EFD "xfs_efd_item" 440 440 false free;
     /// Both K; aligned to a cache line.
     XFS_BUF "xfs_buf" 384 384 false free;
     /// 4.20: K.

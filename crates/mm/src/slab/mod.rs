@@ -20,8 +20,11 @@ mod free;
 #[cfg(test)]
 mod model;
 mod order;
+mod runs;
 #[cfg(test)]
 pub(crate) mod tests;
+
+pub use runs::ObjectRuns;
 
 use rules::CpuPartial;
 use units::{NodeId, Order};

@@ -66,6 +66,12 @@ impl Mm {
         if !flagged.eq(listed.iter().copied()) {
             violations.push(violation(format!("{} inodes in checkpoints are not those that say so", listed.len())));
         }
+        for fs in 0..self.vfs.fs.len() {
+            let (said, found) = self.vfs.checkpoint_bytes(super::FsId(fs as u8));
+            if said != found {
+                violations.push(violation(format!("a checkpoint's inodes take {said} bytes, recounted {found}")));
+            }
+        }
     }
 
     /// Blocks in use are the files', the directories' and the chunks'; those claimed are dirty pages without one.

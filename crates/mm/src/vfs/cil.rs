@@ -2,26 +2,35 @@
 //!
 //! Rule: a transaction formats each inode that it changes into a vector. The first of a checkpoint takes the vector that
 //! the item has in reserve (its shadow) and pins the inode; later ones write over it, and get the item a new shadow for
-//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written, and then
-//! its vectors are freed and its inodes unpinned. What was logged three quarters of the log ago is written in place
+//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
+//! end is on disk, its vectors are freed: the end of one that was written for its size stays in a log buffer that is not full
+//! until the next checkpoint fills it, or until the timer, fsync or sync has the log written. What was logged three quarters of the log ago is written in place
 //! (`xfs_ail_push()`), so that the log never runs full.
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_setfilesize()`.
 //! Abstracted: older kernels have shadows, too, though they came with 4.8 (b1c5ebb21301): before, a vector was allocated as the
 //! transaction committed; an inode that has blocks is logged with its extents from then on, also when only its times changed after it
-//! was written; a checkpoint's vectors are freed when its last log buffer is on disk; the log's size decides when it is pushed, and not where it lies.
+//! was written; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! written; the log's size decides when it is pushed, and not where it lies.
 //! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
 use units::{FileId, Gfp};
 
-use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj};
-use crate::slab::CacheId;
+use super::disk::Fs;
+use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj, Vfs};
+use crate::slab::{CacheId, ObjectRuns};
 use crate::{Bio, Effect, Env, Mm, table};
 
-/// Bytes of an inode in the log: `xfs_inode_log_format`, the core, one extent, and a header for each (4.20).
-const ITEM_BYTES: u64 = 56 + 176 + 16 + 3 * 12;
+/// Header of each region of an item in the log (`xlog_op_header`), and bytes of an extent.
+pub(super) const OP_HEADER: u64 = 12;
+pub(super) const EXTENT_BYTES: u64 = 16;
+
+/// Bytes of an inode in the log: `xfs_inode_log_format`, the core, the extents, and a header for each (4.20).
+fn item_bytes(extents: u64) -> u64 {
+    56 + 176 + EXTENT_BYTES * extents + (2 + u64::from(extents > 0)) * OP_HEADER
+}
 
 /// The cache of an inode's vector in the log: `struct xfs_log_vec` and two or three regions of it, the format, the core,
 /// and, where it has room for `extents`, what the inode holds behind its core.
@@ -34,26 +43,28 @@ pub(super) fn vector_cache(spec: &FsSpec, extents: bool) -> CacheId {
     CacheId::kmalloc(HEADER + 2 * REGION + FORMAT + CORE + fork).expect("an inode on disk has 2 KiB at most")
 }
 
-/// A vector that the log is done with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LogVector {
-    cache: CacheId,
-    obj: Obj,
-}
-
 /// What is collected and not in the log yet.
 #[derive(Debug, Default)]
 pub(super) struct Cil {
     /// Inodes of this checkpoint, in the order of their first change.
     items: Vec<FileId>,
-    /// Vectors of checkpoints that are in the log.
-    written: Vec<LogVector>,
+    /// What else goes when this checkpoint is on disk.
+    others: ObjectRuns,
+    /// Bytes that its inodes take in the log, and all else.
+    bytes: u64,
+    other_bytes: u64,
+    /// What goes when the checkpoints that are written are on disk.
+    written: ObjectRuns,
     /// Bytes written to the log since it was made.
     pub(super) head: u64,
     /// Size of the log; 0 without one.
     size: u64,
     /// Somebody was asked to write the checkpoint.
     asked: bool,
+    /// The end of what is written is on its way to the disk, or somebody wants it there.
+    forced: bool,
+    /// Somebody wants what is in the log written in place.
+    push_all: bool,
 }
 
 impl Cil {
@@ -61,9 +72,10 @@ impl Cil {
         Cil { size: spec.log.0, ..Cil::default() }
     }
 
-    /// Bytes that the checkpoint takes in the log.
-    fn space_used(&self) -> u64 {
-        self.items.len() as u64 * ITEM_BYTES
+    /// Whether somebody is to be asked to write the checkpoint, who was not asked yet.
+    fn ask(&mut self) -> bool {
+        let large = self.bytes + self.other_bytes >= self.size / 8;
+        large && !std::mem::replace(&mut self.asked, true)
     }
 
     /// Up to where in the log changes must be written in place now.
@@ -72,11 +84,35 @@ impl Cil {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.items.capacity() * size_of::<FileId>() + self.written.capacity() * size_of::<LogVector>()
+        self.items.capacity() * size_of::<FileId>() + self.others.host_bytes() + self.written.host_bytes()
+    }
+
+    /// What goes when the checkpoint is on disk, beside the vectors of its inodes.
+    #[cfg(test)]
+    pub(super) fn others(&self) -> impl Iterator<Item = (CacheId, Obj)> + '_ {
+        self.others.iter()
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = FileId> + '_ {
         self.items.iter().copied()
+    }
+}
+
+impl Vfs {
+    /// An inode that may be in the checkpoint, where it is logged with its extents, has more of them than `before`, or fewer.
+    pub(super) fn relog_extents(&mut self, file: FileId, before: u64) {
+        if self.rec(file).has(FileRec::IN_CIL) {
+            let after = self.xfs_extents(file);
+            let fs = self.fs_of(file);
+            let cil = &mut self.fs_mut(fs).cil;
+            cil.bytes = cil.bytes + item_bytes(after) - item_bytes(before);
+        }
+    }
+
+    /// What the inodes of a checkpoint take in the log: as counted, and recounted.
+    pub(super) fn checkpoint_bytes(&self, fs: FsId) -> (u64, u64) {
+        let cil = &self.fs[fs.0 as usize].cil;
+        (cil.bytes, cil.files().map(|file| item_bytes(self.xfs_extents(file))).sum())
     }
 }
 
@@ -177,35 +213,54 @@ impl Mm {
             self.slab_free(env, vector_cache(&spec, false), old);
             return;
         }
+        let bytes = item_bytes(self.vfs.xfs_extents(file));
         let cil = &mut self.vfs.fs_mut(fs).cil;
         table::push(&mut cil.items, file);
-        if cil.space_used() >= cil.size / 8 && !cil.asked {
-            cil.asked = true;
+        cil.bytes += bytes;
+        self.ask_for_push(fs);
+    }
+
+    /// The checkpoint grows by something that is no inode: so many bytes, and what goes when it is on disk.
+    pub(super) fn add_to_checkpoint(&mut self, fs: FsId, bytes: u64, others: impl IntoIterator<Item = (CacheId, Obj)>) {
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.other_bytes += bytes;
+        for (cache, obj) in others {
+            cil.others.push(cache, obj);
+        }
+        self.ask_for_push(fs);
+    }
+
+    /// Has a checkpoint that is large enough written.
+    fn ask_for_push(&mut self, fs: FsId) {
+        if self.vfs.fs_mut(fs).cil.ask() {
             self.effects.push(Effect::WakeLog(fs));
         }
     }
 
-    /// Writes the checkpoint to the log (`xlog_cil_push()`). Its vectors are freed by
-    /// [`Mm::vfs_free_log_vectors`] once the log is on disk.
-    pub fn vfs_push_cil(&mut self, env: &Env, fs: FsId) {
-        let spec = self.vfs.fs_mut(fs).spec;
+    /// Writes the checkpoint to the log (`xlog_cil_push()`), but for its end, which waits in memory; the caller
+    /// writes the last full buffer. What goes with it is there from [`Mm::vfs_take_logged`].
+    #[must_use = "the bio writes a part of the log"]
+    pub fn vfs_push_cil(&mut self, env: &Env, fs: FsId) -> Option<Bio> {
         let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.asked = false;
-        if cil.items.is_empty() {
-            return;
-        }
-        let (bytes, items) = (cil.space_used(), std::mem::take(&mut cil.items));
+        let bytes = std::mem::take(&mut cil.bytes) + std::mem::take(&mut cil.other_bytes);
         cil.head += bytes;
-        for file in items {
-            let rec = self.vfs.rec_mut(file);
-            let cache = vector_cache(&spec, rec.has(FileRec::VECTOR_LARGE));
-            rec.flags &= !(FileRec::IN_CIL | FileRec::VECTOR_LARGE);
-            let obj = std::mem::replace(&mut rec.vector, Obj::NONE);
-            table::push(&mut self.vfs.fs_mut(fs).cil.written, LogVector { cache, obj });
+        cil.written.append(&mut cil.others);
+        for file in std::mem::take(&mut cil.items) {
+            let (cache, obj) = self.take_vector(file);
+            self.vfs.fs_mut(fs).cil.written.push(cache, obj);
         }
         let device = self.vfs.fs_mut(fs).spec.device;
-        self.journal_add(env, device, bytes);
-        self.effects.push(Effect::WakeLog(fs));
+        self.journal_fill(env, device, bytes)
+    }
+
+    /// The vector that a checkpoint has of an inode, which is not in it any more.
+    fn take_vector(&mut self, file: FileId) -> (CacheId, Obj) {
+        let spec = *self.vfs.spec_of(file);
+        let rec = self.vfs.rec_mut(file);
+        let cache = vector_cache(&spec, rec.has(FileRec::VECTOR_LARGE));
+        rec.flags &= !(FileRec::IN_CIL | FileRec::VECTOR_LARGE);
+        (cache, std::mem::take(&mut rec.vector))
     }
 
     /// The bio after which the last change of a file is in the log, and the commit that it ends, if it does; none if it is
@@ -215,30 +270,83 @@ impl Mm {
         if self.vfs.spec_of(file).kind == FsKind::Ext4 {
             return self.vfs_begin_commit(env, fs).map(|(id, bio)| (bio, Some(id)));
         }
-        if self.vfs.rec(file).has(FileRec::IN_CIL) {
-            self.vfs_push_cil(env, fs);
-        }
-        self.journal_force(self.device_of(file)).map(|bio| (bio, None))
+        let last = match self.vfs.rec(file).has(FileRec::IN_CIL) {
+            true => self.vfs_force_log(env, fs),
+            false => self.journal_force(self.device_of(file)),
+        };
+        last.map(|bio| (bio, None))
     }
 
-    /// Whether the checkpoint is to be written before its time, or vectors are to be freed.
+    /// The bio after which all changes of a file system are in its log (`xfs_log_force()`); what goes then is freed by who
+    /// writes checkpoints.
+    pub fn vfs_force_log(&mut self, env: &Env, fs: FsId) -> Option<Bio> {
+        if let Some(full) = self.vfs_push_cil(env, fs) {
+            self.submit(env, full);
+        }
+        let Fs { spec, cil, .. } = self.vfs.fs_mut(fs);
+        let device = spec.device;
+        if !cil.written.is_empty() {
+            cil.forced = true;
+            self.effects.push(Effect::WakeLog(fs));
+        }
+        self.journal_force(device)
+    }
+
+    /// Whether the checkpoint is to be written before its time, or what goes with it is to be freed.
     pub fn vfs_log_waits(&self, fs: FsId) -> bool {
-        let cil = &self.vfs.fs[fs.0 as usize].cil;
-        cil.asked || !cil.written.is_empty()
+        self.vfs.fs[fs.0 as usize].cil.asked || self.vfs_log_forced(fs)
     }
 
-    /// The vectors of the checkpoints that were handed to the log so far; the caller frees them with
-    /// [`Mm::vfs_free_log_vectors`] once that is on disk.
+    /// Whether the end of what is written is on its way to the disk, or somebody wants it there.
+    pub fn vfs_log_forced(&self, fs: FsId) -> bool {
+        self.vfs.fs[fs.0 as usize].cil.forced
+    }
+
+    /// What goes once the checkpoints that were written so far are on disk; the caller frees it with
+    /// [`Mm::vfs_free_logged`] then.
     #[must_use = "they are objects of a slab"]
-    pub fn vfs_take_log_vectors(&mut self, fs: FsId) -> Vec<LogVector> {
-        std::mem::take(&mut self.vfs.fs_mut(fs).cil.written)
+    pub fn vfs_take_logged(&mut self, fs: FsId) -> ObjectRuns {
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.forced = false;
+        std::mem::take(&mut cil.written)
     }
 
-    /// Frees the vectors of what is in the log.
-    pub fn vfs_free_log_vectors(&mut self, env: &Env, vectors: Vec<LogVector>) {
-        for vector in vectors {
-            self.slab_free(env, vector.cache, vector.obj);
+    /// Frees what goes with checkpoints that are on disk.
+    pub fn vfs_free_logged(&mut self, env: &Env, objects: &ObjectRuns) {
+        for (cache, obj) in objects.iter() {
+            self.slab_free(env, cache, obj);
         }
+    }
+
+    /// Who reclaims an inode that a checkpoint pins, or whose checkpoint's end waits in memory, has the log written
+    /// (`xfs_iunpin_wait()`).
+    pub(super) fn unpin(&mut self, file: FileId) {
+        let fs = self.vfs.fs_of(file);
+        let pinned = self.vfs.rec(file).has(FileRec::IN_CIL);
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        if !cil.forced && (pinned || !cil.written.is_empty()) {
+            cil.forced = true;
+            self.effects.push(Effect::WakeLog(fs));
+        }
+    }
+
+    /// Who reclaims inodes has what is in the log written in place (`xfs_ail_push_all()`).
+    pub(super) fn push_logs(&mut self) {
+        for fs in self.vfs_file_systems(FsKind::Xfs) {
+            if !std::mem::replace(&mut self.vfs.fs_mut(fs).cil.push_all, true) {
+                self.effects.push(Effect::WakeLog(fs));
+            }
+        }
+    }
+
+    /// Whether somebody wants what is in the log written in place.
+    pub fn vfs_push_waits(&self, fs: FsId) -> bool {
+        self.vfs.fs[fs.0 as usize].cil.push_all
+    }
+
+    /// The same, once: the caller does it.
+    pub fn vfs_take_push(&mut self, fs: FsId) -> bool {
+        std::mem::take(&mut self.vfs.fs_mut(fs).cil.push_all)
     }
 
     /// Up to where in the log changes must be written in place: all that is in it, or as much as it needs to have room.

@@ -265,6 +265,7 @@ impl Vfs {
 
     /// Frees the blocks from page `from` on.
     pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
+        let extents = self.xfs_extents(file);
         let fs = self.fs_of(file).0 as usize;
         let rec = &mut self.files[file.index()];
         let first = rec.blocks;
@@ -277,6 +278,7 @@ impl Vfs {
             self.fs[fs].space.give(extent.block + keep, extent.blocks - keep);
             self.extents.cut(&mut rec.more, first, from);
         }
+        self.relog_extents(file, extents);
     }
 
     fn extent(&self, file: FileId, (block, pages): (u32, u32)) -> Extent {
@@ -306,7 +308,9 @@ impl Mm {
         assert!(pages > 0);
         if self.vfs.find_extent(file, index).is_none() {
             let want = self.vfs.blocks_wanted(file, index, pages);
+            let extents = self.vfs.xfs_extents(file);
             self.vfs.add_extent(file, index, want);
+            self.vfs.relog_extents(file, extents);
             self.unclaim_allocated(file, index);
             self.note_allocated(file);
             self.note_appended(file);
@@ -405,6 +409,11 @@ impl Mm {
             FsKind::Xfs => xfs,
             FsKind::Ext4 => ext4,
         }
+    }
+
+    /// Mounted file systems of a kind.
+    pub fn vfs_file_systems(&self, kind: FsKind) -> Vec<FsId> {
+        (0..self.vfs.fs.len() as u8).map(FsId).filter(|fs| self.vfs_kind(*fs) == kind).collect()
     }
 
     /// What kind a file system is.

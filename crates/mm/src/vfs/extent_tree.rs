@@ -64,10 +64,10 @@ impl Vfs {
 }
 
 impl Mm {
-    /// An extent was added to a file: with the fifth it gets a leaf.
+    /// An extent was added to a file: with the fifth it gets a leaf, in ext4.
     pub(crate) fn note_extent_added(&mut self, env: &Env, file: FileId) {
         if self.fs_kind(file) != FsKind::Ext4 {
-            return;
+            return self.grow_array(env, file);
         }
         let fs = self.vfs.fs_of(file);
         let new = !self.vfs.has_leaf(file) && self.vfs.nr_extents(file) > IN_INODE && self.make_leaf(fs, file);

@@ -8,9 +8,8 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster does not wait, and does not read it first, nor does it force the log for an
-//! inode that is pinned. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extent records
-//! (kmalloc-16) with the inode; of ext4's, see extent_status.rs.
+//! cluster; a reclaimer that writes a cluster, or has the log written for an inode that it pins, does not wait, and it does not read the cluster first. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
+//! with the inode; of ext4's, see extent_status.rs.
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
 use rules::{InodeReclaim, SingleUse, StructSizes, XfsReclaim};
@@ -35,19 +34,19 @@ impl Mm {
 
     /// The caches of all parts of an inode. Security modules have theirs since 5.1 (`lsm_inode_alloc()`,
     /// security/security.c; afb1cbe37440).
-    fn part_caches(&self, spec: &FsSpec, large_shadow: bool) -> [Option<CacheId>; PARTS] {
+    fn part_caches(&self, spec: &FsSpec, extents: CacheId, large_shadow: bool) -> [Option<CacheId>; PARTS] {
         let secured = self.rules.struct_sizes == StructSizes::Linux612;
         let second = match spec.kind {
             FsKind::Xfs => vector_cache(spec, large_shadow),
             FsKind::Ext4 => spec.extent_cache,
         };
-        let always = [spec.inode_cache, spec.extent_cache, spec.item_cache, second].map(Some);
+        let always = [spec.inode_cache, extents, spec.item_cache, second].map(Some);
         [always[0], always[1], always[2], always[3], secured.then_some(CacheId::LSM_INODE)]
     }
 
     /// The same of those that come with it; the log's only if it is `changed`. ext4 has its extents when it looks for them.
-    pub(super) fn inode_caches(&self, spec: &FsSpec, changed: bool) -> [Option<CacheId>; PARTS] {
-        let [inode, extents, item, second, security] = self.part_caches(spec, false);
+    pub(super) fn inode_caches(&self, spec: &FsSpec, extents: CacheId, changed: bool) -> [Option<CacheId>; PARTS] {
+        let [inode, extents, item, second, security] = self.part_caches(spec, extents, false);
         let xfs = spec.kind == FsKind::Xfs;
         [inode, extents.filter(|_| xfs), item.filter(|_| changed), second.filter(|_| xfs && changed), security]
     }
@@ -101,7 +100,9 @@ impl Mm {
         let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(rec.ino);
         self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
         let spec = *self.vfs.spec_of(file);
-        let [inode, extents, .., security] = self.alloc_inode(env, self.inode_caches(&spec, false), Gfp::KERNEL)?;
+        let array = self.vfs.size_array(file);
+        let [inode, extents, .., security] =
+            self.alloc_inode(env, self.inode_caches(&spec, array, false), Gfp::KERNEL)?;
         let rec = self.vfs.rec_mut(file);
         (rec.inode, rec.extents) = (inode, extents);
         self.vfs.security.set(file.0, security);
@@ -207,7 +208,9 @@ impl Mm {
     fn inactivate(&mut self, env: &Env, file: FileId) {
         let fs = self.vfs.fs_of(file);
         self.remove_extents(env, file);
+        self.log_freed_extents(env, file);
         self.vfs.free_blocks(file, 0);
+        self.free_array(env, file);
         self.log_inode(file);
         let ino = std::mem::replace(&mut self.vfs.rec_mut(file).ino, super::NONE);
         let empty = self.vfs.fs_mut(fs).give_inode(ino);
@@ -224,7 +227,7 @@ impl Mm {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
         self.forget_statuses(file);
         let large_shadow = self.vfs.rec(file).has(FileRec::SHADOW_LARGE);
-        let caches = self.part_caches(self.vfs.spec_of(file), large_shadow);
+        let caches = self.part_caches(self.vfs.spec_of(file), self.vfs.array_cache_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
         let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second];
@@ -248,9 +251,10 @@ impl Mm {
         }
     }
 
-    /// XFS frees evicted inodes: `nr` of them, in whole batches, and one batch of every further group
-    /// (`xfs_reclaim_inodes_nr()`).
+    /// XFS frees evicted inodes: `nr` of them, in whole batches, and one batch of every further group;
+    /// first what is in the log is to be written in place (`xfs_reclaim_inodes_nr()`).
     pub(super) fn reclaim_inodes_nr(&mut self, env: &Env, nr: u64) -> u64 {
+        self.push_logs();
         let groups = self.vfs.fs.iter().filter(|f| f.spec.kind == FsKind::Xfs).map(|f| f.spec.ag_count).max();
         let batches = nr.div_ceil(LOOKUP_BATCH) + u64::from(groups.unwrap_or(1) - 1);
         self.reclaim_inodes(env, batches * LOOKUP_BATCH, self.rules.xfs_reclaim == XfsReclaim::FlushDirty)
@@ -287,6 +291,9 @@ impl Mm {
     /// Whether an evicted inode must stay because its change is only in the log; with `flush` it is written.
     fn log_blocks_reclaim(&mut self, file: FileId, flush: bool) -> bool {
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        if flush {
+            self.unpin(file);
+        }
         if self.vfs.rec(file).has(FileRec::IN_CIL) {
             return true;
         }

@@ -15,9 +15,11 @@ mod check;
 mod cil;
 mod dentry;
 mod disk;
+mod efi;
 mod extent_status;
 mod extent_tree;
 mod extents;
+mod iext;
 mod inode;
 mod jbd2;
 mod lru;
@@ -39,7 +41,6 @@ use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
 use buffer::Buffer;
-pub use cil::LogVector;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
@@ -188,6 +189,9 @@ impl FileRec {
     const VECTOR_LARGE: u32 = 1 << 20;
     /// XFS: it got blocks that its size on disk does not cover yet.
     const APPENDED: u32 = 1 << 21;
+    /// XFS: which size the array of its extents has (iext.rs), in three bits.
+    const ARRAY_SIZE: u32 = 0b111 << Self::ARRAY_SHIFT;
+    const ARRAY_SHIFT: u32 = 22;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
@@ -216,6 +220,15 @@ impl FileRec {
     /// Whether its vector needs room for extents.
     fn logs_extents(&self) -> bool {
         self.blocks > 0
+    }
+
+    /// Index of the size that the array of its extents has.
+    fn array_size(&self) -> u32 {
+        (self.flags & FileRec::ARRAY_SIZE) >> FileRec::ARRAY_SHIFT
+    }
+
+    fn set_array_size(&mut self, index: u32) {
+        self.flags = self.flags & !FileRec::ARRAY_SIZE | index << FileRec::ARRAY_SHIFT;
     }
 
     #[inline]

@@ -209,7 +209,7 @@ impl Mm {
     fn new_inode_objects(&mut self, env: &Env, dir: DirId) -> Result<[Obj; PARTS], Need> {
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let spec = self.vfs.fs_mut(fs).spec;
-        self.alloc_inode(env, self.inode_caches(&spec, true), Gfp::NOFS)
+        self.alloc_inode(env, self.inode_caches(&spec, spec.extent_cache, true), Gfp::NOFS)
     }
 
     /// Notes that a name in a directory changed.

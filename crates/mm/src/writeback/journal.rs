@@ -58,17 +58,28 @@ impl Journal {
 impl Mm {
     /// Adds the bytes of a transaction to the log of a device; full log buffers are written.
     pub fn journal_add(&mut self, env: &Env, device: u16, bytes: u64) {
-        let mut left = bytes;
+        if let Some(full) = self.journal_fill(env, device, bytes) {
+            self.submit(env, full);
+        }
+    }
+
+    /// The same, but the last full buffer is for the caller to write, who waits for it.
+    #[must_use = "the bio writes a part of the log"]
+    pub(crate) fn journal_fill(&mut self, env: &Env, device: u16, bytes: u64) -> Option<Bio> {
+        let (mut left, mut last) = (bytes, None);
         while left > 0 {
             let journal = &mut self.writeback.device_mut(device).journal;
             let fits = left.min(BUFFER - journal.bytes);
             journal.bytes += fits;
             left -= fits;
             if journal.bytes == BUFFER {
-                let bio = journal.flush(device, false);
-                self.submit(env, bio);
+                let full = journal.flush(device, false);
+                if let Some(before) = last.replace(full) {
+                    self.submit(env, before);
+                }
             }
         }
+        last
     }
 
     /// The bio that writes the log as far as it is only in memory (`xfs_log_force()`); the caller waits for it

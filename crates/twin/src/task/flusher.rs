@@ -4,7 +4,8 @@
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
 
-use mm::vfs::FsId;
+use mm::slab::ObjectRuns;
+use mm::vfs::{FsId, FsKind};
 use mm::writeback::{FlushStep, FlushWork, Fsync, FsyncStep};
 use mm::{Frame, Mm};
 use sim::Ctx;
@@ -77,23 +78,28 @@ pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
 }
 
 /// Writes checkpoints to the log when they are full, and every 30 seconds (`xlog_cil_push_work()`, `xfs_log_worker()`).
-pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId, device: u16) {
+pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId) {
     let task = Task::new(ctx);
     let mut due = PUSH_INTERVAL;
     loop {
         let timer = task.wait_for_log(&mut due, |mm| mm.vfs_log_waits(fs)).await;
-        let (last, vectors) = task.mm(|mm, env| {
-            if !timer && !mm.vfs_log_waits(fs) {
-                return (None, Vec::new());
+        let (last, done) = task.mm(|mm, env| {
+            if timer || mm.vfs_log_forced(fs) {
+                let last = mm.vfs_force_log(env, fs);
+                (last, mm.vfs_take_logged(fs))
+            } else if mm.vfs_log_waits(fs) {
+                // The end of what was written before is in the first buffer that this checkpoint fills.
+                let done = mm.vfs_take_logged(fs);
+                (mm.vfs_push_cil(env, fs), done)
+            } else {
+                (None, ObjectRuns::default())
             }
-            mm.vfs_push_cil(env, fs);
-            (mm.journal_force(device), mm.vfs_take_log_vectors(fs))
         });
         if let Some(bio) = last {
             task.metadata_io(bio).await;
         }
-        // Not those of checkpoints that an fsync wrote meanwhile: they may not be on disk yet.
-        task.mm(|mm, env| mm.vfs_free_log_vectors(env, vectors));
+        // Not what an fsync wrote meanwhile: it may not be on disk yet.
+        task.mm(|mm, env| mm.vfs_free_logged(env, &done));
     }
 }
 
@@ -113,15 +119,18 @@ pub(crate) async fn kjournald2(ctx: Ctx<World>, fs: FsId) {
     }
 }
 
-/// Writes metadata that is only in the log, every 30 seconds and when the log needs room (`xfsaild()`). It may use the last
+/// Writes metadata that is only in the log, every 30 seconds, when the log needs room and when inodes are reclaimed (`xfsaild()`). It may use the last
 /// reserves, as the kernel's does.
 pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
     let task = Task::new(ctx);
     task.set_flags(|flags| flags.memalloc = true);
     let mut due = PUSH_INTERVAL;
     loop {
-        let all = task.wait_for_log(&mut due, |_| false).await;
-        let target = task.mm(|mm, _| mm.vfs_push_target(fs, all));
+        let timer = task.wait_for_log(&mut due, |mm| mm.vfs_push_waits(fs)).await;
+        let target = task.mm(|mm, _| {
+            let all = mm.vfs_take_push(fs) || timer;
+            mm.vfs_push_target(fs, all)
+        });
         loop {
             match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, target, PUSH_BLOCKS)) {
                 Ok(0) => break,
@@ -206,6 +215,17 @@ impl Task {
                     Some(reason) => self.ctx.wait(queue, reason).await,
                     None => break,
                 }
+            }
+        }
+        self.force_logs().await;
+    }
+
+    /// Has the logs of XFS written, and waits for that (`xfs_fs_sync_fs()`).
+    async fn force_logs(&self) {
+        let mounted = self.ctx.with(|world, _| world.mm.vfs_file_systems(FsKind::Xfs));
+        for fs in mounted {
+            if let Some(bio) = self.mm(|mm, env| mm.vfs_force_log(env, fs)) {
+                self.metadata_io(bio).await;
             }
         }
     }

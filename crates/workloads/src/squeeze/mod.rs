@@ -85,7 +85,7 @@ pub(crate) const ORDER: WorkloadSpec = WorkloadSpec {
 pub(crate) const BOOST: WorkloadSpec = WorkloadSpec {
     name: "kswapd-boost",
     doc: "squeeze with a network card whose blocks boost the watermarks, beside containers; for the multi-gen LRU",
-    params: &params(["10", "0", "auto", "3", "6", "88", "4", "3", "60", "1000000", "4", "any", "700"]),
+    params: &params(["10", "0", "auto", "3", "6", "86", "4", "3", "60", "1000000", "4", "any", "700"]),
 };
 
 /// The workload with its parameters.

@@ -46,7 +46,7 @@ fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
 
 #[test]
 fn a_checkpoint_of_an_eighth_of_the_log_is_written_at_once() {
-    // 4 GiB have a log of 10 MiB; 284 bytes an inode.
+    // 4 GiB have a log of 10 MiB; 256 bytes an inode without extents.
     let (mut mm, fs, dir) = xfs(old_rules());
     checkpoint(&mut mm, fs);
     let mut made = 0;
@@ -55,10 +55,10 @@ fn a_checkpoint_of_an_eighth_of_the_log_is_written_at_once() {
         made += 1;
     }
     // The directory is not in it: its own changes are those of its blocks.
-    assert_eq!(made, (10 << 20) / 8 / 284 + 1);
-    assert_eq!(mm.vfs_push_target(fs, true), 284, "the directory's own creation");
+    assert_eq!(made, (10u64 << 20).div_ceil(8 * 256));
+    assert_eq!(mm.vfs_push_target(fs, true), 256, "the directory's own creation");
     checkpoint(&mut mm, fs);
-    assert_eq!(mm.vfs_push_target(fs, true), 284 * (made + 1));
+    assert_eq!(mm.vfs_push_target(fs, true), 256 * (made + 1));
     assert_eq!(mm.vfs_push_target(fs, false), 0, "the log has room");
     assert_valid(&mm);
 }

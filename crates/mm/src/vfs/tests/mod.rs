@@ -5,6 +5,7 @@ mod eviction;
 mod ext4;
 mod extent_status;
 mod extent_tree;
+mod freeing;
 mod jbd2;
 mod log;
 mod shares;
@@ -61,9 +62,9 @@ fn with_reads<T>(mm: &mut Mm, mut step: impl FnMut(&mut Mm) -> Result<T, Need>) 
 
 /// Writes the checkpoint to the log, to its end.
 fn checkpoint(mm: &mut Mm, fs: FsId) {
-    mm.vfs_push_cil(&on(0), fs);
-    let vectors = mm.vfs_take_log_vectors(fs);
-    mm.vfs_free_log_vectors(&on(0), vectors);
+    mm.vfs_force_log(&on(0), fs);
+    let done = mm.vfs_take_logged(fs);
+    mm.vfs_free_logged(&on(0), &done);
 }
 
 /// Writes the log, and then all that is only in it; says how many blocks, and how many were read for it.
