@@ -18,7 +18,7 @@ struct Run {
 }
 
 /// Objects of any caches.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ObjectRuns {
     runs: Vec<Run>,
 }
@@ -45,7 +45,7 @@ impl ObjectRuns {
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 

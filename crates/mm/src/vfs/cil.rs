@@ -4,7 +4,7 @@
 //! the item has in reserve (its shadow) and pins the inode; later ones write over it, and get the item a new shadow for
 //! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
 //! end is on disk, its vectors are freed: the end of one that was written for its size stays in a log buffer that is not full
-//! until the next checkpoint fills it, or until the timer, fsync or sync has the log written. What was logged three quarters of the log ago is written in place
+//! until the next checkpoint fills it, or until the timer, fsync, sync, or who reclaims an inode that it pins, has the log written. What was logged three quarters of the log ago is written in place
 //! (`xfs_ail_push()`), so that the log never runs full.
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
@@ -250,6 +250,10 @@ impl Mm {
             let (cache, obj) = self.take_vector(file);
             self.vfs.fs_mut(fs).cil.written.push(cache, obj);
         }
+        if bytes > 0 {
+            // The log may need room now.
+            self.effects.push(Effect::WakeLog(fs));
+        }
         let device = self.vfs.fs_mut(fs).spec.device;
         self.journal_fill(env, device, bytes)
     }
@@ -270,9 +274,10 @@ impl Mm {
         if self.vfs.spec_of(file).kind == FsKind::Ext4 {
             return self.vfs_begin_commit(env, fs).map(|(id, bio)| (bio, Some(id)));
         }
-        let last = match self.vfs.rec(file).has(FileRec::IN_CIL) {
-            true => self.vfs_force_log(env, fs),
-            false => self.journal_force(self.device_of(file)),
+        let last = if self.vfs.rec(file).has(FileRec::IN_CIL) {
+            self.vfs_force_log(env, fs)
+        } else {
+            self.journal_force(self.device_of(file))
         };
         last.map(|bio| (bio, None))
     }

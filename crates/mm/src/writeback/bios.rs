@@ -64,22 +64,24 @@ impl Mm {
         self.writeback.request_limits[index] = limits;
     }
 
+    fn request_limits(&self, device: u16) -> RequestLimits {
+        self.writeback.request_limits.get(usize::from(device)).copied().unwrap_or(RequestLimits::SATA)
+    }
+
     /// Vectors that a bio of a device is allocated with.
     fn bio_vectors(&self, device: u16) -> u32 {
-        let limits = self.writeback.request_limits.get(usize::from(device)).copied().unwrap_or(RequestLimits::SATA);
         match self.rules.bio_room {
-            BioRoom::Request => limits.vectors(),
+            BioRoom::Request => self.request_limits(device).vectors(),
             BioRoom::Most => BIO_VECTORS,
         }
     }
 
     /// Most pages of a bio whose vectors hold a page each.
     pub(super) fn bio_pages_max(&self, device: u16) -> u32 {
-        let limits = self.writeback.request_limits.get(usize::from(device)).copied().unwrap_or(RequestLimits::SATA);
-        match self.rules.bio_room {
-            BioRoom::Request => limits.vectors().min(limits.pages),
+        self.bio_vectors(device).min(match self.rules.bio_room {
+            BioRoom::Request => self.request_limits(device).pages,
             BioRoom::Most => BIO_VECTORS,
-        }
+        })
     }
 
     /// Gives a bio that does not end as it is submitted its memory, if it carries pages of a file to the device.

@@ -292,11 +292,15 @@ impl Mm {
     /// Puts pages that are in use on the CPUs' lists.
     fn start_pcps(&mut self, zone: ZoneId, start: &ZoneStart, pieces: &[Pieces]) -> Result<(), StartError> {
         let frames = |migratetype: MigrateType| pieces[migratetype as usize].frames();
-        let kernel: Vec<Pfn> = frames(MigrateType::Unmovable).take(start.spare_kernel as usize).collect();
-        // Movable pages first then: the caller's are anonymous memory.
+        let spare_kernel = start.spare_kernel as usize;
+        let kernel: Vec<Pfn> = frames(MigrateType::Unmovable).take(spare_kernel).collect();
         let others = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
-        let rest = std::iter::once(MigrateType::Movable).chain(others).flat_map(frames);
-        let mut used = kernel.iter().copied().chain(rest.filter(|pfn| !kernel.contains(pfn)));
+        let others = others.flat_map(|migratetype| {
+            let taken = if migratetype == MigrateType::Unmovable { spare_kernel } else { 0 };
+            frames(migratetype).skip(taken)
+        });
+        // Movable pages first then: the caller's are anonymous memory.
+        let mut used = kernel.iter().copied().chain(frames(MigrateType::Movable)).chain(others);
         for cpu in 0..self.pcps.nr_cpus() {
             let (count, high) = start.pcp.get(cpu).copied().unwrap_or_default();
             let spare = if cpu == 0 { start.spare + kernel.len() as u32 } else { 0 };

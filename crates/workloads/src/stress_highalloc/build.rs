@@ -2,7 +2,8 @@
 //!
 //! Source: gcc 12 building mm/ and kernel/sched/ of linux-6.12 was measured for the shape: 1.1 s of CPU time and 23 000
 //! page faults for a file, nine tenths of both in `cc1`, 1 000 files read (linux-3.0 includes 2.3 times fewer), an object
-//! of 40 to 120 KiB. A compiler of 2011 needs about half of that time and memory.
+//! of 40 to 120 KiB. A compiler of 2011 needs about half of that time and memory. Which headers an object includes: the
+//! dependency files (`.*.o.cmd`) of 973 objects of a build of linux-3.1.
 //! Abstracted: a program's pages are touched once, at an even pace; the faults on its image and those that fork leaves
 //! behind are among them.
 

@@ -58,8 +58,12 @@ fn the_end_of_a_checkpoint_waits_for_the_next_or_for_who_forces_the_log() {
     while !mm.vfs_log_waits(fs) {
         make(&mut mm, dir);
     }
+    mm.effects.take_into(&mut Vec::new());
     let full = mm.vfs_push_cil(&on(0), fs).expect("it is longer than a buffer");
     assert!(full.write && full.pages == 8);
+    let mut effects = Vec::new();
+    mm.effects.take_into(&mut effects);
+    assert!(effects.contains(&Effect::WakeLog(fs)), "the log may need room");
     assert!(!mm.vfs_log_waits(fs), "its end is in memory, and so are its vectors");
     let open = create(&mut mm, dir);
     let last = mm.vfs_force_log(&on(0), fs).expect("an end is in memory");

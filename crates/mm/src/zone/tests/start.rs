@@ -127,22 +127,26 @@ fn what_the_caller_takes_is_no_free_memory() {
     assert_eq!(violations(&mm), []);
 }
 
+/// A zone of 8 pageblocks, of which the last so many are managed.
+fn eight_pageblocks(managed: u64) -> ZoneSpan {
+    ZoneSpan {
+        kind: ZoneKind::Normal,
+        start: Pfn(0),
+        spanned: Pages(8 * 512),
+        present: Pages(8 * 512),
+        managed: Pages(managed * 512),
+        hole: None,
+    }
+}
+
 #[test]
 fn movable_pageblocks_have_room_for_what_the_caller_takes() {
     // 8 pageblocks, the first not managed, and 3 Unmovable: 4 Movable ones have room for 1280 free pages and 768 more.
     let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
     start.free[MigrateType::Movable as usize][10] = 1;
     start.free[MigrateType::Movable as usize][8] = 1;
-    let zone = ZoneSpan {
-        kind: ZoneKind::Normal,
-        start: Pfn(0),
-        spanned: Pages(8 * 512),
-        present: Pages(8 * 512),
-        managed: Pages(7 * 512),
-        hole: None,
-    };
     let types = |spare: u32| {
-        let mut mm = machine(&layout(vec![vec![zone.clone()]]), Rules::newest());
+        let mut mm = machine(&layout(vec![vec![eight_pageblocks(7)]]), Rules::newest());
         mm.start_zone(ZONE, &ZoneStart { spare, ..start.clone() }).unwrap_or_else(|error| panic!("{error}"));
         block_types(&mm)
     };
@@ -155,15 +159,7 @@ fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lac
     let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
     start.free[MigrateType::Movable as usize][10] = 2;
     start.free[MigrateType::Movable as usize][8] = 1;
-    let zone = ZoneSpan {
-        kind: ZoneKind::Normal,
-        start: Pfn(0),
-        spanned: Pages(8 * 512),
-        present: Pages(8 * 512),
-        managed: Pages(6 * 512),
-        hole: None,
-    };
-    let mut mm = machine(&layout(vec![vec![zone]]), Rules::newest());
+    let mut mm = machine(&layout(vec![vec![eight_pageblocks(6)]]), Rules::newest());
     mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(block_types(&mm), "UUUMMMMM", "one of the three is managed");
     assert_eq!(mm.free_counts(ZONE).map(|order| order[MigrateType::Movable as usize])[8..], [1, 0, 2]);
