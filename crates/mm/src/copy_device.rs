@@ -151,7 +151,7 @@ impl Mm {
         };
         *room = left;
         self.charge_copy(bio);
-        self.effects.push(Effect::Copied(*bio));
+        self.effects.push(Effect::Copied { bio: *bio, of_root: of_root || bio.target == BioTarget::Metadata });
         true
     }
 
@@ -227,7 +227,9 @@ mod tests {
             assert_eq!(rig.mm.dirty_pages_of(file), (0, 0));
             assert!((0..8).all(|index| !rig.mm.frames[rig.page(file, index)].has_any(Frame::WRITEBACK | Frame::DIRTY)));
             assert!(
-                rig.effects.iter().any(|effect| matches!(effect, Effect::Copied(bio) if bio.pages == 8 && bio.write))
+                rig.effects.iter().any(
+                    |effect| matches!(effect, Effect::Copied { bio, of_root: false } if bio.pages == 8 && bio.write)
+                )
             );
             assert!(rig.mm.take_cpu_ns() >= 1_000 + 8 * 500);
             rig.check();
@@ -260,6 +262,12 @@ mod tests {
             rig.mm.set_copy_room(DEVICE, CopyRoom { exempt: u64::MAX, ..CopyRoom::default() });
             rig.write_back(file);
             assert_eq!(rig.bios.len(), under_way, "{writer:?}");
+            let for_root = |effect: &Effect| matches!(effect, Effect::Copied { of_root: true, .. });
+            assert_eq!(
+                rig.effects.iter().filter(|effect| for_root(effect)).count(),
+                1 - under_way,
+                "no limit counts it"
+            );
         }
     }
 

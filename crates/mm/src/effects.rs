@@ -97,7 +97,12 @@ pub enum Effect {
     /// Start I/O.
     Submit(Bio),
     /// A bio was copied at once: its device counts it.
-    Copied(Bio),
+    Copied {
+        /// What was copied.
+        bio: Bio,
+        /// Whether it counts as the root group's, of which no limit knows.
+        of_root: bool,
+    },
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.

@@ -273,8 +273,8 @@ impl World {
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
                 }
-                Effect::Copied(bio) => {
-                    self.devices.pass(ctl, bio);
+                Effect::Copied { bio, of_root } => {
+                    self.devices.pass(ctl, bio, of_root);
                     if bio.write {
                         ctl.wake_all(self.queues.written);
                     }
