@@ -335,7 +335,7 @@ impl Rules {
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,
-            refault_detection: RefaultDetection::Shadows,
+            refault_detection: RefaultDetection::ReclaimRoot,
             scan_counting: ScanCounting::BasePages,
             tlb_flush: TlbFlush::Batched,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
