@@ -109,6 +109,8 @@ pub enum Effect {
     WakeThrottled(NodeId, ThrottleReason),
     /// Wake who writes the log and the metadata of a file system.
     WakeLog(FsId),
+    /// XFS has an evicted inode again: who frees those now and then begins to wait.
+    ArmReclaim,
     /// Wake who ends the writes of XFS that changed a file's size.
     WakeAppended,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.

@@ -67,6 +67,8 @@ pub(crate) struct Queues {
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
+    /// The worker that frees XFS's evicted inodes, while there are none.
+    pub(crate) evicted: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
     pub(crate) appended: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
@@ -86,6 +88,7 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
+            evicted: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
             zswap: WaitQueueId(u32::MAX),
@@ -103,6 +106,7 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
+            evicted: table(1)[0],
             appended: table(1)[0],
             swap_bio: table(1)[0],
             zswap: table(1)[0],
@@ -287,6 +291,9 @@ impl World {
                 }
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
+                }
+                Effect::ArmReclaim => {
+                    ctl.wake_all(self.queues.evicted);
                 }
                 Effect::WakeAppended => {
                     ctl.wake_all(self.queues.appended);
