@@ -53,7 +53,6 @@ pub use node::{ShrinkNode, Step};
 pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
-use crate::vfs::Share;
 use throttle::NodeThrottle;
 pub(crate) use workingset::MEMCG_BITS;
 use workingset::ShadowLayout;
@@ -85,14 +84,5 @@ impl Reclaim {
             congested: Vec::new(),
             shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
         }
-    }
-
-    /// Place of what was put off of a share, which is made if it is missing.
-    fn deferred_of(&mut self, share: Share, nodes: usize) -> usize {
-        let at = share.index(nodes);
-        if at >= self.deferred.len() {
-            self.deferred.resize(at + 1, shrinker::Deferred::default());
-        }
-        at
     }
 }

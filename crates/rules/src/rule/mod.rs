@@ -229,6 +229,8 @@ pub struct Rules {
     pub struct_sizes: StructSizes,
     /// Pressure on shrinkers.
     pub slab_pressure: SlabPressure,
+    /// Objects that shrinkers put off.
+    pub deferred_objects: DeferredObjects,
     /// Callers of shrinkers.
     pub slab_caller: SlabCaller,
     /// Slab shrinking by boosted kswapd.
@@ -380,6 +382,7 @@ impl Rules {
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             slab_pressure: SlabPressure::PriorityAndDeferred,
+            deferred_objects: DeferredObjects::Memcg,
             slab_caller: SlabCaller::Lists,
             boosted_slab: BoostedSlab::Shrink,
             vfs_shrinkers: VfsShrinkers::Superblock,

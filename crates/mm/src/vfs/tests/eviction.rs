@@ -261,6 +261,22 @@ fn a_scan_is_divided_in_proportion() {
 }
 
 #[test]
+fn what_xfs_has_evicted_counts_for_every_group() {
+    let (mut mm, _, dir) = xfs(old_rules());
+    let keep = create(&mut mm, dir);
+    for _ in 0..30 {
+        make(&mut mm, dir);
+    }
+    // The directory leaves the list; of 30 inodes without dentries 20 are evicted.
+    assert_eq!((mm.prune_dentries(&on(0), SHARE, 31), mm.prune_inodes(&on(0), SHARE, 20)), (31, 20));
+    let other = Share { memcg: units::MemcgId(1), ..SHARE };
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 10 + 20);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, other), 20);
+    mm.vfs_close(&on(0), keep);
+    assert_valid(&mm);
+}
+
+#[test]
 fn until_3_0_dentries_and_inodes_have_shrinkers_of_their_own_that_count_in_hundreds() {
     let rules = Rules { vfs_shrinkers: rules::VfsShrinkers::Apart, ..old_rules() };
     let (mut mm, _, dir) = xfs(rules);
