@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
+use units::{CpuId, FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
 use crate::slab::{CacheId, Obj};
@@ -115,6 +115,8 @@ pub enum Effect {
     WakeAppended,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Wake the worker of a CPU that tells of reclaim's pressure.
+    WakePressure(CpuId),
     /// Wake the worker that shrinks zswap's pool.
     WakeZswap,
     /// Have the other CPUs that run this space forget its translations.

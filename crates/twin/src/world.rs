@@ -73,6 +73,8 @@ pub(crate) struct Queues {
     pub(crate) appended: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
+    /// Each CPU's worker that tells of reclaim's pressure, while it sleeps.
+    pub(crate) vmpressure: Vec<WaitQueueId>,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -91,11 +93,13 @@ impl Queues {
             evicted: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
+            vmpressure: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
         }
     }
 
     pub(crate) fn new(ctl: &mut Ctl<World>, nr_nodes: usize, nr_devices: usize) -> Queues {
+        let nr_cpus = ctl.topology().nr_cpus();
         let mut table = |n: usize| (0..n).map(|_| ctl.new_wait_queue()).collect::<Vec<_>>();
         Queues {
             page: table(1 << PAGE_WAIT_TABLE_BITS),
@@ -109,6 +113,7 @@ impl Queues {
             evicted: table(1)[0],
             appended: table(1)[0],
             swap_bio: table(1)[0],
+            vmpressure: table(nr_cpus),
             zswap: table(1)[0],
         }
     }
@@ -300,6 +305,9 @@ impl World {
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakePressure(cpu) => {
+                    ctl.wake_all(self.queues.vmpressure[cpu.index()]);
                 }
                 Effect::WakeZswap => {
                     ctl.wake_all(self.queues.zswap);
