@@ -33,6 +33,7 @@ impl Costs {
     pub fn with_paths(self, rule: PathLength) -> Costs {
         let speed = match rule {
             PathLength::Whole => return self,
+            PathLength::HalfFaults => return Costs { fault: self.fault / 2, ..self },
             PathLength::ThreeQuarters => 4.0 / 3.0,
             PathLength::Half => 2.0,
         };
@@ -274,6 +275,7 @@ mod tests {
             (whole.copy_page, whole.zero_huge, whole.lock_handoff)
         );
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
+        assert_eq!(Costs::default().with_paths(PathLength::HalfFaults), Costs { fault: 480, ..whole });
     }
 
     #[test]
