@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
+use units::{CpuId, FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
 use crate::slab::{CacheId, Obj};
@@ -109,10 +109,14 @@ pub enum Effect {
     WakeThrottled(NodeId, ThrottleReason),
     /// Wake who writes the log and the metadata of a file system.
     WakeLog(FsId),
+    /// XFS has an evicted inode again: who frees those now and then begins to wait.
+    ArmReclaim,
     /// Wake who ends the writes of XFS that changed a file's size.
     WakeAppended,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Wake the worker of a CPU that tells of reclaim's pressure.
+    WakePressure(CpuId),
     /// Wake the worker that shrinks zswap's pool.
     WakeZswap,
     /// Have the other CPUs that run this space forget its translations.

@@ -512,6 +512,10 @@ fn start_daemons(
         let options = SpawnOptions::new("kworker/throttle", CpuSet::all(topology)).daemon();
         sim.spawn(options, task::throttle_dispatch);
     }
+    for cpu in topology.cpus() {
+        let options = SpawnOptions::new(format!("kworker/vmpressure-{}", cpu.0), CpuSet::single(cpu)).daemon();
+        sim.spawn(options, |ctx| task::vmpressure(ctx, cpu));
+    }
     let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
     sim.spawn(options, task::zswap_shrink);
     for device in 0..nr_devices as u16 {

@@ -67,10 +67,14 @@ pub(crate) struct Queues {
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
+    /// The worker that frees XFS's evicted inodes, while there are none.
+    pub(crate) evicted: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
     pub(crate) appended: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
+    /// Each CPU's worker that tells of reclaim's pressure, while it sleeps.
+    pub(crate) vmpressure: Vec<WaitQueueId>,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -86,13 +90,16 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
+            evicted: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
+            vmpressure: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
         }
     }
 
     pub(crate) fn new(ctl: &mut Ctl<World>, nr_nodes: usize, nr_devices: usize) -> Queues {
+        let nr_cpus = ctl.topology().nr_cpus();
         let mut table = |n: usize| (0..n).map(|_| ctl.new_wait_queue()).collect::<Vec<_>>();
         Queues {
             page: table(1 << PAGE_WAIT_TABLE_BITS),
@@ -103,8 +110,10 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
+            evicted: table(1)[0],
             appended: table(1)[0],
             swap_bio: table(1)[0],
+            vmpressure: table(nr_cpus),
             zswap: table(1)[0],
         }
     }
@@ -288,11 +297,17 @@ impl World {
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
                 }
+                Effect::ArmReclaim => {
+                    ctl.wake_all(self.queues.evicted);
+                }
                 Effect::WakeAppended => {
                     ctl.wake_all(self.queues.appended);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakePressure(cpu) => {
+                    ctl.wake_all(self.queues.vmpressure[cpu.index()]);
                 }
                 Effect::WakeZswap => {
                     ctl.wake_all(self.queues.zswap);

@@ -209,3 +209,12 @@ rule!(
         MapsAround,
     }
 );
+rule!(
+    /// Whether reclaim tells of its pressure.
+    VmPressure {
+        /// No: until 3.9.
+        NotBuilt,
+        /// A worker does, woken for each 512 list entries: since 70ddf637eebe (3.10).
+        Work,
+    }
+);
