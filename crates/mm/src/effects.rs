@@ -96,6 +96,8 @@ pub enum Effect {
     WakeFlushers(WakeFlusher),
     /// Start I/O.
     Submit(Bio),
+    /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.
+    HeldRead(Bio),
     /// A bio was copied at once: its device counts it.
     Copied {
         /// What was copied.
@@ -140,6 +142,12 @@ impl Effects {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Whether what was added last is a read that the caller is to submit.
+    #[inline]
+    pub(crate) fn ends_with_held_read(&self) -> bool {
+        matches!(self.pending.last(), Some(Effect::HeldRead(_)))
     }
 
     /// Moves all into `into`, which is emptied first; both keep their capacity.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
-use mm::{Effect, Env, Mm, TaskFlags};
+use mm::{Bio, Effect, Env, Mm, TaskFlags};
 use observe::Era;
 use rules::BootTimers;
 use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
@@ -177,6 +177,8 @@ pub(crate) struct World {
     /// CPU time that programs used outside the kernel.
     pub(crate) user_time: Nanos,
     effects: Vec<Effect>,
+    /// What the present call reads and its caller is to submit.
+    held_reads: Vec<Bio>,
     completed: Vec<(InFlight, Result<(), blockdev::IoError>)>,
     /// Bios that a limit held back and a worker is to copy, each with whether its device works.
     pub(crate) dispatched: VecDeque<(InFlight, bool)>,
@@ -201,6 +203,7 @@ impl World {
             era,
             user_time: Nanos::ZERO,
             effects: Vec::new(),
+            held_reads: Vec::new(),
             completed: Vec::new(),
             dispatched: VecDeque::new(),
             changes: Vec::new(),
@@ -230,9 +233,27 @@ impl World {
     #[inline]
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
-        self.mm.called_by(&env);
+        self.enter_as(ctl, &env, call)
+    }
+
+    /// As [`World::enter`], but what is read is given to the caller, who submits it.
+    #[inline]
+    pub(crate) fn enter_holding_reads<R>(
+        &mut self,
+        ctl: &mut Ctl<World>,
+        call: impl FnOnce(&mut Mm, &Env) -> R,
+    ) -> (R, Vec<Bio>) {
+        let mut env = self.env(ctl);
+        env.task.holds_reads = true;
+        let result = self.enter_as(ctl, &env, call);
+        (result, std::mem::take(&mut self.held_reads))
+    }
+
+    #[inline]
+    fn enter_as<R>(&mut self, ctl: &mut Ctl<World>, env: &Env, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
+        self.mm.called_by(env);
         self.devices.update_room(&mut self.mm, env.now);
-        let result = call(&mut self.mm, &env);
+        let result = call(&mut self.mm, env);
         self.charge(ctl, env.cpu);
         let over_high = self.mm.memcg_take_over_high();
         if over_high > 0
@@ -282,6 +303,7 @@ impl World {
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
                 }
+                Effect::HeldRead(bio) => self.held_reads.push(bio),
                 Effect::Copied { bio, of_root } => {
                     self.devices.pass(ctl, bio, of_root);
                     if bio.write {
