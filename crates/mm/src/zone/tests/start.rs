@@ -166,7 +166,7 @@ fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lac
     assert_eq!(violations(&mm), []);
 }
 
-/// 12 pageblocks from the fourth on, of which so many pages are reserved, with one Unmovable and one Reclaimable pageblock and five free ones.
+/// 12 pageblocks behind four that are in no zone, so many pages of them reserved; one is Unmovable, one Reclaimable, five are free.
 fn with_image(image: KernelImage, reserved: u64, end: FreeListEnd, start: &ZoneStart) -> Mm {
     let span = ZoneSpan {
         kind: ZoneKind::Dma32,
