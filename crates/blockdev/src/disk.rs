@@ -199,10 +199,14 @@ impl Disk {
 
     /// What needs neither wait nor fail now, of a device that takes bios as they are.
     pub(crate) fn room(&self, now: Nanos) -> Room {
-        if self.congestion.is_some() || self.queue.has_data() || self.faults.any_at(now) {
+        if self.congestion.is_some() || self.faults.any_at(now) {
             return Room::default();
         }
+        let queued = self.queue.has_data();
         match &self.throttle {
+            // What the limit holds back is not in the way of what it does not know.
+            Some(Throttle::IoMax(_)) if queued => Room { exempt: u64::MAX, ..Room::default() },
+            _ if queued => Room::default(),
             None => Room { read: u64::MAX, write: u64::MAX, exempt: u64::MAX },
             Some(Throttle::Buckets(_)) => Room::default(),
             Some(Throttle::IoMax(slices)) => {

@@ -37,7 +37,7 @@ pub(crate) fn prepare(job: &Job) -> Result<Vec<String>, String> {
         write(&format!("/sys/block/{disk}/queue/rotational"), "0")?;
         write(&format!("/sys/block/{disk}/queue/read_ahead_kb"), "128")?;
     }
-    mount_data(&format!("/dev/{}", disks[0]), &job.fs)?;
+    mount_data(&format!("/dev/{}", disks[0]), &job.fs, job.noatime)?;
     if let Some(disk) = disks.get(1) {
         let device = format!("/dev/{disk}");
         let made = swap::make_swap(Path::new(&device)).and_then(|()| swap::swap_on(Path::new(&device)));

@@ -35,6 +35,8 @@ pub struct Job {
     pub disks: Disks,
     /// File system of the first disk, as `mount` calls it.
     pub fs: String,
+    /// Whether it is mounted with `noatime`.
+    pub noatime: bool,
     /// Whether the second disk is for swap.
     pub swap: bool,
     /// `io.max` of the workload on each disk, of all on kernels before 4.5, in bytes per second, for reads and for writes.

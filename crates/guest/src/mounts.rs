@@ -57,10 +57,11 @@ fn mount_cgroups() -> Result<Cgroups, Errno> {
 }
 
 /// Mounts the data disk.
-pub(crate) fn mount_data(device: &str, kind: &str) -> Result<(), String> {
+pub(crate) fn mount_data(device: &str, kind: &str, noatime: bool) -> Result<(), String> {
     let failed = |error: io::Error| format!("mount of {kind} from {device} on {DATA}: {error}");
     fs::create_dir_all(DATA).map_err(failed)?;
     // Without this ext4 goes on initialising its inode tables in the background.
     let options = (kind == "ext4").then_some(c"noinit_itable");
-    mount(device, DATA, kind, MountFlags::NOATIME, options).map_err(|error| failed(error.into()))
+    let flags = if noatime { MountFlags::NOATIME } else { MountFlags::RELATIME };
+    mount(device, DATA, kind, flags, options).map_err(|error| failed(error.into()))
 }

@@ -15,11 +15,12 @@
 //! Abstracted: whether a limit holds a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
 
 use rules::{IoMaxExempt, XfsWriter};
-use units::Nanos;
+use units::{Nanos, Pfn};
 
 use crate::memcg::ROOT;
+use crate::pagecache::Slot;
 use crate::vfs::FsKind;
-use crate::{Bio, BioTarget, Effect, Env, Mm};
+use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 
 /// What copying costs whoever submits a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,12 +152,15 @@ impl Mm {
         };
         *room = left;
         self.charge_copy(bio);
-        self.effects.push(Effect::Copied(*bio));
+        self.effects.push(Effect::Copied { bio: *bio, of_root: of_root || bio.target == BioTarget::Metadata });
         true
     }
 
-    /// Hands a bio to the block layer; what is copied at once has ended then.
-    pub(crate) fn submit(&mut self, env: &Env, bio: Bio) {
+    /// Hands a bio to the block layer; what is copied at once has ended then. A read that its caller holds is only handed out.
+    pub fn submit(&mut self, env: &Env, bio: Bio) {
+        if env.task.holds_reads && !bio.write {
+            return self.effects.push(Effect::HeldRead(bio));
+        }
         self.account_bio(bio);
         let of_root = self.writes_for_root(env, &bio);
         if self.copy_bio(&bio, of_root) {
@@ -164,6 +168,22 @@ impl Mm {
         }
         let bio = if bio.is_swap_out() { self.alloc_swap_bio(env, bio) } else { self.alloc_bio(env, bio) };
         self.effects.push(Effect::Submit(bio));
+    }
+
+    /// Whether a read is of a page that was part of the working set, so that who submits it stalls for memory (`swap_readpage()`,
+    /// mm/page_io.c; `read_pages()`, mm/readahead.c; 6.1).
+    pub fn reads_workingset(&self, bio: &Bio) -> bool {
+        let was = |pfn: Pfn| self.frames[pfn].has(Frame::WORKINGSET);
+        match bio.target {
+            BioTarget::File { file, index } => {
+                (index..index + bio.pages).any(|at| match self.pagecache_get(file, at) {
+                    Slot::Page(pfn) => was(pfn),
+                    Slot::Shadow(_) | Slot::Empty => false,
+                })
+            }
+            BioTarget::Swap { pfn } => was(pfn),
+            BioTarget::Metadata => false,
+        }
     }
 
     /// Counts a bio of metadata whose end the caller awaits; whether it has ended already. If not, the caller submits it.
@@ -227,7 +247,9 @@ mod tests {
             assert_eq!(rig.mm.dirty_pages_of(file), (0, 0));
             assert!((0..8).all(|index| !rig.mm.frames[rig.page(file, index)].has_any(Frame::WRITEBACK | Frame::DIRTY)));
             assert!(
-                rig.effects.iter().any(|effect| matches!(effect, Effect::Copied(bio) if bio.pages == 8 && bio.write))
+                rig.effects.iter().any(
+                    |effect| matches!(effect, Effect::Copied { bio, of_root: false } if bio.pages == 8 && bio.write)
+                )
             );
             assert!(rig.mm.take_cpu_ns() >= 1_000 + 8 * 500);
             rig.check();
@@ -260,6 +282,12 @@ mod tests {
             rig.mm.set_copy_room(DEVICE, CopyRoom { exempt: u64::MAX, ..CopyRoom::default() });
             rig.write_back(file);
             assert_eq!(rig.bios.len(), under_way, "{writer:?}");
+            let for_root = |effect: &Effect| matches!(effect, Effect::Copied { of_root: true, .. });
+            assert_eq!(
+                rig.effects.iter().filter(|effect| for_root(effect)).count(),
+                1 - under_way,
+                "no limit counts it"
+            );
         }
     }
 

@@ -33,6 +33,7 @@ impl Costs {
     pub fn with_paths(self, rule: PathLength) -> Costs {
         let speed = match rule {
             PathLength::Whole => return self,
+            PathLength::HalfFaults => return Costs { fault: self.fault / 2, ..self },
             PathLength::ThreeQuarters => 4.0 / 3.0,
             PathLength::Half => 2.0,
         };
@@ -136,6 +137,9 @@ costs! {
     /// Freeing one reclaimed page with its bookkeeping. Calibration: kswapd of guests of QEMU that count instructions (6.12, fio, a file of 700 MiB
     /// through 384 MiB) takes 2,990 (multi-gen) and 3,070 (classic) for each page, of which all else here is 2,510.
     reclaim_page = 130;
+    /// Having a worker run that has next to nothing to do. Calibration: such a guest (5.0, traced) takes 4,000 from the switch to one
+    /// that tells of reclaim's pressure until the switch away from it.
+    pressure_work = 1_000;
     /// Writing an anonymous page to swap beside its unmapping, its bio and its freeing: slot, swap cache, records. Calibration: guests of QEMU
     /// that count instructions (6.12, wbstrm with 192 MiB of anonymous memory, one pass, `memory-max=64MiB`, unlimited disk)
     /// take 5,300 more for each page than all other costs here explain, with either LRU.
@@ -271,6 +275,7 @@ mod tests {
             (whole.copy_page, whole.zero_huge, whole.lock_handoff)
         );
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
+        assert_eq!(Costs::default().with_paths(PathLength::HalfFaults), Costs { fault: 480, ..whole });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{FileId, Nanos, NodeId, Order, Pfn, SpaceId};
+use units::{CpuId, FileId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
 use crate::slab::{CacheId, Obj};
@@ -96,18 +96,29 @@ pub enum Effect {
     WakeFlushers(WakeFlusher),
     /// Start I/O.
     Submit(Bio),
+    /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.
+    HeldRead(Bio),
     /// A bio was copied at once: its device counts it.
-    Copied(Bio),
+    Copied {
+        /// What was copied.
+        bio: Bio,
+        /// Whether it counts as the root group's, of which no limit knows.
+        of_root: bool,
+    },
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
     /// Wake the reclaimers of a node that were throttled for this reason.
     WakeThrottled(NodeId, ThrottleReason),
     /// Wake who writes the log and the metadata of a file system.
     WakeLog(FsId),
+    /// XFS has an evicted inode again: who frees those now and then begins to wait.
+    ArmReclaim,
     /// Wake who ends the writes of XFS that changed a file's size.
     WakeAppended,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
+    /// Wake the worker of a CPU that tells of reclaim's pressure.
+    WakePressure(CpuId),
     /// Wake the worker that shrinks zswap's pool.
     WakeZswap,
     /// Have the other CPUs that run this space forget its translations.
@@ -131,6 +142,12 @@ impl Effects {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Whether what was added last is a read that the caller is to submit.
+    #[inline]
+    pub(crate) fn ends_with_held_read(&self) -> bool {
+        matches!(self.pending.last(), Some(Effect::HeldRead(_)))
     }
 
     /// Moves all into `into`, which is emptied first; both keep their capacity.

@@ -67,6 +67,8 @@ pub struct TaskFlags {
     pub oom_victim: bool,
     /// Handles a page fault (`current->in_lru_fault`): what it adds to the LRU is hot.
     pub in_lru_fault: bool,
+    /// Submits what it reads itself, after the call ([`crate::Effect::HeldRead`]).
+    pub holds_reads: bool,
     /// Device of the file that it writes to (`current->backing_dev_info`).
     pub writes_to: Option<u16>,
     /// Group that what it brings into memory belongs to.

@@ -6,13 +6,16 @@ use indexmap::IndexMap;
 use rules::{Rules, TunableError, Tunables};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use units::{Bytes, PAGE_SIZE, PAGEBLOCK_PAGES};
 
-use crate::ProfileError;
 use crate::builtin::KERNEL;
 use crate::text::{Text, typed};
+use crate::{ProfileError, Size};
 
 /// Longest chain of kernels that are based on each other.
 const BASES_MAX: u32 = 16;
+/// What x86-64 has addresses for (`KERNEL_IMAGE_SIZE` with randomised addresses).
+const IMAGE_MAX: Bytes = Bytes::gib(1);
 
 /// Which names of `/proc/vmstat` a kernel prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -43,6 +46,8 @@ pub struct Kernel {
     pub tunables: Tunables,
     /// What of this kernel is not modelled.
     pub omitted: Vec<String>,
+    /// Where its build lies in memory, if that is known.
+    pub image: Option<ImageDef>,
     /// Its file with everything filled in that it derives from its bases; it can be loaded again.
     pub text: String,
 }
@@ -62,6 +67,23 @@ struct KernelFile {
     tunables: IndexMap<Spanned<String>, toml::Value>,
     #[serde(default)]
     omitted: Vec<String>,
+    #[serde(default)]
+    image: Option<Spanned<ImageDef>>,
+}
+
+/// Where the image of one build of a kernel lies in memory that starts in a given state. It is no rule: kernels that are based on this
+/// one are other builds.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ImageDef {
+    /// Address of the text, that of a pageblock.
+    pub start: Size,
+    /// Length of the text.
+    pub text: Size,
+    /// Length of the read-only data.
+    pub rodata: Size,
+    /// Which build, and where the figures come from.
+    pub source: String,
 }
 
 /// A rule with the source that says so.
@@ -79,6 +101,8 @@ struct Whole {
     description: String,
     era: Era,
     omitted: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageDef>,
     tunables: IndexMap<String, toml::Value>,
     rules: IndexMap<String, RuleChoice>,
 }
@@ -107,6 +131,7 @@ impl Kernel {
             description: whole.description,
             era: whole.era,
             omitted: whole.omitted,
+            image: whole.image,
         })
     }
 
@@ -123,6 +148,23 @@ impl Kernel {
     }
 }
 
+impl ImageDef {
+    fn checked(text: &Text, image: Spanned<ImageDef>) -> Result<ImageDef, ProfileError> {
+        let def = image.get_ref();
+        let refused = |key: &str, message: &str| Err(text.invalid(image.span(), key, message.to_string()));
+        if def.source.trim().is_empty() {
+            return refused("image.source", "an image needs a source");
+        }
+        if !def.start.0.0.is_multiple_of(u64::from(PAGEBLOCK_PAGES) * PAGE_SIZE) {
+            return refused("image.start", "expected the address of a pageblock");
+        }
+        if [def.start, def.text, def.rodata].iter().any(|size| size.0 > IMAGE_MAX) {
+            return refused("image", "expected sizes of 1 GiB at most");
+        }
+        Ok(image.into_inner())
+    }
+}
+
 impl RuleChoice {
     fn word(&self) -> toml::Value {
         toml::Value::String(self.rule.get_ref().clone())
@@ -135,11 +177,13 @@ impl Whole {
         let base = file.base.as_ref().map(|base| Whole::of_base(text, base, depth)).transpose()?;
         check_rules(text, &file.rules)?;
         check_tunables(text, &file.tunables)?;
+        let image = file.image.map(|image| ImageDef::checked(text, image)).transpose()?;
         let derived = base.is_some();
         let mut whole = Whole {
             name: file.name,
             description: file.description,
             era: required(text, "era", file.era.or(base.as_ref().map(|b| b.era)))?,
+            image,
             ..base.unwrap_or_else(Whole::empty)
         };
         whole.omitted.extend(file.omitted);
@@ -167,6 +211,7 @@ impl Whole {
             description: String::new(),
             era: Era::V6_12,
             omitted: Vec::new(),
+            image: None,
             tunables: IndexMap::new(),
             rules: IndexMap::new(),
         }

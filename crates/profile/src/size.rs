@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
 use units::Bytes;
 
 /// A number of bytes, written as `"64GiB"`, `"4 MiB"`, `"512KiB"` or a plain number.
@@ -41,6 +42,12 @@ impl fmt::Display for Size {
             Some((shift, unit)) => write!(f, "{}{unit}", bytes >> shift),
             None => write!(f, "{bytes}"),
         }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -53,6 +53,8 @@ pub struct GuestMachine {
     pub fs: FileSystem,
     /// Limit on the workload's reads, and on its writes, of each disk, in bytes per second.
     pub io_bytes_per_s: Option<u64>,
+    /// The data disk is mounted with `noatime`.
+    pub noatime: bool,
 }
 
 /// Guest-physical memory below 4 GiB, which is where QEMU's `pc` splits once the machine has as much.
@@ -212,6 +214,7 @@ mod tests {
             swap: Bytes::mib(512),
             fs: FileSystem::Ext4,
             io_bytes_per_s: Some(100 << 20),
+            noatime: true,
         }
     }
 

@@ -75,6 +75,7 @@ impl Prepared {
             modules: modules.iter().map(|module| module.file.clone()).collect(),
             disks: GuestMachine::disks(run.mode),
             fs: machine.fs.name().to_string(),
+            noatime: machine.noatime,
             swap: machine.swap.0 > 0,
             // QEMU itself limits virtio disks.
             io_bytes_per_s: machine.io_bytes_per_s.filter(|_| run.mode == Mode::Icount),

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Log, Why, anywhere, burn, cpu_time, expected, lines, machine, machine_of, note};
+use common::{Log, Why, anywhere, burn, cpu_time, expected, lines, machine, machine_of, machine_with, note};
 use sim::{CpuSet, Ctx, SchedParams, SpawnOptions, TaskId};
 use units::{CpuId, Nanos, NodeId};
 
 const SECOND: Nanos = Nanos::secs(1);
 const STEP: Nanos = Nanos::micros(10);
-/// A tick check comes at most this much late: a quantum and one charge.
+/// A slice is at most this long: a quantum and one charge.
 const SLACK: u64 = 110_000;
 
 /// CPU times of `tasks` hogs after a second on `cpus` CPUs.
@@ -163,6 +163,34 @@ fn a_quantum_ends_at_the_first_preemption_point_after_it() {
     // The quantum is 100 us: two charges of 60, then the other CPU's task is let in.
     let want = [(0, "a"), (60_000, "a"), (0, "b"), (60_000, "b"), (120_000, "a"), (120_000, "b")];
     assert_eq!(lines(&sim), expected(&want));
+}
+
+#[test]
+fn a_tick_is_seen_at_the_first_preemption_point_after_it_while_another_task_waits() {
+    let params = SchedParams { since_tick: Nanos::millis(1), ..SchedParams::linux_4_20(1) };
+    let mut sim = machine_with(params);
+    for name in ["a", "b"] {
+        let options = anywhere(&mut sim, name);
+        sim.spawn(options, move |ctx| async move {
+            for _ in 0..1000 {
+                ctx.charge(Nanos::micros(7));
+                let before = ctx.now();
+                ctx.preempt_point().await;
+                if ctx.now() > before {
+                    ctx.with(|log, _| log.lines.push((before.0, name.to_owned())));
+                }
+            }
+        });
+    }
+    sim.run_until(Nanos::millis(13)).unwrap();
+    // A tick at 3, 7 and 11 ms; both have half of 6 ms. In the middle of a charge, after at most 7 us of it, one task takes turns with the
+    // other.
+    let turns = lines(&sim);
+    assert!(turns.len() >= 2, "{turns:?}");
+    for ((at, _), tick) in turns.iter().zip([3, 7, 11]) {
+        let late = at - tick * 1_000_000;
+        assert!(late < 7_000, "{late} ns after the tick at {tick} ms: {turns:?}");
+    }
 }
 
 #[test]

@@ -88,13 +88,12 @@ impl Devices {
         }
     }
 
-    /// Counts a bio that was copied at once.
-    pub(crate) fn pass(&mut self, ctl: &Ctl<World>, bio: Bio) {
+    /// Counts a bio that was copied at once; the limit does not know what is the root group's.
+    pub(crate) fn pass(&mut self, ctl: &Ctl<World>, bio: Bio, of_root: bool) {
         let device = &mut self.list[usize::from(bio.device)];
         let now = device.tick(ctl.now());
-        let limited = bio.target != BioTarget::Metadata;
         let op = if bio.write { Op::Write } else { Op::Read };
-        device.model.pass(now, op, bio.pages * SECTORS_PER_PAGE, limited);
+        device.model.pass(now, op, bio.pages * SECTORS_PER_PAGE, !of_root);
     }
 
     /// Gives a bio to its device.

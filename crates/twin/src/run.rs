@@ -329,7 +329,8 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     };
     let costs = costs(machine, spec.kernel.rules.path_length);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
-    start::start(&mut mm, machine).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
+    start::start(&mut mm, machine, spec.kernel.image.as_ref())
+        .map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     if let Some(kernel) = &machine.booted
         && !booted::allocate(&mut mm, kernel)
     {
@@ -360,7 +361,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
             FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
         };
-        (mm.vfs_mkfs(spec), device)
+        (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, ..spec }), device)
     });
     let nr_nodes = layout.nodes.len();
     let seed = sys::workload_seed(spec.seed, spec.iteration);
@@ -511,6 +512,10 @@ fn start_daemons(
     if sim.with_world(|world, _| (0..nr_devices as u16).any(|device| world.mm.copies(device))) {
         let options = SpawnOptions::new("kworker/throttle", CpuSet::all(topology)).daemon();
         sim.spawn(options, task::throttle_dispatch);
+    }
+    for cpu in topology.cpus() {
+        let options = SpawnOptions::new(format!("kworker/vmpressure-{}", cpu.0), CpuSet::single(cpu)).daemon();
+        sim.spawn(options, |ctx| task::vmpressure(ctx, cpu));
     }
     let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
     sim.spawn(options, task::zswap_shrink);

@@ -1,23 +1,24 @@
 //! From a machine's description of its zones to the state that a run starts from.
 
-use mm::zone::{StartError, ZoneStart};
+use mm::zone::{KernelImage, StartError, ZoneStart};
 use mm::{Env, MigrateType, Mm, TaskFlags};
-use profile::{MIGRATE_TYPES, Machine, ZoneDef};
-use units::{CpuId, Gfp, Nanos, NodeId, ZoneId};
+use profile::{ImageDef, MIGRATE_TYPES, Machine, ZoneDef};
+use units::{CpuId, Gfp, Nanos, NodeId, Pfn, ZoneId};
 
 /// Pages that a page table maps.
 const LEAF_PAGES: u32 = 512;
 /// Page tables above those, of one process.
 const UPPER_TABLES: u32 = 3;
 
-/// Puts every zone that `machine` describes into its state.
+/// Puts every zone that `machine` describes into its state, under a kernel with such an image.
 ///
 /// # Errors
 /// A zone cannot be in that state.
-pub(crate) fn start(mm: &mut Mm, machine: &Machine) -> Result<(), StartError> {
+pub(crate) fn start(mm: &mut Mm, machine: &Machine, image: Option<&ImageDef>) -> Result<(), StartError> {
     let zones: Vec<&ZoneDef> = (0..machine.nodes.len()).flat_map(|node| machine.zones_of(node)).collect();
+    let image = image.map(image_of);
     for (number, zone) in zones.iter().enumerate() {
-        mm.start_zone(ZoneId(number as u8), &state_of(zone))?;
+        mm.start_zone(ZoneId(number as u8), &ZoneStart { image, ..state_of(zone) })?;
     }
     let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
     let pages = |list: usize| zones.iter().map(|zone| zone.anon[list]).sum::<u64>() as u32;
@@ -31,6 +32,14 @@ pub(crate) fn start(mm: &mut Mm, machine: &Machine) -> Result<(), StartError> {
     // What the machine did before is not the run's.
     mm.take_cpu_ns();
     Ok(())
+}
+
+fn image_of(def: &ImageDef) -> KernelImage {
+    KernelImage {
+        start: Pfn(def.start.0.pages_down().0 as u32),
+        text: def.text.0.pages_up(),
+        rodata: def.rodata.0.pages_up(),
+    }
 }
 
 fn state_of(zone: &ZoneDef) -> ZoneStart {

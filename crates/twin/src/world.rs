@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use blockdev::Op;
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
-use mm::{Effect, Env, Mm, TaskFlags};
+use mm::{Bio, Effect, Env, Mm, TaskFlags};
 use observe::Era;
 use rules::BootTimers;
 use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
@@ -67,10 +67,14 @@ pub(crate) struct Queues {
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
     pub(crate) dispatch: WaitQueueId,
+    /// The worker that frees XFS's evicted inodes, while there are none.
+    pub(crate) evicted: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
     pub(crate) appended: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
+    /// Each CPU's worker that tells of reclaim's pressure, while it sleeps.
+    pub(crate) vmpressure: Vec<WaitQueueId>,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -86,13 +90,16 @@ impl Queues {
             reclaim: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
+            evicted: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
+            vmpressure: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
         }
     }
 
     pub(crate) fn new(ctl: &mut Ctl<World>, nr_nodes: usize, nr_devices: usize) -> Queues {
+        let nr_cpus = ctl.topology().nr_cpus();
         let mut table = |n: usize| (0..n).map(|_| ctl.new_wait_queue()).collect::<Vec<_>>();
         Queues {
             page: table(1 << PAGE_WAIT_TABLE_BITS),
@@ -103,8 +110,10 @@ impl Queues {
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
             dispatch: table(1)[0],
+            evicted: table(1)[0],
             appended: table(1)[0],
             swap_bio: table(1)[0],
+            vmpressure: table(nr_cpus),
             zswap: table(1)[0],
         }
     }
@@ -168,6 +177,8 @@ pub(crate) struct World {
     /// CPU time that programs used outside the kernel.
     pub(crate) user_time: Nanos,
     effects: Vec<Effect>,
+    /// What the present call reads and its caller is to submit.
+    held_reads: Vec<Bio>,
     completed: Vec<(InFlight, Result<(), blockdev::IoError>)>,
     /// Bios that a limit held back and a worker is to copy, each with whether its device works.
     pub(crate) dispatched: VecDeque<(InFlight, bool)>,
@@ -192,6 +203,7 @@ impl World {
             era,
             user_time: Nanos::ZERO,
             effects: Vec::new(),
+            held_reads: Vec::new(),
             completed: Vec::new(),
             dispatched: VecDeque::new(),
             changes: Vec::new(),
@@ -221,9 +233,27 @@ impl World {
     #[inline]
     pub(crate) fn enter<R>(&mut self, ctl: &mut Ctl<World>, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
         let env = self.env(ctl);
-        self.mm.called_by(&env);
+        self.enter_as(ctl, &env, call)
+    }
+
+    /// As [`World::enter`], but what is read is given to the caller, who submits it.
+    #[inline]
+    pub(crate) fn enter_holding_reads<R>(
+        &mut self,
+        ctl: &mut Ctl<World>,
+        call: impl FnOnce(&mut Mm, &Env) -> R,
+    ) -> (R, Vec<Bio>) {
+        let mut env = self.env(ctl);
+        env.task.holds_reads = true;
+        let result = self.enter_as(ctl, &env, call);
+        (result, std::mem::take(&mut self.held_reads))
+    }
+
+    #[inline]
+    fn enter_as<R>(&mut self, ctl: &mut Ctl<World>, env: &Env, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
+        self.mm.called_by(env);
         self.devices.update_room(&mut self.mm, env.now);
-        let result = call(&mut self.mm, &env);
+        let result = call(&mut self.mm, env);
         self.charge(ctl, env.cpu);
         let over_high = self.mm.memcg_take_over_high();
         if over_high > 0
@@ -273,8 +303,9 @@ impl World {
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
                 }
-                Effect::Copied(bio) => {
-                    self.devices.pass(ctl, bio);
+                Effect::HeldRead(bio) => self.held_reads.push(bio),
+                Effect::Copied { bio, of_root } => {
+                    self.devices.pass(ctl, bio, of_root);
                     if bio.write {
                         ctl.wake_all(self.queues.written);
                     }
@@ -288,11 +319,17 @@ impl World {
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
                 }
+                Effect::ArmReclaim => {
+                    ctl.wake_all(self.queues.evicted);
+                }
                 Effect::WakeAppended => {
                     ctl.wake_all(self.queues.appended);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakePressure(cpu) => {
+                    ctl.wake_all(self.queues.vmpressure[cpu.index()]);
                 }
                 Effect::WakeZswap => {
                     ctl.wake_all(self.queues.zswap);

@@ -1,7 +1,7 @@
 //! Limits on bytes and operations per second.
 
 use crate::drive::*;
-use blockdev::{BlockDevice, DeviceSpec, Op, SchedulerSpec, SsdSpec, ThrottleKind, ThrottleSpec};
+use blockdev::{BlockDevice, DeviceSpec, Op, RamSpec, SchedulerSpec, SsdSpec, ThrottleKind, ThrottleSpec};
 use units::Nanos;
 
 fn limited(bytes_per_s: Option<u64>, iops: Option<u64>, burst_ms: u64) -> BlockDevice {
@@ -40,4 +40,22 @@ fn the_tighter_limit_binds() {
     let mut ssd = limited(Some(10_000_000), Some(1000), 0);
     let done = closed_loop(&mut ssd, Nanos::ZERO, 8, random_pages(Op::Read, 1 << 20, 1).take(1001));
     assert_eq!(end(&done) - done[0].at, Nanos::secs(1));
+}
+
+#[test]
+fn what_the_limit_does_not_know_leaves_no_debt_and_waits_for_nobody() {
+    let throttle = Some(ThrottleSpec { bytes_per_s: Some(1 << 20), iops: None, burst_ms: 0, by: ThrottleKind::IoMax });
+    let mut ram = device(DeviceSpec::Ram(RamSpec { throttle, ..RamSpec::ddr4(1 << 30) }), SchedulerSpec::None);
+    let mebibyte = 2048;
+    ram.pass(Nanos::ZERO, Op::Write, mebibyte, false);
+    assert_eq!(ram.room(Nanos::ZERO).write, (1 << 20) / 10, "a slice is left");
+    ram.pass(Nanos::ZERO, Op::Write, mebibyte, true);
+    assert_eq!(ram.room(Nanos::ZERO).write, 0);
+    // More than the device and its queue take, at a place each.
+    for page in 0..10_000 {
+        ram.submit(Nanos::ZERO, bio(Op::Write, page * 16, PAGE));
+    }
+    ram.advance(Nanos(1), &mut Vec::new());
+    let room = ram.room(Nanos(1));
+    assert_eq!((room.write, room.exempt), (0, u64::MAX));
 }

@@ -1,7 +1,6 @@
 //! One run before it runs.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
@@ -174,8 +173,16 @@ pub(crate) fn check_free<'a>(out: Option<&Path>, dirs: impl IntoIterator<Item = 
         }
     }
     let Some(out) = out else { return Ok(()) };
-    let writable = fs::create_dir_all(out).and_then(|()| tempfile::tempfile_in(out));
-    writable.map(drop).map_err(|error| Failure::bad_input(format!("--out {}: {error}", out.display())))
+    // Nothing is made yet: a run that is interrupted leaves no empty folder.
+    tempfile::tempfile_in(nearest_folder(out))
+        .map(drop)
+        .map_err(|error| Failure::bad_input(format!("--out {}: {error}", out.display())))
+}
+
+/// What there is of a path: the path itself, or the folder in which it will be made.
+fn nearest_folder(path: &Path) -> &Path {
+    let there = path.ancestors().find(|part| part.symlink_metadata().is_ok());
+    there.unwrap_or(Path::new("."))
 }
 
 /// `name` as one component of a path.
@@ -186,7 +193,17 @@ pub(crate) fn one_word(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    #[test]
+    fn a_folder_that_can_be_made_is_not_made_before_a_run_is_kept() {
+        let there = tempfile::tempdir().unwrap();
+        assert!(check_free(Some(&there.path().join("a/b")), []).is_ok());
+        assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
+        assert_eq!(nearest_folder(Path::new("not-there/b")), Path::new("."));
+    }
 
     #[test]
     fn a_name_is_one_component_of_a_path() {

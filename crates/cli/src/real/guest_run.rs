@@ -102,6 +102,7 @@ impl Kernel for Guest<'_> {
                 modules: Vec::new(),
                 disks: guest::Disks::Pmem,
                 fs: String::new(),
+                noatime: false,
                 swap: false,
                 io_bytes_per_s: None,
                 settings: self.settings.clone(),
@@ -178,6 +179,7 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
             profile::FileSystem::Ext4 => FileSystem::Ext4,
         },
         io_bytes_per_s,
+        noatime: mount.noatime,
     };
     Ok((guest, notes))
 }
@@ -191,6 +193,7 @@ mod tests {
         let (guest, notes) = guest_machine(&Machine::load("guest-576m").unwrap()).unwrap();
         assert_eq!((guest.memory, guest.data, guest.swap), (Bytes::mib(576), Bytes::mib(2048), Bytes::mib(512)));
         assert_eq!((guest.io_bytes_per_s, guest.fs), (Some(100 << 20), FileSystem::Ext4));
+        assert!(guest.noatime);
         assert!(!notes.iter().any(|note| note.starts_with("disks: ")), "its limit is io.max's own: {notes:?}");
     }
 

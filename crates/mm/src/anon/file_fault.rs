@@ -2,6 +2,7 @@
 //!
 //! Rule: a read fault maps what is ready around it, any other fault its own page; a store to a clean page is a fault
 //! that makes it dirty, after which the task answers for dirty pages.
+//! Abstracted: who reads for such a fault is not preempted as it submits the read.
 //! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12.
 
 use rules::FaultAround;
@@ -10,7 +11,7 @@ use units::{FileId, Pfn};
 use super::{REGION_PAGES, Slot, Tally, Touch, TouchStop, Vma};
 use crate::pagecache::FaultStop;
 use crate::vfs::Need;
-use crate::{Env, Frame, Mm};
+use crate::{Env, Frame, Mm, TaskFlags};
 
 /// What is touched: the area, its file, and the virtual page of the file's page 0.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,7 @@ impl Mm {
         (run_end, deadline): (u32, u64),
         tally: &mut Tally,
     ) -> Option<TouchStop> {
+        let env = &Env { task: TaskFlags { holds_reads: false, ..env.task }, ..*env };
         let mut hand = touch.take_spare();
         let mut stop = None;
         while stop.is_none() && touch.vpn < run_end {

@@ -61,7 +61,6 @@ impl Mm {
             touch.window = Some(self.begin_window(touch, entry));
             if !std::mem::replace(&mut touch.major, true) {
                 self.count_major_fault(env);
-                self.charge(self.costs.fault);
             }
         }
         loop {
@@ -201,9 +200,8 @@ impl Mm {
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);
         tally.faults += 1;
-        if !std::mem::take(&mut touch.major) {
-            self.charge(self.costs.fault);
-        }
+        touch.major = false;
+        self.charge(self.costs.fault);
         if self.rules.anon_start == AnonStart::Active {
             self.activate_page(pfn);
         }

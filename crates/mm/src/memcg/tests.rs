@@ -1,7 +1,7 @@
 //! Groups on small machines: charges against a recount after random operations, limits, walks.
 
 use proptest::prelude::*;
-use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
+use rules::{LruGenCaps, LruPolicy, RefaultDetection, Rules, ScanBalance, Tunables};
 use units::{MemcgId, NodeId, Order};
 
 use super::*;
@@ -10,7 +10,7 @@ use crate::anon::{Advice, OomChoice, Touch, TouchStop};
 use crate::reclaim::{DirectReclaim, Step};
 use crate::stat::VmEvent;
 use crate::vfs::Need;
-use crate::{LruList, Violation};
+use crate::{LruList, LruvecId, Violation};
 
 const NODE: NodeId = NodeId(0);
 
@@ -197,6 +197,26 @@ fn groups_are_made_before_anything_was_evicted_and_have_names_of_their_own() {
         assert_eq!(m.mm.memcg_create(ROOT, &n.to_string()), Ok(MemcgId(n as u16)));
     }
     assert_eq!(m.mm.memcg_create(ROOT, "one more"), Err(MemcgError::TooMany));
+}
+
+#[test]
+fn until_5_4_a_refault_is_judged_and_counted_in_the_pages_own_group() {
+    for (refault_detection, clocks, counted) in
+        [(RefaultDetection::OwnGroup, [0, 1], [0, 1]), (RefaultDetection::ReclaimRoot, [1, 0], [1, 0])]
+    {
+        let rules = Rules { refault_detection, scan_balance: ScanBalance::RotatedRatio, ..Rules::newest() };
+        let mut m = machine(rules, false);
+        let at = m.mmap(1);
+        touch(&mut m, at, 1);
+        let (pfn, env) = (m.pfn(at), m.env);
+        let lruvecs = |m: &Machine, of: fn(&crate::node::Lruvec) -> u64| {
+            [0, 1].map(|part| of(m.mm.lruvec(LruvecId { node: NODE, part })))
+        };
+        let shadow = m.mm.workingset_eviction(pfn);
+        assert_eq!(lruvecs(&m, |lruvec| lruvec.nonresident_age), clocks, "{refault_detection:?}");
+        m.mm.workingset_refault(&env, pfn, shadow);
+        assert_eq!(lruvecs(&m, |lruvec| lruvec.activated[0]), counted, "{refault_detection:?}");
+    }
 }
 
 /// One step of a random run.

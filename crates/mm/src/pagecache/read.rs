@@ -23,6 +23,8 @@ pub enum ReadStop {
     /// Something is missing; provide it and call again. A page for readahead (`__GFP_NORETRY`) need not be provided:
     /// calling again without one gives that readahead up.
     Need(Need),
+    /// Reads are to be submitted ([`crate::Effect::HeldRead`]); call again.
+    Submit,
     /// The page is being read; wait for it and call again.
     Wait(Pfn),
 }
@@ -53,6 +55,9 @@ impl Mm {
         loop {
             if let Err(need) = self.run_batch(env, file, ra, hand) {
                 return ReadStop::Need(need);
+            }
+            if self.effects.ends_with_held_read() {
+                return ReadStop::Submit;
             }
             self.charge(self.costs.cache_lookup);
             let Slot::Page(pfn) = self.pagecache_get(file, index) else {

@@ -166,7 +166,7 @@ impl Rig {
                     }
                     waited = true;
                 }
-                ReadStop::Need(need) => panic!("{need:?}"),
+                stop @ (ReadStop::Need(_) | ReadStop::Submit) => panic!("{stop:?}"),
             }
         }
     }

@@ -9,7 +9,7 @@ use super::{ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::exhaust;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::vfs::Need;
-use crate::{AllocRequest, BioTarget, Frame};
+use crate::{AllocRequest, Bio, BioTarget, Effect, Frame};
 
 fn first_pages(rig: &Rig) -> Vec<(u32, u32)> {
     let place = |bio: &crate::Bio| match bio.target {
@@ -105,6 +105,37 @@ fn a_cached_page_within_a_window_splits_its_bio() {
     assert_eq!(stop, ReadStop::Wait(rig.page(file, 0)));
     rig.complete_all();
     assert_eq!(rig.effects.iter().filter(|e| matches!(e, crate::Effect::WakePage(_))).count(), 1);
+    rig.check();
+}
+
+#[test]
+fn a_reader_that_holds_its_reads_stops_once_a_window_to_submit_them() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.on_disk(8);
+    let mut ra = Readahead::default();
+    rig.env.task.holds_reads = true;
+    let env = rig.env;
+    let stop = rig.mm.read_page(&env, file, 0, 8, &mut ra, &mut None);
+    assert_eq!(stop, ReadStop::Submit);
+    rig.collect();
+    let held: Vec<Bio> = rig
+        .effects
+        .iter()
+        .filter_map(|effect| if let Effect::HeldRead(bio) = effect { Some(*bio) } else { None })
+        .collect();
+    assert!(rig.bios.is_empty());
+    // 8 pages wanted of 32 at most: the window would be of 16, the file ends before.
+    assert_eq!(held.iter().map(|bio| bio.pages).sum::<u32>(), 8);
+    assert_eq!(rig.mm.read_page(&env, file, 0, 8, &mut ra, &mut None), ReadStop::Wait(rig.page(file, 0)));
+    rig.env.task.holds_reads = false;
+    assert!(held.iter().all(|bio| !rig.mm.reads_workingset(bio)));
+    let (env, last) = (rig.env, rig.page(file, 7));
+    rig.mm.frames[last].set(Frame::WORKINGSET);
+    assert!(rig.mm.reads_workingset(&held[held.len() - 1]), "one page is enough");
+    held.iter().for_each(|bio| rig.mm.submit(&env, *bio));
+    rig.collect();
+    rig.complete_all();
+    assert!(!rig.read(file, 0, 8, &mut ra), "it is there");
     rig.check();
 }
 

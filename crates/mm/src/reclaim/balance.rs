@@ -16,7 +16,8 @@
 //! many inactive file pages there are ([`FileFirst`]); until 4.19 shares by rotation are rounded down ([`ShareRounding`]).
 //! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (3.3 to 4.7); swappiness of cgroups.
 
-use rules::{FileFirst, InactiveTarget, LruScope, ScanBalance, ShareRounding};
+use rules::{FileFirst, InactiveTarget, LruScope, RefaultDetection, ScanBalance, ShareRounding};
+use smallvec::SmallVec;
 use units::{MemcgId, NodeId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
@@ -227,7 +228,7 @@ impl Mm {
             let managed: u64 = self.zones_of(lru).map(|z| self.zones[z.index()].managed).sum();
             return inactive * if file { 1 } else { inactive_ratio(managed >> GIB_SHIFT) } < active;
         }
-        let refaulting = self.activated_below(lru)[FILE] != lruvec.refaults[FILE];
+        let refaulting = lruvec.activated[FILE] != lruvec.refaults[FILE];
         if file && reclaiming && refaulting { active > 0 } else { is_low(inactive, active) }
     }
 
@@ -259,13 +260,19 @@ impl Mm {
 
     /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
     pub(super) fn snapshot_refaults(&mut self, node: NodeId, target: MemcgId) {
-        let parts = if self.rules.lru_scope == LruScope::Zone {
-            0..self.nodes[node.index()].lruvecs.len() as u16
-        } else {
-            target.0..target.0 + 1
-        };
-        for lru in parts.map(|part| LruvecId { node, part }) {
+        if self.rules.refault_detection == RefaultDetection::ReclaimRoot {
+            let lru = self.lruvec_of_memcg(node, target);
             self.lruvec_mut(lru).refaults = self.lru_stats(lru).activated;
+            return;
+        }
+        let lruvecs: SmallVec<[LruvecId; 8]> = if self.rules.lru_scope == LruScope::Zone {
+            self.lruvecs_of(node).collect()
+        } else {
+            self.memcg.subtree(target).iter().map(|(memcg, _)| self.lruvec_of_memcg(node, *memcg)).collect()
+        };
+        for lru in lruvecs {
+            let lruvec = self.lruvec_mut(lru);
+            lruvec.refaults = lruvec.activated;
         }
     }
 

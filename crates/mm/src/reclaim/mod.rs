@@ -7,7 +7,7 @@
 //!
 //! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
 //! other task ever sees a page that reclaim holds).
-//! Omitted: `vmpressure`, laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
+//! Omitted: laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
 //! active.
 
 mod accessed;
@@ -31,6 +31,7 @@ mod shrinker;
 mod small_lists;
 mod throttle;
 mod validate;
+mod vmpressure;
 mod workingset;
 mod zone_scope;
 
@@ -53,7 +54,6 @@ pub use node::{ShrinkNode, Step};
 pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
-use crate::vfs::Share;
 use throttle::NodeThrottle;
 pub(crate) use workingset::MEMCG_BITS;
 use workingset::ShadowLayout;
@@ -72,6 +72,8 @@ pub struct Reclaim {
     throttle: Vec<NodeThrottle>,
     /// Devices whose write queue is congested (`bdi_write_congested()`), by device number.
     congested: Vec<bool>,
+    /// Pressure on each group.
+    pressure: Vec<vmpressure::Pressure>,
     /// How shadow entries are packed.
     shadows: ShadowLayout,
 }
@@ -83,16 +85,8 @@ impl Reclaim {
             deferred: vec![shrinker::Deferred::default(); nr_nodes],
             throttle: vec![NodeThrottle::default(); nr_nodes],
             congested: Vec::new(),
+            pressure: Vec::new(),
             shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
         }
-    }
-
-    /// Place of what was put off of a share, which is made if it is missing.
-    fn deferred_of(&mut self, share: Share, nodes: usize) -> usize {
-        let at = share.index(nodes);
-        if at >= self.deferred.len() {
-            self.deferred.resize(at + 1, shrinker::Deferred::default());
-        }
-        at
     }
 }

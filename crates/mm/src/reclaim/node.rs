@@ -225,6 +225,8 @@ impl ShrinkNode {
                 }
                 Phase::Judge => {
                     self.phase = Phase::Decide;
+                    let scanned = sc.nr_scanned.saturating_sub(self.start.1);
+                    mm.vmpressure(env, mm.memcg_of(self.target), sc.gfp, scanned);
                     if let Some(wait) = self.judge(mm, env, sc) {
                         return self.throttle(mm, wait);
                     }

@@ -439,7 +439,7 @@ impl Mm {
         }
         match (frame.kind(), frame.has(Frame::SWAPBACKED)) {
             (Kind::File, false) => {
-                let remembers = self.rules.refault_detection == RefaultDetection::Shadows;
+                let remembers = self.rules.refault_detection != RefaultDetection::None;
                 let shadow = remembers.then(|| self.evict_from(lru, pfn));
                 self.pagecache_remove(env, pfn, shadow);
             }

@@ -7,12 +7,12 @@
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
 //! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
 //! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
-//! 5.13 what was put off counts only by `nr >> priority`.
+//! 5.13 what was put off counts only by `nr >> priority`; [`DeferredObjects`]: until then it is put off for all groups together.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
 //! Omitted: which shrinkers have objects of a group is found by asking each.
 
-use rules::{ShadowNodes, SlabPressure};
+use rules::{DeferredObjects, ShadowNodes, SlabPressure};
 use units::{Gfp, MemcgId, NodeId};
 
 use super::ScanControl;
@@ -140,7 +140,7 @@ impl SlabPass {
     /// Calls a shrinker once. `false`: none is left to call.
     pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
         let share = Share { node, memcg: self.memcg };
-        let place = mm.reclaim.deferred_of(share, mm.nodes.len());
+        let place = mm.deferred_of(share);
         while let Some(&shrinker) = SHRINKERS.get(self.at) {
             if self.job.is_none() {
                 let passed_over = self.memcg != ROOT && !shrinker.by_memcg;
@@ -170,6 +170,19 @@ impl SlabPass {
 }
 
 impl Mm {
+    /// Place of what was put off of a share, which is made if it is missing.
+    fn deferred_of(&mut self, share: Share) -> usize {
+        let at = match self.rules.deferred_objects {
+            DeferredObjects::Node => Share { memcg: ROOT, ..share }.index(self.nodes.len()),
+            DeferredObjects::Memcg => share.index(self.nodes.len()),
+        };
+        let deferred = &mut self.reclaim.deferred;
+        if at >= deferred.len() {
+            deferred.resize(at + 1, Deferred::default());
+        }
+        at
+    }
+
     /// Has a shrinker scan `nr` objects; says how many it freed, unless it refuses.
     fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, share: Share, nr: u64, sc: &mut ScanControl) -> Option<u64> {
         let freed_before = self.stat.event(VmEvent::Pgfree);
@@ -287,5 +300,17 @@ mod tests {
     #[test]
     fn what_costs_nothing_to_make_again_is_halved() {
         assert_eq!(pressure(SlabPressure::Priority, 12).delta(1_000, SHRINKERS[0]), 500);
+    }
+
+    #[test]
+    fn until_5_12_what_was_put_off_is_everybodys_on_the_node() {
+        use super::super::fixture::{Machine, NODE, rules_4_20};
+        for (rule, same) in [(DeferredObjects::Node, true), (DeferredObjects::Memcg, false)] {
+            let mut m = Machine::new(rules::Rules { deferred_objects: rule, ..rules_4_20() });
+            let [root, group] = [ROOT, MemcgId(1)].map(|memcg| m.mm.deferred_of(Share { node: NODE, memcg }));
+            assert_eq!(root == group, same, "{rule:?}");
+            m.mm.reclaim.deferred[root][0] = 7;
+            assert_eq!(m.mm.reclaim.deferred[group][0] == 7, same);
+        }
     }
 }

@@ -6,13 +6,14 @@
 //! not larger than what it competes with becomes active at once.
 //! Source: `workingset_eviction()`, `workingset_refault()`, `workingset_test_recent()` (mm/workingset.c, 4.20; 6.12),
 //! `lru_note_cost()` (mm/swap.c, 6.12).
-//! Since/until: [`RefaultDetection`](rules::RefaultDetection), 3.15. Competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
+//! Since/until: [`RefaultDetection`], 3.15. Competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
 //! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
 //! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
 //! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
-//! A refault is judged in the group whose reclaim evicted the page; the clocks of all groups above a page tick with it.
+//! A refault is judged in the group whose reclaim evicted the page; the clocks of all groups above a page tick with it. Until 5.4 only
+//! the page's own group has a clock, judges it and counts it ([`RefaultDetection::OwnGroup`]).
 
-use rules::{AnonStart, ScanBalance};
+use rules::{AnonStart, RefaultDetection, ScanBalance};
 use units::{MemcgId, Pfn, ZoneId};
 
 use super::lru::is_file_lru;
@@ -118,6 +119,9 @@ impl Mm {
     #[inline]
     pub(super) fn age_nonresident(&mut self, lru: LruvecId, ticks: u64) {
         self.lruvec_mut(lru).nonresident_age += ticks;
+        if self.rules.refault_detection == RefaultDetection::OwnGroup {
+            return;
+        }
         let mut above = self.memcg[self.memcg_of(lru)].parent();
         while let Some(memcg) = above {
             self.lruvec_mut(LruvecId { part: memcg.0, ..lru }).nonresident_age += ticks;
@@ -146,6 +150,10 @@ impl Mm {
         if self.lru_gen_enabled() {
             return self.lru_gen_eviction(self.lruvec_of(pfn), pfn);
         }
+        let lru = match self.rules.refault_detection {
+            RefaultDetection::OwnGroup => self.lruvec_of(pfn),
+            RefaultDetection::ReclaimRoot | RefaultDetection::None => lru,
+        };
         let (layout, workingset) = (self.reclaim.shadows, self.frames[pfn].has(Frame::WORKINGSET));
         let ticks = self.counted(pfn);
         let before = self.lruvec(lru).nonresident_age;
@@ -204,6 +212,9 @@ impl Mm {
 
     /// Pages that a refaulting one competes with.
     fn workingset_size(&self, lru: LruvecId, file: bool) -> u64 {
+        if self.rules.refault_detection == RefaultDetection::OwnGroup {
+            return self.lru_size(lru, LruList::ActiveFile);
+        }
         let stats = self.lru_stats(lru);
         let size = |list| stats.size(list);
         let active_file = size(LruList::ActiveFile);

@@ -63,7 +63,7 @@ impl Extents {
         }
         let words = self.pool.words(list);
         if words.len() <= PACKED_WORDS {
-            return Entries::Short(packed::unpack(words));
+            return Entries::Short(packed::unpack(words).collect());
         }
         let (entries, _) = words.as_chunks();
         Entries::Long(&entries[..entries.partition_point(|[_, end]| *end != 0)])
@@ -84,9 +84,24 @@ impl Extents {
 
     /// The extent that holds a page.
     pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
+        if list.is_some() && list.len() <= PACKED_WORDS {
+            return Extents::find_packed(self.pool.words(list), first, index);
+        }
         let entries = self.entries(list);
         let at = entries.partition_point(|[_, end]| *end <= index);
         (at < entries.len()).then(|| Extents::entry(&entries, at, first)).filter(|extent| extent.block != NONE)
+    }
+
+    /// The same in a packed list, of which what is behind the page need not be unpacked.
+    fn find_packed(words: &[u32], first: u32, index: u32) -> Option<FileExtent> {
+        let mut start = first;
+        for [block, end] in packed::unpack(words) {
+            if end > index {
+                return (block != NONE).then_some(FileExtent { index: start, block, blocks: end - start });
+            }
+            start = end;
+        }
+        None
     }
 
     /// First page behind `index` with which an extent begins.

@@ -19,7 +19,7 @@ use super::cil::vector_cache;
 use super::disk::Metadata;
 use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj, Share};
 use crate::slab::CacheId;
-use crate::{Env, Mm};
+use crate::{Effect, Env, Mm};
 
 /// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
 const LOOKUP_BATCH: u64 = 32;
@@ -196,6 +196,9 @@ impl Mm {
         }
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
             let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
+            if list.len() == 0 {
+                self.effects.push(Effect::ArmReclaim);
+            }
             list.push_back(&mut self.vfs.inode_links, file.0);
             self.vfs.reclaimable = Some(list);
             self.vfs.rec_mut(file).flags |= FileRec::RECLAIMABLE;
@@ -260,7 +263,7 @@ impl Mm {
         self.reclaim_inodes(env, batches * LOOKUP_BATCH, self.rules.xfs_reclaim == XfsReclaim::FlushDirty)
     }
 
-    /// Every 5 seconds XFS frees all evicted inodes that have no change left in the log (`xfs_reclaim_worker()`);
+    /// While there are any, XFS frees every 5 seconds all evicted inodes that have no change left in the log (`xfs_reclaim_worker()`);
     /// says how many.
     pub fn vfs_background_reclaim(&mut self, env: &Env) -> u64 {
         self.reclaim_inodes(env, u64::MAX, false)

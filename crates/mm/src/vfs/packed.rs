@@ -49,26 +49,25 @@ pub(super) fn pack(entries: &[Entry]) -> Option<([u32; PACKED_WORDS], usize)> {
     Some((packed, used.div_ceil(4)))
 }
 
-/// The entries of a packed list.
+/// The entries of a packed list, one after the other.
 #[inline]
-pub(super) fn unpack(words: &[u32]) -> Packed {
+pub(super) fn unpack(words: &[u32]) -> impl Iterator<Item = Entry> {
     let mut buffer = [0; BYTES];
     let (places, _) = buffer.as_chunks_mut();
     places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
-    let mut bytes = &buffer[..words.len() * 4];
-    let (mut end, mut near) = (0, 0);
-    let mut entries = Packed::new();
-    // An entry covers pages, so that a 0 is behind the last one.
-    while let Some(number) = take::<u64>(&mut bytes).filter(|number| *number != 0) {
+    let (mut at, mut end, mut near) = (0, 0, 0);
+    std::iter::from_fn(move || {
+        let mut bytes = &buffer[at..];
+        // An entry covers pages, so that a 0 is behind the last one.
+        let number = take::<u64>(&mut bytes).filter(|number| *number != 0)?;
         end += (number >> 1) as u32;
-        if number & 1 == 1 {
-            entries.push([NONE, end]);
-            continue;
+        let hole = number & 1 == 1;
+        if !hole {
+            near += take::<i64>(&mut bytes).expect("an extent has a block");
         }
-        near += take::<i64>(&mut bytes).expect("an extent has a block");
-        entries.push([near as u32, end]);
-    }
-    entries
+        at = BYTES - bytes.len();
+        Some([if hole { NONE } else { near as u32 }, end])
+    })
 }
 
 #[cfg(test)]
@@ -91,7 +90,7 @@ mod tests {
                 })
                 .collect();
             if let Some((words, used)) = pack(&entries) {
-                prop_assert_eq!(unpack(&words[..used]).to_vec(), entries);
+                prop_assert_eq!(unpack(&words[..used]).collect::<Vec<_>>(), entries);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The shrinkers: what can be freed of each kind of cache, and freeing it.
 //!
-//! Rule: the superblock shrinker counts unused dentries and inodes of a group on a node and, for every node alike, all inodes
+//! Rule: the superblock shrinker counts unused dentries and inodes of a group on a node and, for every group and node alike, all inodes
 //! that XFS has evicted, scaled by vfs_cache_pressure; buffers and shadow nodes are not scaled. A scan is divided among the three in proportion, each getting
 //! one more, dentries first because they keep inodes. It does nothing where file systems must not be called.
 //! Source: `super_cache_count()`, `super_cache_scan()`, fs/super.c; `xfs_buftarg_shrink_scan()`, fs/xfs/xfs_buf.c;
@@ -17,7 +17,6 @@ use rules::VfsShrinkers;
 use units::Gfp;
 
 use super::{Scanned, Share};
-use crate::memcg::ROOT;
 use crate::{Env, Mm};
 
 /// What can be shrunk.
@@ -93,12 +92,12 @@ impl Mm {
         }
     }
 
-    /// Dentries, inodes, and, with the root's, evicted inodes of file systems.
+    /// Dentries and inodes of a share, and the evicted inodes of file systems, which know no share.
     fn superblock_objects(&self, share: Share) -> [u64; 3] {
         let at = share.index(self.vfs.nodes);
         let dentries = self.vfs.dentry_lru.get(at).map_or(0, |l| u64::from(l.len()));
         let inodes = self.vfs.inode_lru.get(at).map_or(0, |l| u64::from(l.len()));
-        [dentries, inodes, if share.memcg == ROOT { self.vfs.reclaimable_inodes() } else { 0 }]
+        [dentries, inodes, self.vfs.reclaimable_inodes()]
     }
 
     /// Lets a shrinker look at `nr` objects of a share.

@@ -48,6 +48,8 @@ pub struct FsSpec {
     pub ag_count: u32,
     /// ext4: tables of inodes lie at the start of each allocation group of 2 GiB, and directories go where Orlov's rule says.
     pub flex_bg: bool,
+    /// Reading a file leaves its time of access as it is, as it is mounted (`noatime`); without it mounts are `relatime`.
+    pub noatime: bool,
     /// Bytes that a name takes in its directory, its hash entry included.
     pub dirent_bytes: u32,
     /// Names that fit the directory's inode.
@@ -97,6 +99,7 @@ impl FsSpec {
             cluster_pages: 4,
             ag_count: 4,
             flex_bg: false,
+            noatime: false,
             dirent_bytes: 40,
             inline_dirents: 12,
             prealloc_from_pages: 16,
@@ -118,6 +121,7 @@ impl FsSpec {
             cluster_pages: 1,
             ag_count: 4,
             flex_bg: false,
+            noatime: false,
             dirent_bytes: 32,
             inline_dirents: 0,
             prealloc_from_pages: u32::MAX,

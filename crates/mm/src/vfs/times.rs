@@ -1,6 +1,6 @@
 //! Times of a file: what reading and writing it changes in its inode.
 //!
-//! Rule: mounts are `relatime`, so reading a file updates its access time if that is not newer than its last change; writing
+//! Rule: on a mount that is `relatime`, reading a file updates its access time if that is not newer than its last change; writing
 //! updates the time of the change. Either is a change of the inode: XFS logs it, for which an inode that was read from
 //! disk gets its log item and the item's vector now.
 //! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, fs/inode.c; `xfs_vn_update_time()`,
@@ -18,7 +18,7 @@ impl Mm {
     /// # Errors
     /// What the log item lacks.
     pub fn vfs_touch_atime(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if self.vfs.rec(file).has(FileRec::ATIME) {
+        if self.vfs.spec_of(file).noatime || self.vfs.rec(file).has(FileRec::ATIME) {
             return Ok(());
         }
         self.log_inode_times(env, file)?;

@@ -5,11 +5,11 @@
 //! Abstracted: what boot has used is together at one end of the zone and whole free blocks at the other, which is the end that is handed
 //! out last ([`FreeListEnd`]): since 5.10 pageblocks of the rarer types stand lowest and whole free ones highest, and the lowest of these go
 //! first, until 5.9 the other way round (a guest of 3.19 that was looked at after its boot had the kernel's, the agent's and all slabs'
-//! pages in its highest 40 pageblocks); what is free of a pageblock is cut from as few pieces as possible. All
+//! pages in its highest 40 pageblocks), only what pads the kernel's image lies where that is, Movable and in use; what is free of a pageblock is cut from as few pieces as possible. All
 //! else that is in use is kernel memory that stays. Where free Movable blocks, and the pages that the caller allocates next, need more
 //! pageblocks than the others leave, some of those lie in memory that is not managed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use rules::FreeListEnd;
 use thiserror::Error;
@@ -18,6 +18,7 @@ use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 use crate::{Kind, MigrateType, Mm};
 
 use super::buddy::Place;
+use super::image::KernelImage;
 
 /// What was in a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct ZoneStart {
     pub spare: u32,
     /// The same of pages of the kernel: the page tables of those.
     pub spare_kernel: u32,
+    /// The kernel's image, if it is known and lies in this zone.
+    pub image: Option<KernelImage>,
 }
 
 impl ZoneStart {
@@ -120,8 +123,13 @@ impl Mm {
     /// # Errors
     /// The zone has no room for it.
     pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
-        let mut blocks = self.take_all(zone);
-        let managed = self.leave_to_movable(zone, start, &blocks);
+        self.take_all(zone);
+        let gaps = start.image.map(|image| self.free_image_gaps(zone, &image)).unwrap_or_default();
+        let in_gap: BTreeSet<Pfn> = gaps.iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
+        let (mut blocks, unmanaged) = self.blocks_in_boot_order(zone);
+        blocks.retain(|block| !in_gap.contains(block));
+        let room = blocks.len() as u64;
+        let managed = self.leave_to_movable(start, room, gaps.len() as u64, &unmanaged);
         let mut pieces: [Pieces; MigrateType::COUNT] = Default::default();
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         for migratetype in rare.chain([MigrateType::Movable]) {
@@ -135,33 +143,34 @@ impl Mm {
             let own = std::mem::replace(&mut blocks, rest);
             pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
         }
-        self.start_pcps(zone, start, &pieces)
+        self.start_pcps(zone, start, &gaps, &pieces)
     }
 
-    /// Pageblocks of each type that have managed memory, of `blocks` in their order: what the free Movable blocks need is left to them, and
-    /// pageblocks that have no managed memory get the types of as many others as that takes.
-    fn leave_to_movable(&mut self, zone: ZoneId, start: &ZoneStart, blocks: &[Pfn]) -> [u64; MigrateType::COUNT] {
+    /// Pageblocks of each type, of `room` that have managed memory: what the free Movable blocks need is left to them, and `unmanaged`
+    /// pageblocks get the types of as many others as that takes. Of what is on lists, `in_gaps` pages lie elsewhere.
+    fn leave_to_movable(
+        &mut self,
+        start: &ZoneStart,
+        room: u64,
+        in_gaps: u64,
+        unmanaged: &[Pfn],
+    ) -> [u64; MigrateType::COUNT] {
         let mut managed = start.pageblocks;
         let free = &start.free[MigrateType::Movable as usize];
         let whole = free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()];
         let free_pages: u64 = (0..).zip(free).map(|(order, blocks)| blocks << order).sum();
         let movable = (whole + Pieces::pageblocks_for(free))
-            .max((free_pages + start.on_lists()).div_ceil(u64::from(PAGEBLOCK_PAGES)));
+            .max((free_pages + start.on_lists().saturating_sub(in_gaps)).div_ceil(u64::from(PAGEBLOCK_PAGES)));
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         let others: u64 = rare.clone().map(|migratetype| managed[migratetype as usize]).sum();
-        let mut lacking = (movable + others).saturating_sub(blocks.len() as u64);
-        let state = &self.zones[zone.index()];
-        let all = (state.start.0..state.start.0 + state.spanned as u32).step_by(PAGEBLOCK_PAGES as usize);
-        let mut sorted = blocks.to_vec();
-        sorted.sort_unstable();
-        let mut unmanaged =
-            all.map(|pfn| Pfn(pfn).align_down(PAGEBLOCK_ORDER)).filter(|pfn| sorted.binary_search(pfn).is_err());
+        let mut lacking = (movable + others).saturating_sub(room);
+        let mut unmanaged = unmanaged.iter();
         for migratetype in rare {
             let index = migratetype as usize;
             let own = u64::from(start.free[index].iter().any(|blocks| *blocks > 0));
             while lacking > 0 && managed[index] > own {
                 let Some(pfn) = unmanaged.next() else { return managed };
-                self.blocks.set_migratetype(pfn, migratetype);
+                self.blocks.set_migratetype(*pfn, migratetype);
                 managed[index] -= 1;
                 lacking -= 1;
             }
@@ -173,9 +182,8 @@ impl Mm {
         StartError { zone: self.zones[zone.index()].kind.name(), what }
     }
 
-    /// Takes every free block into use; gives back the pageblocks that have any, those that boot uses first in front.
-    fn take_all(&mut self, zone: ZoneId) -> Vec<Pfn> {
-        let mut blocks = Vec::new();
+    /// Takes every free block into use.
+    fn take_all(&mut self, zone: ZoneId) {
         let state = &mut self.zones[zone.index()];
         let lists = state.free_area.iter().flat_map(|area| &area.lists);
         let free: Vec<Pfn> = lists.flat_map(|list| list.iter(&self.frames)).collect();
@@ -186,24 +194,28 @@ impl Mm {
             for frame in (0..order.pages()).map(|n| pfn.offset(n)) {
                 self.frames[frame].set_kind(Kind::Kernel, Order(0));
             }
-            blocks.extend((0..order.pages()).step_by(PAGEBLOCK_PAGES as usize).map(|n| pfn.offset(n)));
         }
         self.account_free(zone, -taken);
-        let mut blocks: Vec<Pfn> = blocks.into_iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
-        blocks.sort_unstable();
-        blocks.dedup();
+    }
+
+    /// The pageblocks that have managed memory, those that boot uses first in front, and the others.
+    fn blocks_in_boot_order(&self, zone: ZoneId) -> (Vec<Pfn>, Vec<Pfn>) {
+        let state = &self.zones[zone.index()];
+        let (first, end) = (state.start.align_down(PAGEBLOCK_ORDER).0, state.start.0 + state.spanned as u32);
+        let all = (first..end).step_by(PAGEBLOCK_PAGES as usize).map(Pfn);
+        let managed = |pfn| self.is_managed(pfn);
+        let (mut blocks, unmanaged): (Vec<Pfn>, Vec<Pfn>) =
+            all.partition(|block| (0..PAGEBLOCK_PAGES).any(|n| managed(block.offset(n))));
         if self.rules.free_list_end == FreeListEnd::Head {
             blocks.reverse();
             // What of a pageblock is not managed is the firmware's or the kernel's: no large block is free there.
-            blocks.sort_by_key(|block| self.is_managed(*block));
+            blocks.sort_by_key(|block| (0..PAGEBLOCK_PAGES).all(|n| managed(block.offset(n))));
         }
-        blocks
+        (blocks, unmanaged)
     }
 
-    /// Whether all frames of a pageblock are managed.
-    fn is_managed(&self, block: Pfn) -> bool {
-        let managed = |pfn| self.frames.get(pfn).is_some_and(|frame| frame.kind() != Kind::Reserved);
-        (0..PAGEBLOCK_PAGES).all(|n| managed(block.offset(n)))
+    fn is_managed(&self, pfn: Pfn) -> bool {
+        self.frames.get(pfn).is_some_and(|frame| frame.kind() != Kind::Reserved)
     }
 
     /// Gives pageblocks their type and frees what is free of it; gives back what stays in use.
@@ -290,7 +302,13 @@ impl Mm {
     }
 
     /// Puts pages that are in use on the CPUs' lists.
-    fn start_pcps(&mut self, zone: ZoneId, start: &ZoneStart, pieces: &[Pieces]) -> Result<(), StartError> {
+    fn start_pcps(
+        &mut self,
+        zone: ZoneId,
+        start: &ZoneStart,
+        gaps: &[Pfn],
+        pieces: &[Pieces],
+    ) -> Result<(), StartError> {
         let frames = |migratetype: MigrateType| pieces[migratetype as usize].frames();
         let spare_kernel = start.spare_kernel as usize;
         let kernel: Vec<Pfn> = frames(MigrateType::Unmovable).take(spare_kernel).collect();
@@ -300,7 +318,8 @@ impl Mm {
             frames(migratetype).skip(taken)
         });
         // Movable pages first then: the caller's are anonymous memory.
-        let mut used = kernel.iter().copied().chain(frames(MigrateType::Movable)).chain(others);
+        let movable = gaps.iter().copied().chain(frames(MigrateType::Movable));
+        let mut used = kernel.iter().copied().chain(movable).chain(others);
         for cpu in 0..self.pcps.nr_cpus() {
             let (count, high) = start.pcp.get(cpu).copied().unwrap_or_default();
             let spare = if cpu == 0 { start.spare + kernel.len() as u32 } else { 0 };

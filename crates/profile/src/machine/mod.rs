@@ -175,6 +175,9 @@ pub struct Mount {
     /// is what most machines here were measured with. Default false.
     #[serde(default)]
     pub flex_bg: bool,
+    /// Mounted with `noatime`: reading a file does not write its inode. Default false: `relatime`, as `mount` does.
+    #[serde(default)]
+    pub noatime: bool,
 }
 
 /// A file system.

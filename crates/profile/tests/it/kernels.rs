@@ -1,6 +1,6 @@
 //! Kernels, derived and not.
 
-use profile::{Era, Kernel};
+use profile::{Era, Kernel, Size};
 use rules::{CompactionSearch, WatermarkBoost, ZoneSpreading};
 
 use crate::{folder, path, refusal};
@@ -89,6 +89,23 @@ fn a_kernel_without_a_base_states_everything() {
     assert!(rule.starts_with("x.toml:1: scan-balance: ") && rule.ends_with(missing), "{rule}");
     let era = refusal(&whole.replace("era = \"6.12\"\n", ""), Kernel::load);
     assert!(era.starts_with("x.toml:1: era: ") && era.ends_with(missing), "{era}");
+}
+
+#[test]
+fn the_image_is_that_of_one_build() {
+    let image = "[image]\nstart = \"16MiB\"\ntext = \"14343KiB\"\nrodata = 4096\nsource = \"dmesg\"\n";
+    let derived = HEAD.replace("4.20-rc3", "a.toml");
+    let dir = folder(&[("a.toml", &format!("{HEAD}{image}")), ("b.toml", &derived)]);
+    let [stated, based] = ["a.toml", "b.toml"].map(|name| Kernel::load(&path(dir.path(), name)).unwrap());
+    let def = stated.image.clone().unwrap();
+    assert_eq!([def.start, def.text, def.rodata], ["16MiB", "14343KiB", "4KiB"].map(|size| Size::parse(size).unwrap()));
+    assert_eq!(based.image, None, "another build");
+    let dir = folder(&[("whole.toml", &stated.text)]);
+    assert_eq!(Kernel::load(&path(dir.path(), "whole.toml")).unwrap().image, stated.image);
+    let change = |from: &str, to: &str| refused(&image.replace(from, to));
+    assert_eq!(change("16MiB", "5MiB"), "x.toml:4: image.start: expected the address of a pageblock");
+    assert_eq!(change("4096", "\"1025MiB\""), "x.toml:4: image: expected sizes of 1 GiB at most");
+    assert_eq!(change("dmesg", " "), "x.toml:4: image.source: an image needs a source");
 }
 
 #[test]

@@ -227,8 +227,12 @@ pub struct Rules {
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
     pub struct_sizes: StructSizes,
+    /// Notices of reclaim's pressure.
+    pub vm_pressure: VmPressure,
     /// Pressure on shrinkers.
     pub slab_pressure: SlabPressure,
+    /// Objects that shrinkers put off.
+    pub deferred_objects: DeferredObjects,
     /// Callers of shrinkers.
     pub slab_caller: SlabCaller,
     /// Slab shrinking by boosted kswapd.
@@ -335,7 +339,7 @@ impl Rules {
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,
-            refault_detection: RefaultDetection::Shadows,
+            refault_detection: RefaultDetection::ReclaimRoot,
             scan_counting: ScanCounting::BasePages,
             tlb_flush: TlbFlush::Batched,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
@@ -379,7 +383,9 @@ impl Rules {
             journal_transaction: JournalTransaction::Third,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
+            vm_pressure: VmPressure::Work,
             slab_pressure: SlabPressure::PriorityAndDeferred,
+            deferred_objects: DeferredObjects::Memcg,
             slab_caller: SlabCaller::Lists,
             boosted_slab: BoostedSlab::Shrink,
             vfs_shrinkers: VfsShrinkers::Superblock,

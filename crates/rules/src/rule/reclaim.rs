@@ -67,8 +67,10 @@ rule!(
     RefaultDetection {
         /// It does not: until 3.14.
         None,
-        /// By shadow entries: since a528910e12ec (3.15).
-        Shadows,
+        /// By shadow entries that know their page's group; a refault is judged and counted in that group alone: a528910e12ec (3.15) to 5.4.
+        OwnGroup,
+        /// By shadow entries that know the group whose reclaim evicted the page; all groups above a page age: since b910718a948a (5.5).
+        ReclaimRoot,
     }
 );
 rule!(
@@ -205,5 +207,14 @@ rule!(
         OnePage,
         /// The pages in the page cache beside it too, 16 at most: since 8c6e50b0290c (3.15).
         MapsAround,
+    }
+);
+rule!(
+    /// Whether reclaim tells of its pressure.
+    VmPressure {
+        /// No: until 3.9.
+        NotBuilt,
+        /// A worker does, woken for each 512 list entries: since 70ddf637eebe (3.10).
+        Work,
     }
 );

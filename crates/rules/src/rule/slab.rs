@@ -99,6 +99,15 @@ rule!(
     }
 );
 rule!(
+    /// For whom a shrinker remembers what it put off.
+    DeferredObjects {
+        /// For a node, whichever groups its objects are of: until 5.12.
+        Node,
+        /// For each memory cgroup on a node: since 86750830468506 (5.13).
+        Memcg,
+    }
+);
+rule!(
     /// Who calls the shrinkers, and with which share of the LRU pages.
     SlabCaller {
         /// kswapd after each zone, direct reclaim after each priority, by all LRU pages of the zones in question: until

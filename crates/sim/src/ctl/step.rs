@@ -150,7 +150,7 @@ impl<W: World> Ctl<W> {
         self.current_cpu = cpu;
         self.psi.on_cpu(task, cpu, self.time);
         self.charged = self.sched.take_interrupts(cpu);
-        self.slice_limit = self.quantum;
+        self.slice_limit = self.quantum.min(self.sched.until_tick(cpu, self.time));
         self.request = Request::None;
         Some(task)
     }

@@ -9,7 +9,7 @@
 //! `select_idle_sibling()`, `update_min_vruntime()`. Weights: `sched_prio_to_weight[]`, whose rule (a factor of 1.25) is computed
 //! here.
 //!
-//! **Abstracted.** The tick is seen at the end of the slice of the simulation that it lies in (a quantum, and one charge more). Load balancing (domains, load averages) is replaced by its aim: a
+//! **Abstracted.** The tick is seen at the first preemption point after it. Load balancing (domains, load averages) is replaced by its aim: a
 //! CPU with nothing to do takes a waiting task, of its own node first; and at the end of a slice a CPU takes a waiting
 //! task of another if that one is behind in virtual runtime by more than the minimum granularity and a tick. For that the
 //! CPUs' virtual clocks are tied together: none lags behind the furthest by more than one period.
@@ -309,6 +309,15 @@ impl Scheduler {
         let entity = &self.tasks[task.index()].entity;
         let ran = entity.used.since(entity.used_at_pick);
         over || (ran >= self.params.min_granularity && self.waiting > 0 && self.pull_if_behind(cpu, now))
+    }
+
+    /// Time until a tick looks at whether a CPU's task has had its part, for another that waits; none looks while none waits.
+    pub(crate) fn until_tick(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        if self.cpus[cpu.index()].waiting == 0 {
+            return Nanos::MAX;
+        }
+        let tick = self.params.tick.0;
+        Nanos(tick - (now.0 + self.params.since_tick.0) % tick)
     }
 
     /// Whether a tick lies in a time, its end included: only then it is looked at whether a task has had its part.

@@ -197,6 +197,7 @@ impl SysTwin {
         readahead: &mut Readahead,
         hand: &mut Option<Pfn>,
     ) -> Result<()> {
+        self.task.ctx.preempt_point().await;
         while !self.task.fatal_signal_pending() {
             // The file may have become shorter while this slept.
             if index >= self.task.look(|mm| mm.inode_size_pages(file)) {
@@ -204,8 +205,9 @@ impl SysTwin {
                 self.free_hand(hand.take());
                 return Ok(());
             }
-            match self.task.mm(|mm, env| mm.read_page(env, file, index, wanted, readahead, hand)) {
+            match self.task.mm_reading(|mm, env| mm.read_page(env, file, index, wanted, readahead, hand)).await {
                 ReadStop::Done => return Ok(()),
+                ReadStop::Submit => {}
                 ReadStop::Need(Need::Page(request)) => {
                     *hand = self.task.alloc_pages_slowpath(request).await;
                     // Readahead may fail; the page itself may not.
@@ -262,5 +264,75 @@ impl SysTwin {
     pub(super) async fn sync_all(&self) -> Result<()> {
         self.task.sync_all().await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use mm::pagecache::Slot;
+    use profile::{Kernel, Machine};
+    use sim::{PsiGroup, Resource};
+    use sys::{FileName, OpenMode, SpawnOptions, Sys};
+    use units::Nanos;
+
+    use super::*;
+    use crate::RunSpec;
+    use crate::run::{boot, start_workload};
+
+    const OTHERS: Nanos = Nanos::millis(3);
+
+    /// Whether a thread that was entitled to the only CPU while another read a page from memory saw that page locked, and how long
+    /// somebody stalled for memory, if the page was part of the working set or not.
+    fn preempted_reader(workingset: bool) -> (bool, Nanos) {
+        let machine = Machine::load("guest-512m-free").expect("built in");
+        let kernel = Kernel::load("6.1").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, kernel)).expect("it has room");
+        let locked = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&locked);
+        start_workload(&mut sim, |sys| async move {
+            let name = FileName { dir: sys.mkdir("d").await?, number: 0 };
+            let fd = sys.open(name, OpenMode::Create).await?;
+            sys.write(fd, Bytes(0), Bytes(PAGE_SIZE)).await?;
+            sys.fsync(fd).await?;
+            sys.fadvise(fd, FileAdvice::DontNeed).await?;
+            let file = sys.fget(fd)?;
+            let page = move |mm: &mm::Mm| match mm.pagecache_get(file, 0) {
+                Slot::Page(pfn) => pfn,
+                slot => panic!("{slot:?}"),
+            };
+            let other = sys.spawn(SpawnOptions::thread("other"), move |sys| async move {
+                seen.store(sys.task.look(|mm| mm.frames[page(mm)].has(Frame::LOCKED)), Ordering::Relaxed);
+                sys.compute(OTHERS).await;
+            });
+            let mut ra = Readahead::default();
+            let stop = sys.task.mm_reading(|mm, env| {
+                // Longer than its part of any period: a tick takes the CPU away.
+                mm.charge(Nanos::millis(30).0);
+                let stop = mm.read_page(env, file, 0, 1, &mut ra, &mut None);
+                let pfn = page(mm);
+                if workingset {
+                    mm.frames[pfn].set(Frame::WORKINGSET);
+                }
+                stop
+            });
+            assert_eq!(stop.await, ReadStop::Submit);
+            assert!(sys.task.look(|mm| mm.frames[page(mm)].has(Frame::UPTODATE)), "the device copies");
+            sys.fput(fd);
+            sys.join(other).await;
+            Ok(())
+        });
+        sim.run().expect("nobody waits for ever");
+        let [some, _] = sim.with_world(|_, ctl| ctl.pressure(PsiGroup::SYSTEM, Resource::Memory));
+        (locked.load(Ordering::Relaxed), some.total)
+    }
+
+    #[test]
+    fn who_is_due_gives_way_before_its_read_and_stalls_if_it_reads_the_working_set() {
+        let (locked, stalled) = preempted_reader(true);
+        assert!(locked && stalled >= OTHERS, "{locked} {stalled:?}");
+        assert_eq!(preempted_reader(false), (true, Nanos::ZERO));
     }
 }

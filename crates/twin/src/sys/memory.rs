@@ -142,6 +142,8 @@ impl SysTwin {
     }
 
     async fn fault_pages(&self, mut touch: Touch) -> Result<()> {
+        // On the way into the kernel (`irqentry_exit_to_user_mode()`, `do_user_addr_fault()`).
+        self.task.ctx.preempt_point().await;
         let mut hand = None;
         let result = self.fault_until_done(&mut touch, &mut hand).await;
         if result.is_err() {
@@ -152,7 +154,7 @@ impl SysTwin {
 
     async fn fault_until_done(&self, touch: &mut Touch, hand: &mut Option<Pfn>) -> Result<()> {
         while !self.task.fatal_signal_pending() {
-            match self.task.mm(|mm, env| mm.touch(env, touch, hand.take())) {
+            match self.task.mm_reading(|mm, env| mm.touch(env, touch, hand.take())).await {
                 TouchStop::Done => return Ok(()),
                 TouchStop::Quantum => self.task.ctx.preempt_point().await,
                 TouchStop::NeedPage(request) => {

@@ -68,10 +68,15 @@ pub(crate) async fn xfs_end_io(ctx: Ctx<World>) {
     }
 }
 
-/// Frees inodes that the VFS let go, now and then (`xfs_reclaim_worker()`).
+/// Frees inodes that the VFS let go: the first time 5 seconds after there is one, and so on while there are any
+/// (`xfs_reclaim_work_queue()`, `xfs_reclaim_worker()`).
 pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     let task = Task::new(ctx);
     loop {
+        while task.look(|mm| mm.vfs.reclaimable_inodes()) == 0 {
+            let queue = task.ctx.with(|world, _| world.queues.evicted);
+            task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+        }
         task.ctx.sleep(SleepReason::FlusherIdle, RECLAIM_INTERVAL).await;
         task.mm(|mm, env| mm.vfs_background_reclaim(env));
     }

@@ -1,12 +1,33 @@
 //! Waiting for I/O.
 
-use mm::{Bio, Frame};
+use mm::{Bio, Env, Frame, Mm};
 use units::Pfn;
 
 use super::Task;
 use crate::reason::SleepReason;
 
 impl Task {
+    /// Calls a mechanism that may read pages, and submits what it reads. The block layer may sleep (`might_sleep()` in `submit_bio_noacct()`),
+    /// so that who is due to give way does so with these pages locked; and who reads what was part of the working set stalls for
+    /// memory until all is submitted, on the CPU or waiting for it.
+    /// Abstracted: all that the call reads is submitted after it, and stalls if any of it does.
+    pub(crate) async fn mm_reading<R>(&self, call: impl FnOnce(&mut Mm, &Env) -> R) -> R {
+        let (result, reads) = self.ctx.with(|world, ctl| world.enter_holding_reads(ctl, call));
+        if reads.is_empty() {
+            return result;
+        }
+        let thrashing = self.look(|mm| reads.iter().any(|bio| mm.reads_workingset(bio)));
+        let stall = thrashing.then(|| self.memstall_enter());
+        for bio in reads {
+            self.ctx.preempt_point().await;
+            self.mm(|mm, env| mm.submit(env, bio));
+        }
+        if let Some(stall) = stall {
+            self.memstall_leave(stall);
+        }
+        result
+    }
+
     /// Submits a bio of metadata and waits for its end.
     pub(crate) async fn metadata_io(&self, bio: Bio) {
         if self.mm(|mm, _| mm.begin_metadata(bio)) {

@@ -7,6 +7,8 @@
 //! Since/until: fio 3.9 takes the next block behind instead.
 //! Abstracted: groups of 64 and 4096 for the tree's levels; files of more than 4096 blocks have more of them.
 
+use smallvec::SmallVec;
+
 /// Blocks of a word, and of a word of words.
 const WORD: usize = 64;
 
@@ -14,7 +16,7 @@ const WORD: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct RandomMap {
     /// A bit for each block that was served.
-    words: Vec<u64>,
+    words: SmallVec<[u64; 1]>,
     blocks: u32,
     left: u32,
 }
@@ -22,7 +24,7 @@ pub(super) struct RandomMap {
 impl RandomMap {
     /// No block was served.
     pub(super) fn new(blocks: u32) -> RandomMap {
-        RandomMap { words: vec![0; (blocks as usize).div_ceil(WORD)], blocks, left: blocks }
+        RandomMap { words: SmallVec::from_elem(0, (blocks as usize).div_ceil(WORD)), blocks, left: blocks }
     }
 
     /// Blocks not served.

@@ -7,8 +7,6 @@
 //! Source: `loop_cache_invalidate()`, `__get_next_file()`, `get_next_file_rr()`, `get_next_file_rand()`, `set_io_u_file()`,
 //! `get_next_rand_block()`, `get_next_seq_offset()`, io_u.c; `do_io()`, backend.c, fio 2.99.
 
-use std::collections::BTreeMap;
-
 use rand::Rng;
 
 use super::map::RandomMap;
@@ -113,8 +111,8 @@ pub(super) struct Course {
     drawn: Option<bool>,
     /// Next block of each file of a sequential job, for reads and for writes.
     positions: [Vec<u32>; 2],
-    /// Blocks served of each file that a random job has begun.
-    maps: BTreeMap<u32, RandomMap>,
+    /// Blocks served of each file of a random job.
+    maps: Vec<RandomMap>,
     /// Blocks still to be issued, unless the job is limited by time.
     left: u64,
 }
@@ -127,6 +125,7 @@ impl Course {
             let sequential = job.pattern.order == Order::Sequential;
             if used && sequential { vec![0; job.nr_files as usize] } else { Vec::new() }
         };
+        let random = job.pattern.order == Order::Random;
         Course {
             pattern: job.pattern,
             service: job.service,
@@ -141,7 +140,7 @@ impl Course {
             chosen: None,
             drawn: None,
             positions: [positions(job.pattern.reads()), positions(job.pattern.writes())],
-            maps: BTreeMap::new(),
+            maps: vec![RandomMap::new(blocks); if random { job.nr_files as usize } else { 0 }],
             left: job.blocks(),
         }
     }
@@ -248,7 +247,7 @@ impl Course {
     fn is_over(&self, file: u32, write: bool) -> bool {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] == self.blocks,
-            Order::Random => self.maps.get(&file).is_some_and(|map| map.left() == 0),
+            Order::Random => self.maps[file as usize].left() == 0,
             Order::RandomAnew => false,
         }
     }
@@ -256,8 +255,8 @@ impl Course {
     fn start_over(&mut self, file: u32, write: bool) {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] = 0,
-            // A map that is not there is one without a block served.
-            _ => drop(self.maps.remove(&file)),
+            Order::Random => self.maps[file as usize] = RandomMap::new(self.blocks),
+            Order::RandomAnew => unreachable!("it is never over"),
         }
     }
 
@@ -270,8 +269,7 @@ impl Course {
     }
 
     fn any_block(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
-        let blocks = self.blocks;
-        self.maps.entry(file).or_insert_with(|| RandomMap::new(blocks)).serve(rng.random_range(0..blocks))
+        self.maps[file as usize].serve(rng.random_range(0..self.blocks))
     }
 }
 

@@ -6,7 +6,7 @@ use units::{NodeId, Pfn};
 use crate::anon::testing::{Machine, rules_4_20};
 use crate::anon::{Advice, Slot, TouchStop};
 use crate::stat::{NodeStat, VmEvent};
-use crate::{Effect, Frame, Kind};
+use crate::{BioTarget, Effect, Frame, Kind};
 
 /// A machine with `pages` pages mapped and swap for many more.
 fn machine(rules: Rules, pages: u32) -> (Machine, u32) {
@@ -58,6 +58,36 @@ fn a_page_goes_to_swap_and_comes_back() {
     assert!(m.mm.frames[read].has(Frame::ACTIVE | Frame::WORKINGSET | Frame::DIRTY));
     m.check();
     m.end(0);
+}
+
+#[test]
+fn a_read_that_its_caller_holds_is_submitted_by_it_and_who_reads_the_working_set_can_tell() {
+    for workingset in [false, true] {
+        let (mut m, vpn) = machine(rules_4_20(), 1);
+        evict(&mut m, vpn..vpn + 1);
+        let env = m.env;
+        let mut touch = m.begin(vpn, 1, false);
+        m.env.task.holds_reads = true;
+        let TouchStop::Wait(pfn) = m.go_on(&mut touch, None) else { panic!() };
+        let mut effects = Vec::new();
+        m.mm.effects.take_into(&mut effects);
+        let [Effect::HeldRead(bio)] = effects[..] else { panic!("{effects:?}") };
+        assert_eq!((bio.target, bio.write), (BioTarget::Swap { pfn }, false));
+        assert!(m.mm.frames[pfn].has(Frame::LOCKED), "until it is read");
+        if !workingset {
+            m.mm.frames[pfn].clear(Frame::WORKINGSET);
+        }
+        assert_eq!(m.mm.reads_workingset(&bio), workingset);
+        m.env = env;
+        assert_eq!(m.go_on(&mut touch, None), TouchStop::Wait(pfn));
+        assert!(m.bios().is_empty(), "once is enough");
+        m.mm.submit(&env, bio);
+        assert_eq!(m.finish_io(), 1);
+        assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+        assert_eq!((m.event(VmEvent::Pswpin), m.event(VmEvent::Pgmajfault)), (1, 1));
+        m.check();
+        m.end(0);
+    }
 }
 
 #[test]

@@ -82,6 +82,35 @@ fn inodes_change_in_the_log_are_flushed_or_left() {
 }
 
 #[test]
+fn the_worker_that_frees_evicted_inodes_is_armed_by_the_first() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let keep = create(&mut mm, dir);
+    for _ in 0..2 {
+        make(&mut mm, dir);
+    }
+    // The directory leaves the list as it is in use.
+    mm.prune_dentries(&on(0), SHARE, 3);
+    let armed = |mm: &mut Mm| {
+        let mut effects = Vec::new();
+        mm.effects.take_into(&mut effects);
+        effects.iter().filter(|effect| **effect == Effect::ArmReclaim).count()
+    };
+    armed(&mut mm);
+    let evict = |mm: &mut Mm| {
+        assert_eq!(mm.prune_inodes(&on(0), SHARE, 1), 1);
+        armed(mm)
+    };
+    assert_eq!([evict(&mut mm), evict(&mut mm)], [1, 0], "the second finds it armed");
+    write_back(&mut mm, fs);
+    assert_eq!(mm.vfs_background_reclaim(&on(0)), 2);
+    make(&mut mm, dir);
+    mm.prune_dentries(&on(0), SHARE, 1);
+    assert_eq!(evict(&mut mm), 1, "there was none");
+    mm.vfs_close(&on(0), keep);
+    assert_valid(&mm);
+}
+
+#[test]
 fn a_referenced_inode_gets_another_round() {
     let (mut mm, _, dir) = xfs(old_rules());
     let keep = create(&mut mm, dir);
@@ -227,6 +256,22 @@ fn a_scan_is_divided_in_proportion() {
     assert_eq!(shrink(&mut mm, &on(0), 50), Scanned { scanned: 50, freed: 30 + 20 });
     assert_eq!((mm.vfs.unused_dentries(), mm.vfs.unused_inodes()), (30, 40 + 30 - 20));
     assert_eq!(mm.vfs.reclaimable_inodes(), 20);
+    mm.vfs_close(&on(0), keep);
+    assert_valid(&mm);
+}
+
+#[test]
+fn what_xfs_has_evicted_counts_for_every_group() {
+    let (mut mm, _, dir) = xfs(old_rules());
+    let keep = create(&mut mm, dir);
+    for _ in 0..30 {
+        make(&mut mm, dir);
+    }
+    // The directory leaves the list; of 30 inodes without dentries 20 are evicted.
+    assert_eq!((mm.prune_dentries(&on(0), SHARE, 31), mm.prune_inodes(&on(0), SHARE, 20)), (31, 20));
+    let other = Share { memcg: units::MemcgId(1), ..SHARE };
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, SHARE), 10 + 20);
+    assert_eq!(mm.shrinker_count(ShrinkerId::Superblock, other), 20);
     mm.vfs_close(&on(0), keep);
     assert_valid(&mm);
 }

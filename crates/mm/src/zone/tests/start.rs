@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use rules::{FreeListEnd, Rules};
-use units::{CpuId, NodeId, Pages, Pfn, ZoneId};
+use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
 use crate::stat::NodeStat;
-use crate::zone::ZoneStart;
 use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, take, violations};
-use crate::{MigrateType, Mm, ZoneKind, ZoneSpan};
+use crate::zone::{KernelImage, ZoneStart};
+use crate::{Kind, MigrateType, Mm, ZoneKind, ZoneSpan};
 
 const ZONE: ZoneId = ZoneId(0);
 
@@ -164,6 +164,73 @@ fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lac
     assert_eq!(block_types(&mm), "UUUMMMMM", "one of the three is managed");
     assert_eq!(mm.free_counts(ZONE).map(|order| order[MigrateType::Movable as usize])[8..], [1, 0, 2]);
     assert_eq!(violations(&mm), []);
+}
+
+/// 12 pageblocks behind four that are in no zone, so many pages of them reserved; one is Unmovable, one Reclaimable, five are free.
+fn with_image(image: KernelImage, reserved: u64, end: FreeListEnd, start: &ZoneStart) -> Mm {
+    let span = ZoneSpan {
+        kind: ZoneKind::Dma32,
+        start: Pfn(4 * PAGEBLOCK_PAGES),
+        spanned: Pages(12 * 512),
+        present: Pages(12 * 512),
+        managed: Pages(12 * 512 - reserved),
+        hole: None,
+    };
+    let mut start = ZoneStart { pageblocks: [1, 0, 1, 0, 0], image: Some(image), ..start.clone() };
+    (start.free[MigrateType::Movable as usize][10], start.free[MigrateType::Movable as usize][9]) = (2, 1);
+    let mut mm = machine(&layout(vec![vec![span]]), Rules { free_list_end: end, ..Rules::newest() });
+    mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+    let free = mm.free_counts(ZONE).map(|order| order[MigrateType::Movable as usize]);
+    assert_eq!(free, start.free[MigrateType::Movable as usize]);
+    assert_eq!(violations(&mm), []);
+    mm
+}
+
+/// Text of 700 pages and read-only data of 500 at the zone's start: 324 and 12 pages pad them.
+const IMAGE: KernelImage = KernelImage { start: Pfn(4 * 512), text: Pages(700), rodata: Pages(500) };
+
+/// Runs of frames from the zone's start on that are managed or not.
+fn managed_runs(mm: &Mm) -> Vec<(bool, usize)> {
+    let frames: Vec<bool> = (4 * 512..16 * 512).map(|pfn| mm.frames[Pfn(pfn)].kind() != Kind::Reserved).collect();
+    frames.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect()
+}
+
+#[test]
+fn what_pads_the_image_is_movable_and_in_use_and_taken_first() {
+    // Three pageblocks of the image and 100 pages are reserved, data, bss and the memory map among them.
+    let spare = ZoneStart { spare: 336, ..ZoneStart::default() };
+    for (end, types) in [(FreeListEnd::Tail, "MMMURMMMMMMM"), (FreeListEnd::Head, "MMMUMMMMMMMR")] {
+        let mut mm = with_image(IMAGE, 3 * 512 + 100, end, &spare);
+        // As much is reserved as before: where 336 pages of padding are not, others are.
+        let runs = [(false, 700), (true, 324), (false, 500), (true, 12), (false, 436), (true, 8 * 512 + 76)];
+        assert_eq!(managed_runs(&mm), runs, "{end:?}");
+        // The partly reserved pageblock goes to the first of the rarer types, those of the image to none.
+        assert_eq!(block_types(&mm)[4..], *types, "{end:?}");
+        // The caller's pages are those of the padding, all 336 of them.
+        let padding = |pfn: u32| (2748..3072).contains(&pfn) || (3572..3584).contains(&pfn);
+        for pfn in 4 * 512..16 * 512 {
+            assert_eq!(mm.frames[Pfn(pfn)].kind() == Kind::Pcp, padding(pfn), "frame {pfn}, {end:?}");
+        }
+        assert_eq!(take(&mut mm, MigrateType::Movable, 0), Some(Pfn(2748)));
+    }
+}
+
+#[test]
+fn an_image_without_padding_changes_nothing_and_one_that_is_not_there_neither() {
+    let start = ZoneStart { spare: 100, ..ZoneStart::default() };
+    let seen = |image, reserved| {
+        let mm = with_image(image, reserved, FreeListEnd::Tail, &start);
+        (managed_runs(&mm), block_types(&mm))
+    };
+    let expected = |reserved: usize| vec![(false, reserved), (true, 12 * 512 - reserved)];
+    let full = KernelImage { text: Pages(1024), rodata: Pages(512), ..IMAGE };
+    assert_eq!(seen(full, 1636), (expected(1636), "MMMMMMMURMMMMMMM".to_string()));
+    // One page of the last pageblock is managed; or it lies elsewhere, or behind the end.
+    assert_eq!(seen(IMAGE, 3 * 512 - 1).0, expected(3 * 512 - 1));
+    assert_eq!(seen(KernelImage { start: Pfn(5 * 512), ..IMAGE }, 4 * 512).0, expected(4 * 512));
+    assert_eq!(seen(KernelImage { rodata: Pages(11 * 512), ..IMAGE }, 4 * 512).0, expected(4 * 512));
+    // All of it reserved, to the page: the padding is managed in place of what is behind.
+    assert_eq!(seen(IMAGE, 3 * 512).0[..4], [(false, 700), (true, 324), (false, 500), (true, 12)]);
 }
 
 #[test]
