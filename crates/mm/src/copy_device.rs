@@ -58,9 +58,9 @@ impl CopyRoom {
     /// No limit.
     pub const ALL: CopyRoom = CopyRoom { read: u64::MAX, write: u64::MAX, exempt: u64::MAX };
 
+    /// Of a bio that is not the root group's.
     fn of(&mut self, bio: &Bio, exempt: IoMaxExempt) -> &mut u64 {
         match (bio.target, bio.write) {
-            (BioTarget::Metadata, _) => &mut self.exempt,
             (BioTarget::Swap { .. }, true) if exempt == IoMaxExempt::SwapOut => &mut self.exempt,
             (_, true) => &mut self.write,
             (_, false) => &mut self.read,
@@ -131,11 +131,16 @@ impl Mm {
         self.charge(costs.bio.0 + costs.page.0 * u64::from(pages));
     }
 
-    /// Whether data of a file counts as the root group's, which has no limit, because its submitter is of that group.
-    fn writes_for_root(&self, env: &Env, bio: &Bio) -> bool {
-        let BioTarget::File { file, .. } = bio.target else { return false };
-        let by_submitter = self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(file) == FsKind::Xfs;
-        bio.write && by_submitter && env.task.memcg == ROOT
+    /// Whether a bio counts as the root group's, which has no limit: metadata, and data of a file whose submitter is of that group.
+    fn is_of_root(&self, env: &Env, bio: &Bio) -> bool {
+        match bio.target {
+            BioTarget::Metadata => true,
+            BioTarget::File { file, .. } => {
+                let by_submitter = self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(file) == FsKind::Xfs;
+                bio.write && by_submitter && env.task.memcg == ROOT
+            }
+            BioTarget::Swap { .. } => false,
+        }
     }
 
     /// Copies what a bio carries if its device does that, and nothing holds it back, as nothing does what is `of_root`; says whether.
@@ -152,7 +157,7 @@ impl Mm {
         };
         *room = left;
         self.charge_copy(bio);
-        self.effects.push(Effect::Copied { bio: *bio, of_root: of_root || bio.target == BioTarget::Metadata });
+        self.effects.push(Effect::Copied { bio: *bio, of_root });
         true
     }
 
@@ -162,7 +167,7 @@ impl Mm {
             return self.effects.push(Effect::HeldRead(bio));
         }
         self.account_bio(bio);
-        let of_root = self.writes_for_root(env, &bio);
+        let of_root = self.is_of_root(env, &bio);
         if self.copy_bio(&bio, of_root) {
             return self.bio_ended(env, &bio, true);
         }
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn swap_goes_out_in_spite_of_a_limit_since_6_12_and_the_log_always() {
+    fn swap_goes_out_in_spite_of_a_limit_since_6_12_and_metadata_always() {
         let bio = |target, write| Bio {
             device: DEVICE,
             sector: 0,
@@ -319,7 +324,12 @@ mod tests {
         for (exempt, out) in [(IoMaxExempt::Nothing, 2), (IoMaxExempt::SwapOut, 3)] {
             assert_eq!(*room.clone().of(&bio(swap, true), exempt), out);
             assert_eq!(*room.clone().of(&bio(swap, false), exempt), 1);
-            assert_eq!(*room.clone().of(&bio(BioTarget::Metadata, true), exempt), 3);
         }
+        let (mut rig, []) = written(BioEnd::Copy(COSTS), 0, []);
+        rig.mm.set_copy_room(DEVICE, CopyRoom { exempt: 1, ..CopyRoom::default() });
+        let (env, metadata) = (rig.env, bio(BioTarget::Metadata, true));
+        rig.mm.submit(&env, metadata);
+        rig.collect();
+        assert!(rig.effects.contains(&Effect::Copied { bio: metadata, of_root: true }), "{:?}", rig.effects);
     }
 }

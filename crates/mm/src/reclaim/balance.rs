@@ -16,8 +16,7 @@
 //! many inactive file pages there are ([`FileFirst`]); until 4.19 shares by rotation are rounded down ([`ShareRounding`]).
 //! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (3.3 to 4.7); swappiness of cgroups.
 
-use rules::{FileFirst, InactiveTarget, LruScope, RefaultDetection, ScanBalance, ShareRounding};
-use smallvec::SmallVec;
+use rules::{FileFirst, InactiveTarget, RefaultDetection, ScanBalance, ShareRounding};
 use units::{MemcgId, NodeId};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
@@ -265,13 +264,9 @@ impl Mm {
             self.lruvec_mut(lru).refaults = self.lru_stats(lru).activated;
             return;
         }
-        let lruvecs: SmallVec<[LruvecId; 8]> = if self.rules.lru_scope == LruScope::Zone {
-            self.lruvecs_of(node).collect()
-        } else {
-            self.memcg.subtree(target).iter().map(|(memcg, _)| self.lruvec_of_memcg(node, *memcg)).collect()
-        };
-        for lru in lruvecs {
-            let lruvec = self.lruvec_mut(lru);
+        // Where zones have lists of their own nobody asks ([`InactiveTarget::FileHalf`]).
+        for (memcg, _) in self.memcg.subtree(target) {
+            let lruvec = &mut self.nodes[node.index()].lruvecs[usize::from(memcg.0)];
             lruvec.refaults = lruvec.activated;
         }
     }

@@ -266,11 +266,7 @@ impl Mm {
 
     /// Refaults of [anon, file] that made a page active, in a group and those below.
     pub(super) fn activated_below(&self, lru: LruvecId) -> [u64; 2] {
-        match self.zone_with(lru) {
-            Some(_) => [NodeStat::WorkingsetActivateAnon, NodeStat::WorkingsetActivateFile]
-                .map(|i| self.stat.node(lru.node, i)),
-            None => [0, 1].map(|kind| self.sum_below(lru, |lru| self.lruvec(lru).activated[kind])),
-        }
+        [0, 1].map(|kind| self.sum_below(lru, |lru| self.lruvec(lru).activated[kind]))
     }
 
     fn sum_below(&self, lru: LruvecId, of: impl Fn(LruvecId) -> u64) -> u64 {

@@ -7,6 +7,7 @@
 //! Source: `mark_rodata_ro()` (arch/x86/mm/init_64.c), `X64_ALIGN_RODATA_BEGIN` and `X64_ALIGN_RODATA_END` (arch/x86/kernel/vmlinux.lds.S).
 //! Abstracted: all of it is in use when something starts, as the migrate scanner found it in guests: of 6.1 (text ends at frame 0x1e02) it
 //! took all 510 pages up to 0x2000, of 6.12 (read-only data ends at 0x2aa8) the first 32 from there.
+//! The image lies where it was linked to, as with `nokaslr`.
 //! Omitted: data and bss, which lie behind in what is reserved; what of the image is freed because only boot needs it.
 
 use units::{Order, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
