@@ -22,7 +22,8 @@ pub(crate) fn start(mm: &mut Mm, machine: &Machine, image: Option<&ImageDef>) ->
     }
     let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
     let pages = |list: usize| zones.iter().map(|zone| zone.anon[list]).sum::<u64>() as u32;
-    if !mm.start_anon(&env, pages(0), pages(1)) {
+    let mapped = zones.iter().map(|zone| zone.mapped).sum::<u64>() as u32;
+    if !mm.start_anon(&env, pages(0), pages(1), mapped) {
         return Err(StartError { zone: "", what: "no memory for what was anonymous".to_string() });
     }
     let locked: u64 = zones.iter().map(|zone| zone.locked).sum();

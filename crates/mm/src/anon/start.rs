@@ -1,7 +1,8 @@
 //! Anonymous memory that was there before anything ran.
 //!
 //! Abstracted: pages of tmpfs and of all processes are pages of one process that never ends, cannot be killed, and does
-//! not look at them again.
+//! not look at them again. What no process maps, such as a file of tmpfs, was not accessed since it was written; what one
+//! maps has been accessed, and nobody has looked yet.
 
 use units::SpaceId;
 
@@ -9,8 +10,9 @@ use super::{Advice, Touch, TouchStop};
 use crate::{Env, Frame, Mm};
 
 impl Mm {
-    /// Maps that many pages of the inactive and of the active list; false if there is no memory for them.
-    pub fn start_anon(&mut self, env: &Env, inactive: u32, active: u32) -> bool {
+    /// Maps that many pages of the inactive and of the active list; false if there is no memory for them. That many are
+    /// mapped by processes: the active ones first, then those that were inactive for longest.
+    pub fn start_anon(&mut self, env: &Env, inactive: u32, active: u32, mapped: u32) -> bool {
         let pages = inactive + active;
         if pages == 0 {
             return true;
@@ -23,15 +25,17 @@ impl Mm {
         if self.touch(env, &mut touch, None) != TouchStop::Done {
             return false;
         }
-        for page in vpn..vpn + pages {
-            self.start_page(space, page, page < vpn + active);
+        for page in 0..pages {
+            self.start_page(space, vpn + page, page < mapped, page < active);
         }
         true
     }
 
-    fn start_page(&mut self, space: SpaceId, vpn: u32, active: bool) {
+    fn start_page(&mut self, space: SpaceId, vpn: u32, mapped: bool, active: bool) {
         let super::Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
-        self.frames[pfn].clear(Frame::YOUNG);
+        if !mapped {
+            self.frames[pfn].clear(Frame::YOUNG);
+        }
         if active {
             self.activate_page(pfn);
         }
