@@ -54,7 +54,8 @@ struct Pressure {
 impl Pressure {
     /// Objects to scan because of this pass alone.
     fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
-        if shrinker.id == ShrinkerId::ShadowNodes && self.shadow_nodes == ShadowNodes::Eighth {
+        let shadows = matches!(shrinker.id, ShrinkerId::ShadowNodes | ShrinkerId::SwapShadowNodes);
+        if shadows && self.shadow_nodes == ShadowNodes::Eighth {
             return freeable / 2;
         }
         match self.rule {

@@ -243,6 +243,8 @@ pub struct Rules {
     pub single_use: SingleUse,
     /// Nodes of shadows.
     pub shadow_nodes: ShadowNodes,
+    /// Nodes of shadows in the swap cache.
+    pub swap_shadows: SwapShadows,
     /// Inodes with page cache.
     pub inode_reclaim: InodeReclaim,
     /// XFS inodes whose last change is not on disk.
@@ -391,6 +393,7 @@ impl Rules {
             vfs_shrinkers: VfsShrinkers::Superblock,
             single_use: SingleUse::Plain,
             shadow_nodes: ShadowNodes::Eighth,
+            swap_shadows: SwapShadows::Listed,
             inode_reclaim: InodeReclaim::NotOnLru,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,

@@ -99,6 +99,15 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of shadows of anonymous pages in the trees of the swap cache.
+    SwapShadows {
+        /// They stay until their slot is used or free: until 6.2.
+        Kept,
+        /// Nodes with nothing else are on the list of the shrinker that frees them: since 5649d113ffce (6.3).
+        Listed,
+    }
+);
+rule!(
     /// For whom a shrinker remembers what it put off.
     DeferredObjects {
         /// For a node, whichever groups its objects are of: until 5.12.
