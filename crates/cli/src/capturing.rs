@@ -115,6 +115,7 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         present: zone.present,
         managed: zone.managed,
         anon: [stat("inactive_anon"), stat("active_anon")],
+        unevictable: stat("unevictable"),
         pcp: pcp.collect(),
         ..ZoneDef::default()
     };

@@ -6,14 +6,27 @@
 
 use units::SpaceId;
 
-use super::{Advice, Touch, TouchStop};
+use super::{Advice, Slot, Touch, TouchStop};
+use crate::stat::ZoneStat;
 use crate::{Env, Frame, Mm};
 
+/// Anonymous memory that is there from the start, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StartAnon {
+    /// On the active list.
+    pub active: u32,
+    /// On the inactive list.
+    pub inactive: u32,
+    /// How many of these are mapped by processes: the active ones first, then those that were inactive for longest.
+    pub mapped: u32,
+    /// Locked in memory.
+    pub unevictable: u32,
+}
+
 impl Mm {
-    /// Maps that many pages of the inactive and of the active list; false if there is no memory for them. That many are
-    /// mapped by processes: the active ones first, then those that were inactive for longest.
-    pub fn start_anon(&mut self, env: &Env, inactive: u32, active: u32, mapped: u32) -> bool {
-        let pages = inactive + active;
+    /// Makes that memory; false if there is no room for it.
+    pub fn start_anon(&mut self, env: &Env, start: &StartAnon) -> bool {
+        let pages = start.active + start.inactive + start.unevictable;
         if pages == 0 {
             return true;
         }
@@ -25,19 +38,32 @@ impl Mm {
         if self.touch(env, &mut touch, None) != TouchStop::Done {
             return false;
         }
-        for page in 0..pages {
-            self.start_page(space, vpn + page, page < mapped, page < active);
+        let evictable = start.active + start.inactive;
+        for page in 0..evictable {
+            self.start_page(space, vpn + page, page < start.mapped, page < start.active);
         }
+        (evictable..pages).for_each(|page| self.lock_page(env, space, vpn + page));
         true
     }
 
     fn start_page(&mut self, space: SpaceId, vpn: u32, mapped: bool, active: bool) {
-        let super::Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
         if !mapped {
             self.frames[pfn].clear(Frame::YOUNG);
         }
         if active {
             self.activate_page(pfn);
         }
+    }
+
+    /// Locks a page in memory (`mlock_folio()`).
+    fn lock_page(&mut self, env: &Env, space: SpaceId, vpn: u32) {
+        let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        let isolated = self.lru_isolate(pfn);
+        debug_assert!(isolated, "it is on a list since it was touched");
+        self.frames[pfn].clear(Frame::ACTIVE);
+        self.frames[pfn].set(Frame::UNEVICTABLE);
+        self.lru_putback(env, pfn);
+        self.stat.zone_add(self.zone_of(pfn), ZoneStat::Mlock, 1);
     }
 }

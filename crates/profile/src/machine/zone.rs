@@ -46,6 +46,9 @@ pub struct ZoneDef {
     /// How many of them processes map; the others are files of tmpfs that nobody reads.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub mapped: u64,
+    /// Pages locked in memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unevictable: u64,
     /// Pages that are taken from free memory before anything runs, and locked: memory of what watches the run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub locked: u64,
@@ -113,7 +116,7 @@ impl ZoneDef {
         if self.mapped > anon {
             return Some(("mapped", format!("{}: expected at most the {anon} pages of `anon`", self.mapped)));
         }
-        let used = self.free_pages() + pcp + anon;
+        let used = self.free_pages() + pcp + anon + self.unevictable.min(PFN_END);
         if used > self.managed {
             return Some((
                 "free",
