@@ -223,6 +223,8 @@ pub struct Rules {
     pub journal_release: JournalRelease,
     /// The largest transaction of a journal.
     pub journal_transaction: JournalTransaction,
+    /// Writes with delayed allocation on ext4.
+    pub delayed_write: DelayedWrite,
     /// Objects of slabs in cgroups.
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
@@ -383,6 +385,7 @@ impl Rules {
             tree_nodes: TreeNodes::UnderLock,
             journal_release: JournalRelease::Shrinker,
             journal_transaction: JournalTransaction::Third,
+            delayed_write: DelayedWrite::Plain,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             vm_pressure: VmPressure::Work,

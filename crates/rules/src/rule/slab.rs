@@ -66,6 +66,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether writing a page whose blocks are allocated later begins a handle of ext4's journal.
+    DelayedWrite {
+        /// It does: until 5.14.
+        Handle,
+        /// It does not: since cc883236b792 (5.15).
+        Plain,
+    }
+);
+rule!(
     /// What part of a journal one transaction may take.
     JournalTransaction {
         /// A quarter of its blocks (`jbd2_journal_get_max_txn_bufs()`, 6.1).
