@@ -39,9 +39,10 @@ use units::{NodeId, Pfn, SpaceId};
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
 pub(crate) use readahead::readahead_size;
-use shadow_nodes::{NODE_SLOTS, SwapTrees};
+use shadow_nodes::SwapTrees;
 use zswap::Zswap;
 
+use crate::pagecache::NODE_SLOTS;
 use crate::zsmalloc::ZsPool;
 
 /// A slot on a swap device, numbered over all devices.

@@ -19,14 +19,9 @@ use units::NodeId;
 use super::{SHADOW, Swap, SwapEntry};
 use crate::Mm;
 use crate::memcg::ROOT;
+use crate::pagecache::{NODE_SHIFT, NODE_SLOTS, freeable};
 use crate::stat::NodeStat;
 use crate::vfs::Scanned;
-
-/// Slots of a node, as a power of two (`XA_CHUNK_SHIFT`).
-const NODE_SHIFT: u32 = 6;
-
-/// Slots of which a tree's node holds whole ones.
-pub(super) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
 
 /// One node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,7 +147,7 @@ impl Mm {
     pub(crate) fn swap_shadow_nodes_count(&self, numa: NodeId) -> u64 {
         let nodes = self.swap.shadow_nodes(numa);
         let pages: u64 = self.lruvec(self.lruvec_of_memcg(numa, ROOT)).sizes.iter().flatten().sum();
-        nodes.saturating_sub(pages >> (NODE_SHIFT - 3))
+        freeable(nodes, pages, self.rules.shadow_nodes)
     }
 
     /// Frees up to `nr` of the oldest nodes with only shadows of a NUMA node.
