@@ -188,6 +188,7 @@ impl Mm {
         };
         let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
+        let searched = self.vfs.names_searched(dir);
         let ino = self.vfs.take_place(dir, place);
         let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
@@ -210,7 +211,7 @@ impl Mm {
             self.insert_item(env, file);
         }
         self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
-        let of_ext4 = self.costs.create_ext4 + self.costs.search_name * self.vfs.names_searched(dir);
+        let of_ext4 = self.costs.create_ext4 + self.costs.search_name * searched;
         self.charge(self.by_fs(file, self.costs.create_file, of_ext4));
         Ok(file)
     }
