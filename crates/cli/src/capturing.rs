@@ -62,6 +62,7 @@ impl Captured<'_> {
         let pagetypes = self.snapshot.pagetypeinfo.as_ref().ok_or_else(|| lacks("pagetypeinfo (root may read it)"))?;
         let populated = zoneinfo.zones.iter().filter(|zone| zone.populated.is_some() && zone.managed > 0);
         let mut zones: Vec<ZoneDef> = populated.map(|zone| zone_of(zone, &pagetypes.nodes)).collect();
+        map_anon(&mut zones, &zoneinfo.zones);
         zones.sort_by_key(|zone| zone.start_pfn);
         let cpus = zones.iter().map(|zone| zone.pcp.len()).max().unwrap_or(1) as u32;
         let known = |(name, value): &(String, String)| Tunables::default().set(name, value).is_ok();
@@ -75,6 +76,26 @@ impl Captured<'_> {
             zones,
             sysctls,
         })
+    }
+}
+
+/// Says how many pages of `anon` processes map, which the kernel counts by node: what is mapped and evictable, whatever is
+/// left of the page cache at that moment being counted in.
+fn map_anon(zones: &mut [ZoneDef], sections: &[ZoneSection]) {
+    let of_node = |node: u32, name: &str| -> u64 {
+        let of_node = sections.iter().filter(|section| section.node == node);
+        let counters = of_node.flat_map(|s| s.node_stats.iter().chain(s.populated.as_ref().map(|zone| &zone.stats)));
+        counters.filter_map(|counters| counters.get(name)).sum()
+    };
+    let mut counted_for = None;
+    let mut left = 0;
+    for zone in zones {
+        if counted_for.replace(zone.node) != Some(zone.node) {
+            let mapped = of_node(zone.node, "nr_anon_pages") + of_node(zone.node, "nr_mapped");
+            left = mapped.saturating_sub(of_node(zone.node, "nr_mlock"));
+        }
+        zone.mapped = left.min(zone.anon.iter().sum());
+        left -= zone.mapped;
     }
 }
 
@@ -94,6 +115,7 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         present: zone.present,
         managed: zone.managed,
         anon: [stat("inactive_anon"), stat("active_anon")],
+        unevictable: stat("unevictable"),
         pcp: pcp.collect(),
         ..ZoneDef::default()
     };

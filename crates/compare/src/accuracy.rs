@@ -17,6 +17,8 @@ pub enum Class {
     M,
     /// Above that.
     C,
+    /// Unknown: there is one run.
+    U,
 }
 
 /// What is to be said of the model's mean.
@@ -60,6 +62,7 @@ pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
     let scale = real_mean.abs().max(floor);
     let cv_pct = real_sd / scale * 100.0;
     let class = match cv_pct {
+        _ if real.len() < 2 => Class::U,
         cv if cv < SHARP_CV_PCT => Class::S,
         cv if cv <= CHAOTIC_CV_PCT => Class::M,
         _ => Class::C,
@@ -76,7 +79,7 @@ pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
 }
 
 /// Whether the ranges of two sets of samples have a point in common.
-fn overlap(a: &[f64], b: &[f64]) -> bool {
+pub fn overlap(a: &[f64], b: &[f64]) -> bool {
     let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |samples: &[f64]| samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     least(a) <= most(b) && least(b) <= most(a)
@@ -94,6 +97,7 @@ mod tests {
             accuracy(&[100.0 - d, 100.0 + d], &[100.0], 1.0).unwrap().class
         };
         assert_eq!([4.99, 5.01, 24.99, 25.01].map(class), [Class::S, Class::M, Class::M, Class::C]);
+        assert_eq!(accuracy(&[100.0], &[100.0], 1.0).unwrap().class, Class::U, "one run has no spread");
     }
 
     #[test]

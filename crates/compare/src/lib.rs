@@ -11,7 +11,7 @@ mod summary;
 mod verdict;
 mod welch;
 
-pub use accuracy::{Accuracy, Class, Nearness, accuracy};
+pub use accuracy::{Accuracy, Class, Nearness, accuracy, overlap};
 pub use direction::{Direction, PUBLISHED_NOISE_PCT, Published, direction};
 pub use effect::{effect_ci95_pct, effect_pct};
 pub use permutation::permutation_test;

@@ -36,6 +36,7 @@ impl Costs {
             PathLength::HalfFaults => return Costs { fault: self.fault / 2, ..self },
             PathLength::ThreeQuarters => 4.0 / 3.0,
             PathLength::Half => 2.0,
+            PathLength::HalfButCalls => return self.clone().with_paths(PathLength::Half).with_calls_of(self),
         };
         Costs {
             zero_page: self.zero_page,
@@ -53,7 +54,26 @@ impl Costs {
             decompress_zstd: self.decompress_zstd,
             lru_locked: self.lru_locked,
             lock_handoff: self.lock_handoff,
+            program_call: self.program_call,
+            program_name: self.program_name,
             ..self.at_speed(speed)
+        }
+    }
+
+    /// The same, but three quarters of what opening, reading and writing files takes in `whole` paths.
+    fn with_calls_of(self, whole: Costs) -> Costs {
+        let calls = whole.with_paths(PathLength::ThreeQuarters);
+        Costs {
+            syscall: calls.syscall,
+            open_file: calls.open_file,
+            open_close: calls.open_close,
+            read_call: calls.read_call,
+            write_call: calls.write_call,
+            cache_lookup: calls.cache_lookup,
+            write_ext4: calls.write_ext4,
+            extend_ext4: calls.extend_ext4,
+            delayed_handle: calls.delayed_handle,
+            ..self
         }
     }
 
@@ -90,6 +110,12 @@ costs! {
     copy_page = 450;
     /// Writing 4 KiB of mapped memory (the workload's own memset). Source: memset at 20 GB/s in L2/L3.
     memset_page = 180;
+    /// What a program does for a system call by itself. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files
+    /// of 4 to 200 KiB) spend 250 in user mode for each `read()` and `write()`; four instructions are taken for a ns.
+    program_call = 63;
+    /// What it does for one with a path besides: putting the path together. Calibration: the same (untar2) spend 160 ms in user mode for
+    /// 60,000 calls with a path and 40,000 without.
+    program_name = 560;
     /// A `read()` beside its entry and its pages: file position, access time, iterators. Calibration: guests of QEMU that count
     /// instructions (6.12, fio, cached pages in calls of 4, 16 and 64 KiB) take 1,570 for a call and 820 for each page; four
     /// instructions are taken for a ns.
@@ -204,42 +230,55 @@ costs! {
     /// that others write.
     memcg_walk = 100;
     /// Creating one file on XFS: path walk, transactions, log. Calibration: guests that count instructions (5.0, untar2) take 62,300 for
-    /// making a file of a page, the flusher's left out; four instructions are taken for a ns.
-    create_file = 13_000;
+    /// making a file of a page, the flusher's left out, of which the program has 3,000; four instructions are taken for a ns.
+    create_file = 12_250;
     /// Starting and ending a process: fork, exec, exit, wait. Source: 139 us without exec measured on a Zen 4 guest;
     /// lmbench's fork and exec take two to three times its fork.
     process = 350_000;
     /// Changing an inode in a transaction of its own. Guess: a quarter of a creation, without path walk and directory.
     log_inode = 2_500;
-    /// Opening an existing cached file. Calibration: guests of QEMU that count instructions (6.12, untar2) take 4,480 to look one up.
-    open_file = 900;
-    /// Removing one file on XFS. Calibration: the same, 73,100 instructions besides its pages.
-    unlink_file = 18_000;
+    /// Looking a cached file up. Calibration: guests of QEMU that count instructions (6.12, untar2) take 7,300 to 8,100, of which the program has
+    /// 2,500 and the entry of the call 600.
+    open_file = 1_100;
+    /// Removing one file on XFS. Calibration: the same, 73,100 instructions besides its pages, of which the program has 2,500.
+    unlink_file = 17_400;
     /// Freeing a further extent of a file that is removed on XFS: its transactions, the trees of free space. Calibration: `rm` of 12,993
     /// files of 6 extents and 22,228 of 8 takes 91,000 and 133,000 instructions more a file in guests (5.0, thpfioscale) than of
     /// one extent.
     free_extent_xfs = 4_500;
-    /// Creating a file on ext4. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB) take 121,000 for making
-    /// a file of a page, the flusher's left out; four instructions are taken for a ns.
-    create_ext4 = 27_500;
+    /// Opening an existing file beside its look-up, and closing it. Calibration: guests of QEMU that count instructions (6.12, thpfio3)
+    /// take 11,200 in the kernel for opening, reading and closing a cached file of 4 KiB, 9,800 of which are the other costs here.
+    open_close = 350;
+    /// Creating a file on ext4, beside the names that are looked at. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB)
+    /// take 73,400, 101,000, 104,400 and 114,300 for making a file of a page in directories of 50, 200, 300 and 1000, the flusher's left
+    /// out; the program has 3,000 of it and the page 9,000; four instructions are taken for a ns.
+    create_ext4 = 11_900;
+    /// Looking at a name in a directory of ext4 for a new one: it must not be there, and finds its place behind others. Calibration: the same.
+    search_name = 137;
     /// Beginning and ending the write of a page on ext4: journal, buffer head. Calibration: guests of QEMU that count instructions (6.12, fio)
     /// take 2,120 for each page that is written again in calls of 64 KiB, of which its copy takes 512 and its lookup 320.
     write_ext4 = 320;
     /// The same of a page behind the end: reservation of a block, the inode in the journal. Calibration: the same guests take 5,000
     /// more for each page of a new file, of which allocation, insertion and zeroing are 1,670.
     extend_ext4 = 830;
+    /// Setting the time of change of a file that is written. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of
+    /// 20 KiB, 64 open at a time) take 162,000 for each file and its five pages, 150,000 of which are the other costs here.
+    new_time_ext4 = 585;
+    /// A handle of the journal around the write of a page, until 5.14. Calibration: such guests (4.4, thpfio3 with files of 200 KiB) take
+    /// 8,100 in the kernel for each page of a new file, 5,600 of which are the other costs here, in three quarters of 6.12's paths.
+    delayed_handle = 830;
     /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the flusher of guests that count instructions
-    /// (6.12, untar2 with files of 1, 16 and 64 pages, 576 MiB) takes 50,200 for a file of a page, of which bio and page take
-    /// 6,000.
-    allocate_ext4 = 11_000;
+    /// (6.12, untar2 with files of a page in directories of 200 and 300, 576 MiB) takes 57,000 to 59,000 for a file of a page, of which
+    /// bio and page take 6,000.
+    allocate_ext4 = 12_800;
     /// Preparing and ending the write of a page to the device on ext4. Calibration: the same flusher takes 3,600 for each page of the
     /// larger files.
     writeback_ext4 = 650;
     /// Writing a block of metadata to the journal of ext4: checksum, copy's buffer head and bio. Calibration: the journal's thread in guests that count
     /// instructions (6.12, thpfioscale) takes 12,700 for each block of the log, of which the device's copy takes 512.
     commit_block = 3_000;
-    /// Removing a file of one extent on ext4. Calibration: the same, 93,000 instructions.
-    unlink_ext4 = 23_000;
+    /// Removing a file of one extent on ext4. Calibration: the same, 97,000 to 100,000 instructions, of which the program has 2,500.
+    unlink_ext4 = 22_900;
     /// Taking or freeing a run of blocks on ext4: their block group's bitmap, with its checksum. Calibration: removing files of 2 and 4 extents in guests that count
     /// instructions (6.12, thpfioscale with files of 8 and 16 KiB) takes 71,000 a file and 26,000 an extent.
     change_bitmap = 6_500;
@@ -274,6 +313,10 @@ mod tests {
             (half.copy_page, half.zero_huge, half.lock_handoff),
             (whole.copy_page, whole.zero_huge, whole.lock_handoff)
         );
+        assert_eq!(half.program_call, whole.program_call, "programs are the same");
+        let calls = Costs::default().with_paths(PathLength::HalfButCalls);
+        assert_eq!((calls.read_call, calls.extend_ext4, calls.fault), (180, 623, 480));
+        assert_eq!(calls.unlink_ext4, half.unlink_ext4);
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
         assert_eq!(Costs::default().with_paths(PathLength::HalfFaults), Costs { fault: 480, ..whole });
     }

@@ -85,7 +85,7 @@ impl Mm {
             spaces: Spaces::default(),
             memcg: Memcgs::default(),
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
-            swap: Swap::default(),
+            swap: Swap::new(rules.swap_shadows),
             writeback: Writeback::default(),
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
             stat: VmStat::new(nr_zones, layout.nodes.len()),

@@ -1,11 +1,16 @@
 //! What `validate` answers: for each group of repetitions and each counter, how far the twin is off.
 
-use compare::{Accuracy, Class, Nearness, accuracy, mean, percentile};
+use compare::{Accuracy, Class, Nearness, accuracy, mean, overlap, percentile};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::number::format_number;
 use crate::table::list_table;
+
+/// Effects whose sizes differ by at most this factor are near each other.
+const NEAR: f64 = 1.5;
+/// Part of a counter by which runs that are one draw may differ: some microseconds of a second.
+const SAME: f64 = 1e-4;
 
 /// A counter that is compared.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,13 +58,15 @@ pub struct GroupReport {
     pub group: String,
     /// Real runs.
     pub n_real: usize,
+    /// How many of them differ in what they counted.
+    pub n_distinct: usize,
     /// The twin's runs.
     pub n_twin: usize,
     /// Seconds of the workload on the clock of its own world, mean: real and twin.
     pub elapsed_s: [Option<f64>; 2],
     /// The counters that count and that are not next to nothing in both worlds.
     pub counters: Vec<CounterReport>,
-    /// Median of the absolute errors of counters of class S and M, in percent.
+    /// Median of the absolute errors of counters of all classes but C, in percent.
     pub median_error_pct: Option<f64>,
     /// 90th percentile of them.
     pub p90_error_pct: Option<f64>,
@@ -87,14 +94,32 @@ pub struct EffectReport {
     pub group: String,
     /// The counter.
     pub counter: String,
-    /// Mean after by mean before, real; means below the floor count as the floor.
+    /// Median after by median before, real; what is below the floor counts as the floor.
     pub real_ratio: f64,
-    /// The same of the twin.
+    /// The least and the largest ratio of two runs.
+    pub real_range: [f64; 2],
+    /// The median ratio of the twin.
     pub twin_ratio: f64,
+    /// The least and the largest one of two of its runs.
+    pub twin_range: [f64; 2],
     /// `agrees` or `disagrees`.
     pub direction: &'static str,
     /// The larger of the two ratios by the smaller one.
     pub factor: f64,
+    /// What is to be said of the twin's size.
+    pub size: EffectSize,
+}
+
+/// How near the size of an effect is to the real one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffectSize {
+    /// The median ratios are within a factor of 1.5.
+    Near,
+    /// They are not, but the ranges of the ratios overlap: it may be chance.
+    Overlaps,
+    /// Neither.
+    Off,
 }
 
 /// A group that is not compared.
@@ -131,7 +156,7 @@ impl ValidationReport {
             let all = reports.iter().flat_map(|group| &group.counters);
             summarised(all.filter(|counter| counter.accuracy.class == class))
         };
-        let summary = [Class::S, Class::M, Class::C].map(|class| (class, of_class(class)));
+        let summary = [Class::S, Class::M, Class::C, Class::U].map(|class| (class, of_class(class)));
         ValidationReport {
             version: version.to_string(),
             summary: summary.into_iter().collect(),
@@ -146,9 +171,23 @@ fn column(runs: &[Counted], name: &str) -> Vec<f64> {
     runs.iter().filter_map(|run| run.get(name).copied()).collect()
 }
 
+/// Runs that differ in what they counted: equal ones are one draw of the kernel's, whose spread nobody knows.
+fn distinct(runs: &[Counted]) -> usize {
+    let seen = |at: usize| runs[..at].iter().any(|earlier| is_same_draw(earlier, &runs[at]));
+    (0..runs.len()).filter(|at| !seen(*at)).count()
+}
+
+/// Whether two runs count the same, but for what a different seed does to times of stalls.
+fn is_same_draw(one: &Counted, other: &Counted) -> bool {
+    let equal = |a: f64, b: f64| (a - b).abs() <= SAME * a.abs().max(b.abs());
+    one.len() == other.len() && one.iter().all(|(name, value)| other.get(name).is_some_and(|b| equal(*value, *b)))
+}
+
 fn group_report(counters: &[Compared], group: &GroupRuns) -> GroupReport {
+    let n_distinct = distinct(&group.real);
+    let real = if n_distinct == 1 { &group.real[..1] } else { &group.real[..] };
     let counter = |counter: &Compared| {
-        let (real, twin) = (column(&group.real, &counter.name), column(&group.twin, &counter.name));
+        let (real, twin) = (column(real, &counter.name), column(&group.twin, &counter.name));
         let accuracy = accuracy(&real, &twin, counter.floor)?;
         let counts = accuracy.real_mean.abs().max(accuracy.twin_mean.abs()) >= counter.floor;
         counts.then(|| CounterReport { name: counter.name.clone(), accuracy })
@@ -158,6 +197,7 @@ fn group_report(counters: &[Compared], group: &GroupRuns) -> GroupReport {
     GroupReport {
         group: group.group.clone(),
         n_real: group.real.len(),
+        n_distinct,
         n_twin: group.twin.len(),
         elapsed_s: [mean(&group.elapsed_s.0), mean(&group.elapsed_s.1)],
         median_error_pct: matter.median_error_pct,
@@ -196,22 +236,49 @@ fn effects(counters: &[Compared], groups: &[GroupRuns]) -> Vec<EffectReport> {
 
 /// The effect on one counter; none if the real one is smaller than chance (a tenth) or there is next to nothing of it.
 fn effect(counter: &Compared, change: &str, from: &GroupRuns, to: &GroupRuns) -> Option<EffectReport> {
-    let ratio = |before: &[Counted], after: &[Counted]| {
-        let (before, after) = (mean(&column(before, &counter.name))?, mean(&column(after, &counter.name))?);
-        Some(after.max(counter.floor) / before.max(counter.floor))
+    let values = |runs: &[Counted]| -> Vec<f64> {
+        column(runs, &counter.name).into_iter().map(|value| value.max(counter.floor)).collect()
     };
-    let (real_ratio, twin_ratio) = (ratio(&from.real, &to.real)?, ratio(&from.twin, &to.twin)?);
-    let worth_telling = !(1.0 / 1.1..=1.1).contains(&real_ratio);
-    let agrees = (real_ratio > 1.0) == (twin_ratio > 1.0) && twin_ratio != 1.0;
+    let ratios = |before: &[Counted], after: &[Counted]| Ratios::of(&values(before), &values(after));
+    let (real, twin) = (ratios(&from.real, &to.real)?, ratios(&from.twin, &to.twin)?);
+    let worth_telling = !(1.0 / 1.1..=1.1).contains(&real.median);
+    let agrees = (real.median > 1.0) == (twin.median > 1.0) && twin.median != 1.0;
+    let factor = (real.median / twin.median).max(twin.median / real.median);
     worth_telling.then(|| EffectReport {
         change: change.to_string(),
         group: from.group.clone(),
         counter: counter.name.clone(),
-        real_ratio,
-        twin_ratio,
+        real_ratio: real.median,
+        real_range: real.range,
+        twin_ratio: twin.median,
+        twin_range: twin.range,
         direction: if agrees { "agrees" } else { "disagrees" },
-        factor: (real_ratio / twin_ratio).max(twin_ratio / real_ratio),
+        factor,
+        size: match factor {
+            factor if factor <= NEAR => EffectSize::Near,
+            _ if overlap(&real.range, &twin.range) => EffectSize::Overlaps,
+            _ => EffectSize::Off,
+        },
     })
+}
+
+/// What a counter was after a change by what it was before.
+struct Ratios {
+    median: f64,
+    /// Of any two runs.
+    range: [f64; 2],
+}
+
+impl Ratios {
+    /// None without runs on both sides; all values are above 0. Medians, because some counters have two modes: the mean of
+    /// runs of both is the value of none.
+    fn of(before: &[f64], after: &[f64]) -> Option<Ratios> {
+        let at = |samples: &[f64], pct| percentile(samples, pct);
+        Some(Ratios {
+            median: at(after, 50.0)? / at(before, 50.0)?,
+            range: [at(after, 0.0)? / at(before, 100.0)?, at(after, 100.0)? / at(before, 0.0)?],
+        })
+    }
 }
 
 /// The answer as text, `width` terminal columns wide at most.
@@ -222,17 +289,28 @@ pub fn validation_text(report: &ValidationReport, width: u16) -> String {
         out.push('\n');
     }
     if !report.effects.is_empty() {
-        out.push_str("Effects, after : before\n");
+        out.push_str("Effects, after : before (median; of any two runs)\n");
         out.push_str(&effects_text(&report.effects, width));
-        out.push('\n');
+        let count = |of: &dyn Fn(&EffectReport) -> bool| report.effects.iter().filter(|effect| of(effect)).count();
+        out.push_str(&format!(
+            "{} effects: {} in the right direction; {} within a factor of {NEAR}, of {} more the ranges overlap\n\n",
+            report.effects.len(),
+            count(&|effect| effect.direction == "agrees"),
+            count(&|effect| effect.size == EffectSize::Near),
+            count(&|effect| effect.size == EffectSize::Overlaps),
+        ));
     }
     for waiting in &report.waiting {
         out.push_str(&format!("waits: {} ({} runs): {}\n", waiting.group, waiting.n_real, waiting.why));
     }
     for (class, summary) in report.summary.iter().filter(|(_, summary)| summary.n > 0) {
         let (median, p90) = (format_number(summary.median_error_pct), format_number(summary.p90_error_pct));
+        let class = match class {
+            Class::U => "of one run".to_string(),
+            class => format!("class {class:?}"),
+        };
         out.push_str(&format!(
-            "class {class:?}: {} counters, median error {median} %, 90th percentile {p90} %; {} overlap\n",
+            "{class}: {} counters, median error {median} %, 90th percentile {p90} %; {} overlap\n",
             summary.n, summary.n_overlap
         ));
     }
@@ -241,8 +319,9 @@ pub fn validation_text(report: &ValidationReport, width: u16) -> String {
 
 fn group_text(group: &GroupReport, width: u16) -> String {
     let [real, twin] = group.elapsed_s.map(format_number);
+    let equal = if group.n_distinct == 1 && group.n_real > 1 { " that are equal" } else { "" };
     let head = format!(
-        "{}: {} real runs of {real} s, {} of the twin of {twin} s; median error {} %, 90th percentile {} %\n",
+        "{}: {} real runs{equal} of {real} s, {} of the twin of {twin} s; median error {} %, 90th percentile {} %\n",
         group.group,
         group.n_real,
         group.n_twin,
@@ -266,18 +345,30 @@ fn group_text(group: &GroupReport, width: u16) -> String {
 }
 
 fn effects_text(effects: &[EffectReport], width: u16) -> String {
+    let range = |[least, most]: [f64; 2]| format!("{least:.2} to {most:.2}");
     let row = |effect: &EffectReport| {
         vec![
             effect.change.clone(),
             effect.counter.clone(),
             format!("x {:.2}", effect.real_ratio),
+            range(effect.real_range),
             format!("x {:.2}", effect.twin_ratio),
+            range(effect.twin_range),
             effect.direction.to_string(),
             format!("{:.2}", effect.factor),
+            size(effect.size).to_string(),
         ]
     };
     let rows: Vec<Vec<String>> = effects.iter().map(row).collect();
-    list_table(&["change", "counter", "real", "twin", "direction", "factor"], &rows, width)
+    list_table(&["change", "counter", "real", "", "twin", "", "direction", "factor", "size"], &rows, width)
+}
+
+fn size(size: EffectSize) -> &'static str {
+    match size {
+        EffectSize::Near => "near",
+        EffectSize::Overlaps => "ranges overlap",
+        EffectSize::Off => "off",
+    }
 }
 
 fn verdict(verdict: Nearness) -> &'static str {
@@ -301,7 +392,7 @@ mod tests {
         GroupRuns {
             group: name.to_string(),
             traits: [("vm.x".to_string(), setting.to_string())].into_iter().collect(),
-            real: vec![counted(real), counted(real)],
+            real: vec![counted(real - 1.0), counted(real + 1.0)],
             twin: vec![counted(twin)],
             elapsed_s: (vec![1.0, 3.0], vec![]),
         }
@@ -319,7 +410,38 @@ mod tests {
         let effect = &report.effects[0];
         assert_eq!((effect.real_ratio, effect.twin_ratio, effect.direction), (0.5, 0.2, "agrees"));
         assert!((effect.factor - 2.5).abs() < 1e-9);
+        assert_eq!((effect.real_range, effect.size), ([49.0 / 101.0, 51.0 / 99.0], EffectSize::Off));
         assert_eq!(effect.change, "vm.x 1 -> 2");
+    }
+
+    #[test]
+    fn an_effect_that_chance_explains_is_told_from_one_that_it_does_not() {
+        let counter = Compared { name: "a".into(), floor: 1.0, effect: true };
+        let group = |real: &[f64], twin: &[f64]| GroupRuns {
+            real: real.iter().map(|value| counted(*value)).collect(),
+            twin: twin.iter().map(|value| counted(*value)).collect(),
+            ..GroupRuns::default()
+        };
+        let before = group(&[10.0, 10.0], &[10.0, 10.0, 10.0]);
+        let of = |after: &GroupRuns| effect(&counter, "", &before, after).map(|effect| (effect.size, effect.direction));
+        assert_eq!(of(&group(&[40.0, 40.0], &[30.0, 30.0, 900.0])), Some((EffectSize::Near, "agrees")), "by medians");
+        assert_eq!(of(&group(&[40.0, 40.0], &[9.0, 9.0, 90.0])), Some((EffectSize::Overlaps, "disagrees")));
+        assert_eq!(of(&group(&[40.0, 40.0], &[11.0, 12.0, 13.0])), Some((EffectSize::Off, "agrees")));
+        assert_eq!(of(&group(&[10.5, 10.5], &[90.0, 90.0, 90.0])), None, "no effect");
+    }
+
+    #[test]
+    fn equal_runs_are_one_draw() {
+        let counters = [Compared { name: "a".into(), floor: 10.0, effect: false }];
+        let mut once = group("one", "1", 100.0, 110.0);
+        once.real = vec![counted(100.0), counted(100.009), counted(100.0)];
+        let report = ValidationReport::of("0", &counters, &[once], Vec::new());
+        let group = &report.groups[0];
+        assert_eq!((group.n_real, group.n_distinct, group.counters[0].accuracy.class), (3, 1, Class::U));
+        assert_eq!(
+            (report.summary[&Class::S].n, report.summary[&Class::U].n, group.median_error_pct),
+            (0, 1, Some(10.0))
+        );
     }
 
     #[test]

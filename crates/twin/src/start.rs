@@ -1,9 +1,10 @@
 //! From a machine's description of its zones to the state that a run starts from.
 
+use mm::anon::StartAnon;
 use mm::zone::{KernelImage, StartError, ZoneStart};
 use mm::{Env, MigrateType, Mm, TaskFlags};
 use profile::{ImageDef, MIGRATE_TYPES, Machine, ZoneDef};
-use units::{CpuId, Gfp, Nanos, NodeId, Pfn, ZoneId};
+use units::{CpuId, Nanos, NodeId, Pfn, ZoneId};
 
 /// Pages that a page table maps.
 const LEAF_PAGES: u32 = 512;
@@ -21,13 +22,15 @@ pub(crate) fn start(mm: &mut Mm, machine: &Machine, image: Option<&ImageDef>) ->
         mm.start_zone(ZoneId(number as u8), &ZoneStart { image, ..state_of(zone) })?;
     }
     let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
-    let pages = |list: usize| zones.iter().map(|zone| zone.anon[list]).sum::<u64>() as u32;
-    if !mm.start_anon(&env, pages(0), pages(1)) {
-        return Err(StartError { zone: "", what: "no memory for what was anonymous".to_string() });
-    }
-    let locked: u64 = zones.iter().map(|zone| zone.locked).sum();
-    if !(0..locked).all(|_| mm.hold_page(&env, Gfp::HIGHUSER_MOVABLE)) {
-        return Err(StartError { zone: "", what: "no memory for what was locked".to_string() });
+    let pages = |of: &dyn Fn(&ZoneDef) -> u64| zones.iter().map(|zone| of(zone)).sum::<u64>() as u32;
+    let anon = StartAnon {
+        active: pages(&|zone| zone.anon[1]),
+        inactive: pages(&|zone| zone.anon[0]),
+        mapped: pages(&|zone| zone.mapped),
+        unevictable: pages(&|zone| zone.unevictable + zone.locked),
+    };
+    if !mm.start_anon(&env, &anon) {
+        return Err(StartError { zone: "", what: "no memory for what was anonymous or locked".to_string() });
     }
     // What the machine did before is not the run's.
     mm.take_cpu_ns();
@@ -43,7 +46,7 @@ fn image_of(def: &ImageDef) -> KernelImage {
 }
 
 fn state_of(zone: &ZoneDef) -> ZoneStart {
-    let anon = zone.anon.iter().sum::<u64>() as u32;
+    let anon = (zone.anon.iter().sum::<u64>() + zone.unevictable) as u32;
     let mut start = ZoneStart {
         pcp: zone.pcp.iter().map(|pcp| (pcp.count as u32, pcp.high as u32)).collect(),
         spare: anon,

@@ -29,6 +29,7 @@ mod zap;
 pub use fault::{Touch, TouchStop};
 pub use gfp::{huge_attempts, thp_enabled_for, thp_gfp_mask};
 pub use oom::OomChoice;
+pub use start::StartAnon;
 pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
 
 use units::{MemcgId, Pfn, SpaceId};

@@ -1,17 +1,32 @@
 //! Anonymous memory that was there before anything ran.
 //!
 //! Abstracted: pages of tmpfs and of all processes are pages of one process that never ends, cannot be killed, and does
-//! not look at them again.
+//! not look at them again. What no process maps, such as a file of tmpfs, was not accessed since it was written; what one
+//! maps has been accessed, and nobody has looked yet.
 
 use units::SpaceId;
 
-use super::{Advice, Touch, TouchStop};
+use super::{Advice, Slot, Touch, TouchStop};
+use crate::stat::ZoneStat;
 use crate::{Env, Frame, Mm};
 
+/// Anonymous memory that is there from the start, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StartAnon {
+    /// On the active list.
+    pub active: u32,
+    /// On the inactive list.
+    pub inactive: u32,
+    /// How many of these are mapped by processes: the active ones first, then those that were inactive for longest.
+    pub mapped: u32,
+    /// Locked in memory.
+    pub unevictable: u32,
+}
+
 impl Mm {
-    /// Maps that many pages of the inactive and of the active list; false if there is no memory for them.
-    pub fn start_anon(&mut self, env: &Env, inactive: u32, active: u32) -> bool {
-        let pages = inactive + active;
+    /// Makes that memory; false if there is no room for it.
+    pub fn start_anon(&mut self, env: &Env, start: &StartAnon) -> bool {
+        let pages = start.active + start.inactive + start.unevictable;
         if pages == 0 {
             return true;
         }
@@ -23,17 +38,32 @@ impl Mm {
         if self.touch(env, &mut touch, None) != TouchStop::Done {
             return false;
         }
-        for page in vpn..vpn + pages {
-            self.start_page(space, page, page < vpn + active);
+        let evictable = start.active + start.inactive;
+        for page in 0..evictable {
+            self.start_page(space, vpn + page, page < start.mapped, page < start.active);
         }
+        (evictable..pages).for_each(|page| self.lock_page(env, space, vpn + page));
         true
     }
 
-    fn start_page(&mut self, space: SpaceId, vpn: u32, active: bool) {
-        let super::Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
-        self.frames[pfn].clear(Frame::YOUNG);
+    fn start_page(&mut self, space: SpaceId, vpn: u32, mapped: bool, active: bool) {
+        let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        if !mapped {
+            self.frames[pfn].clear(Frame::YOUNG);
+        }
         if active {
             self.activate_page(pfn);
         }
+    }
+
+    /// Locks a page in memory (`mlock_folio()`).
+    fn lock_page(&mut self, env: &Env, space: SpaceId, vpn: u32) {
+        let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        let isolated = self.lru_isolate(pfn);
+        debug_assert!(isolated, "it is on a list since it was touched");
+        self.frames[pfn].clear(Frame::ACTIVE);
+        self.frames[pfn].set(Frame::UNEVICTABLE);
+        self.lru_putback(env, pfn);
+        self.stat.zone_add(self.zone_of(pfn), ZoneStat::Mlock, 1);
     }
 }

@@ -9,9 +9,9 @@ use crate::slab::Obj;
 use crate::table;
 
 /// log2 of the slots of a node (`XA_CHUNK_SHIFT`).
-pub(super) const NODE_SHIFT: u32 = 6;
+pub(crate) const NODE_SHIFT: u32 = 6;
 /// Slots of a node.
-pub(super) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
+pub(crate) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
 /// No leaf.
 pub(super) const NO_LEAF: LeafId = LeafId(0);
 

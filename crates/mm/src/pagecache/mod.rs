@@ -45,8 +45,10 @@ use crate::scattered::Scattered;
 use crate::slab::Obj;
 
 pub(crate) use io::BIO_VECTORS;
+pub(crate) use leaf::{NODE_SHIFT, NODE_SLOTS};
 pub(crate) use mapped::FaultStop;
 pub(crate) use root::NO_RECORD;
+pub(crate) use shadow::freeable;
 pub(crate) use tree::Trees;
 
 /// What the page cache knows of a page of a file.

@@ -24,9 +24,9 @@ const fn limit_shift(rule: ShadowNodes) -> u32 {
     }
 }
 
-/// Shadow nodes above the limit.
-fn freeable(nodes: u64, present_pages: u64, rule: ShadowNodes) -> u64 {
-    nodes.saturating_sub(present_pages >> limit_shift(rule))
+/// Shadow nodes above the limit that so many pages allow.
+pub(crate) fn freeable(nodes: u64, pages: u64, rule: ShadowNodes) -> u64 {
+    nodes.saturating_sub(pages >> limit_shift(rule))
 }
 
 impl Mm {

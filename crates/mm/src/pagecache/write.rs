@@ -9,7 +9,7 @@
 //! Abstracted: no wait for writeback of the same page (only devices that need stable pages want that).
 //! Omitted: parts of pages, hence reads before writes.
 
-use rules::WriteAccess;
+use rules::{DelayedWrite, WriteAccess};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::Slot;
@@ -74,7 +74,9 @@ impl Mm {
         self.note_write(env, file, index);
         let extends = index >= self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
-        self.charge(self.costs.copy_page + self.by_fs(file, 0, self.costs.write_ext4 + extending));
+        let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
+        let of_ext4 = self.costs.write_ext4 + extending + handle;
+        self.charge(self.costs.copy_page + self.by_fs(file, 0, of_ext4));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);
         }

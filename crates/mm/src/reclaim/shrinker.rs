@@ -54,7 +54,8 @@ struct Pressure {
 impl Pressure {
     /// Objects to scan because of this pass alone.
     fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
-        if shrinker.id == ShrinkerId::ShadowNodes && self.shadow_nodes == ShadowNodes::Eighth {
+        let shadows = matches!(shrinker.id, ShrinkerId::ShadowNodes | ShrinkerId::SwapShadowNodes);
+        if shadows && self.shadow_nodes == ShadowNodes::Eighth {
             return freeable / 2;
         }
         match self.rule {
@@ -231,7 +232,7 @@ impl Mm {
 mod tests {
     use super::*;
 
-    const SUPERBLOCK: ShrinkerSpec = SHRINKERS[1];
+    const SUPERBLOCK: ShrinkerSpec = SHRINKERS[2];
 
     fn pressure(rule: SlabPressure, priority: i8) -> Pressure {
         Pressure { rule, shadow_nodes: ShadowNodes::Eighth, priority, lru: (0, 0) }
@@ -252,9 +253,11 @@ mod tests {
     fn nodes_of_shadows_cost_nothing_since_4_20() {
         let free = pressure(SlabPressure::Priority, 12);
         let at_seeks = Pressure { shadow_nodes: ShadowNodes::EighthAtSeeks, ..free };
-        let nodes = SHRINKERS.into_iter().find(|shrinker| shrinker.id == ShrinkerId::ShadowNodes).unwrap();
-        // Half of 1 Mi; by priority and seeks as above.
-        assert_eq!([free, at_seeks].map(|pressure| pressure.delta(1 << 20, nodes)), [1 << 19, 512]);
+        for id in [ShrinkerId::ShadowNodes, ShrinkerId::SwapShadowNodes] {
+            let nodes = SHRINKERS.into_iter().find(|shrinker| shrinker.id == id).unwrap();
+            // Half of 1 Mi; by priority and seeks as above.
+            assert_eq!([free, at_seeks].map(|pressure| pressure.delta(1 << 20, nodes)), [1 << 19, 512]);
+        }
     }
 
     #[test]

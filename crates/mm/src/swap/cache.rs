@@ -5,7 +5,7 @@
 //! short, or until it is written to ([`rules::SlotOfWritten`]).
 //! Source: `add_to_swap()`, `delete_from_swap_cache()` (mm/swap_state.c), `try_to_free_swap()` (mm/swapfile.c); 4.20 and 6.12.
 //! Abstracted: while a page is in the swap cache its frame's place is the slot, and the slot knows space and virtual page.
-//! Omitted: nodes of the swap cache's tree as slab memory.
+//! Omitted: nodes of the swap cache's tree as slab memory ([`super::shadow_nodes`] has those with only shadows).
 
 use rules::AnonStart;
 use units::{NodeId, Order, Pfn};
@@ -63,7 +63,8 @@ impl Mm {
 
     /// Puts a page into the cache for a slot that is in use.
     pub(crate) fn swapcache_insert(&mut self, pfn: Pfn, entry: SwapEntry) {
-        self.swap.set_cached(entry, pfn);
+        self.swap.set_cached(entry, pfn, self.node_of(pfn));
+        self.note_swap_shadow_nodes();
         self.frames[pfn].set(Frame::SWAPCACHE);
         self.frames[pfn].place = entry.0;
         self.count_cached(self.node_of(pfn), 1);
@@ -73,7 +74,7 @@ impl Mm {
     pub(crate) fn swapcache_replace(&mut self, old: Pfn, new: Pfn) {
         let entry = self.swap_entry(new);
         debug_assert_eq!(self.swap.cached(entry), Some(old));
-        self.swap.set_cached(entry, new);
+        self.swap.set_cached(entry, new, self.node_of(new));
     }
 
     /// Counts pages into or out of the swap cache.
@@ -90,7 +91,9 @@ impl Mm {
             self.frames[pfn].place = self.place_in_table(space, vpn);
         }
         self.frames[pfn].clear(Frame::SWAPCACHE);
-        if self.swap.uncache(entry, shadow) {
+        let free = self.swap.uncache(entry, shadow);
+        self.note_swap_shadow_nodes();
+        if free {
             self.swap_freed(env, entry);
         }
         self.count_cached(self.node_of(pfn), -1);
@@ -109,7 +112,9 @@ impl Mm {
 
     /// A page table entry does not refer to a slot any more.
     pub(crate) fn swap_put(&mut self, env: &Env, entry: SwapEntry) {
-        if self.swap.put(entry) {
+        let free = self.swap.put(entry);
+        self.note_swap_shadow_nodes();
+        if free {
             self.swap_freed(env, entry);
         }
     }

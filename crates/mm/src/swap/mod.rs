@@ -20,6 +20,7 @@ mod kept_property;
 #[cfg(test)]
 mod kept_tests;
 mod readahead;
+mod shadow_nodes;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -32,13 +33,16 @@ pub use kept::PoolId;
 pub use zram::Zram;
 pub use zswap::ZswapStep;
 
-use units::{Pfn, SpaceId};
+use rules::SwapShadows;
+use units::{NodeId, Pfn, SpaceId};
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
 pub(crate) use readahead::readahead_size;
+use shadow_nodes::SwapTrees;
 use zswap::Zswap;
 
+use crate::pagecache::NODE_SLOTS;
 use crate::zsmalloc::ZsPool;
 
 /// A slot on a swap device, numbered over all devices.
@@ -58,6 +62,7 @@ pub struct Swap {
     /// What pages hold.
     pub contents: Contents,
     zswap: Zswap,
+    trees: SwapTrees,
     /// Bios of writes under way that no slab had room for.
     reserved_bios: u32,
     total_pages: u64,
@@ -65,9 +70,15 @@ pub struct Swap {
 }
 
 impl Swap {
+    /// No device, for a kernel that does this with shadows.
+    pub(crate) fn new(shadows: SwapShadows) -> Swap {
+        Swap { trees: SwapTrees::new(shadows), ..Swap::default() }
+    }
+
     /// Starts to use a device (`swapon`).
     pub fn add_device(&mut self, spec: &SwapSpec) {
-        let base = self.devices.last().map_or(0, |d| d.base + d.slots());
+        // Each device has trees of its own.
+        let base = self.devices.last().map_or(0, |d| (d.base + d.slots()).next_multiple_of(NODE_SLOTS));
         assert!(u64::from(base) + u64::from(spec.pages) < u64::from(SHADOW), "more than 8 TiB of swap");
         let device = SwapDevice::new(spec, base);
         self.total_pages += u64::from(device.usable_pages());
@@ -178,12 +189,18 @@ impl Swap {
         self.free_pages -= 1;
     }
 
-    /// The page that the swap cache holds for a slot from now on.
-    fn set_cached(&mut self, entry: SwapEntry, pfn: Pfn) {
+    /// The page that the swap cache holds for a slot from now on, which is on a NUMA node.
+    fn set_cached(&mut self, entry: SwapEntry, pfn: Pfn, numa: NodeId) {
         let (device, offset) = self.locate(entry);
-        let device = &mut self.devices[device];
-        *device.state_mut(offset) |= HAS_CACHE;
-        device.held[offset as usize].content = pfn.0 + 1;
+        *self.devices[device].state_mut(offset) |= HAS_CACHE;
+        self.store(entry, pfn.0 + 1, numa);
+    }
+
+    /// What a slot in use holds from now on, by the rule of its content.
+    fn store(&mut self, entry: SwapEntry, word: u32, numa: NodeId) {
+        let (device, offset) = self.locate(entry);
+        let old = std::mem::replace(&mut self.devices[device].held[offset as usize].content, word);
+        self.trees.store(entry.0, old, word, numa);
     }
 
     /// The virtual page that a slot in use belongs to.
@@ -230,7 +247,7 @@ impl Swap {
         let byte = self.devices[device].state_mut(offset);
         debug_assert!(*byte & HAS_CACHE != 0);
         *byte &= !HAS_CACHE;
-        self.devices[device].held[offset as usize].content = shadow.map_or(0, |s| s | SHADOW);
+        self.store(entry, shadow.map_or(0, |s| s | SHADOW), NodeId(0));
         self.release_if_unused(entry)
     }
 
@@ -238,7 +255,7 @@ impl Swap {
         let (device, offset) = self.locate(entry);
         let free = self.devices[device].state(offset) == 0;
         if free {
-            self.devices[device].held[offset as usize].content = 0;
+            self.store(entry, 0, NodeId(0));
             self.devices[device].release(offset);
             self.free_pages += 1;
         }
@@ -247,6 +264,7 @@ impl Swap {
 
     /// Host bytes that slots occupy.
     pub fn host_bytes(&self) -> usize {
-        self.devices.iter().map(SwapDevice::host_bytes).sum::<usize>() + self.zswap.host_bytes()
+        let devices = self.devices.iter().map(SwapDevice::host_bytes).sum::<usize>();
+        devices + self.zswap.host_bytes() + self.trees.host_bytes()
     }
 }

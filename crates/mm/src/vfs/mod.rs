@@ -294,6 +294,7 @@ pub struct Vfs {
     status_hand: u32,
     nr_dentries: u64,
     nr_inodes: u64,
+    timed: Option<times::LastTimed>,
 }
 
 impl Vfs {

@@ -32,6 +32,15 @@ impl Vfs {
         (dir.dirents.max(dirent + 1) > spec.inline_dirents).then(|| dirent / spec.dirents_per_block())
     }
 
+    /// Names that are looked at for a new one: all of a directory of one block, else those of the block that its hash names, which
+    /// is between half full and full.
+    fn names_searched(&self, dir: DirId) -> u64 {
+        let dir = &self.dirs[dir.0 as usize];
+        let names = dir.dirents - dir.free_dirents.len() as u32;
+        let block = self.fs[dir.fs.0 as usize].spec.dirents_per_block();
+        u64::from(if names <= block { names } else { block / 4 * 3 })
+    }
+
     /// The place for the next name, with a block allocated for it.
     fn next_dirent(&mut self, dir: DirId) -> Result<u32, Need> {
         let Dir { fs, ag, dirents, ref free_dirents, .. } = self.dirs[dir.0 as usize];
@@ -179,6 +188,7 @@ impl Mm {
         };
         let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
+        let searched = self.vfs.names_searched(dir);
         let ino = self.vfs.take_place(dir, place);
         let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
@@ -201,7 +211,8 @@ impl Mm {
             self.insert_item(env, file);
         }
         self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
-        self.charge(self.by_fs(file, self.costs.create_file, self.costs.create_ext4));
+        let of_ext4 = self.costs.create_ext4 + self.costs.search_name * searched;
+        self.charge(self.by_fs(file, self.costs.create_file, of_ext4));
         Ok(file)
     }
 
@@ -277,7 +288,7 @@ impl Mm {
         }
         let rec = self.vfs.rec_mut(file);
         rec.opens = rec.opens.checked_add(1).expect("at most 65535 opens of a file");
-        self.charge(self.costs.open_file);
+        self.charge(self.costs.open_file + self.costs.open_close);
         Ok(Handle { file, filp })
     }
 

@@ -30,6 +30,8 @@ pub enum ShrinkerId {
     XfsBuf,
     /// Radix tree nodes that hold only shadow entries.
     ShadowNodes,
+    /// Those of the swap cache.
+    SwapShadowNodes,
     /// Dentries alone.
     Dentries,
     /// Inodes alone.
@@ -54,8 +56,9 @@ pub struct ShrinkerSpec {
 }
 
 /// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
-pub const SHRINKERS: [ShrinkerSpec; 8] = [
+pub const SHRINKERS: [ShrinkerSpec; 9] = [
     ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::SwapShadowNodes, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024, by_memcg: true },
     ShrinkerSpec { id: ShrinkerId::ExtentStatus, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::XfsBuf, seeks: 2, batch: 128, by_memcg: false },
@@ -88,6 +91,7 @@ impl Mm {
             ShrinkerId::ExtentStatus => self.vfs.nr_statuses,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
             ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
+            ShrinkerId::SwapShadowNodes => self.swap_shadow_nodes_count(node),
             ShrinkerId::Zswap => self.zswap_count(node),
         }
     }
@@ -105,6 +109,7 @@ impl Mm {
         let node = share.node;
         match id {
             ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
+            ShrinkerId::SwapShadowNodes => self.swap_shadow_nodes_scan(node, nr),
             ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
             ShrinkerId::XfsBuf => Scanned::default(),
             ShrinkerId::ExtentStatus => self.shrink_statuses(env, nr),

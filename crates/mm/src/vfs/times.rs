@@ -5,12 +5,25 @@
 //! disk gets its log item and the item's vector now.
 //! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, fs/inode.c; `xfs_vn_update_time()`,
 //! `xfs_trans_ijoin()`, fs/xfs, 4.20.
+//! ext4 writes a new time of change into the inode's block, once in a tick.
+//! Source for ext4: `ext4_dirty_inode()`, fs/ext4/inode.c, 6.12; `current_time()`, which is that of the last tick.
+//! Abstracted: of a tick the last file written is remembered, not all.
 //! Omitted: the update of access times that are older than a day.
 
-use units::{FileId, Gfp};
+use units::{FileId, Gfp, Nanos};
 
-use super::{FileRec, Need};
+use super::{FileRec, FsKind, Need};
 use crate::{Env, Mm};
+
+/// Between two ticks (`CONFIG_HZ=250`).
+const TICK: Nanos = Nanos::millis(4);
+
+/// The file whose time of change was last set, and in which tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LastTimed {
+    file: FileId,
+    tick: u64,
+}
 
 impl Mm {
     /// A file that is open was read.
@@ -31,6 +44,7 @@ impl Mm {
     /// # Errors
     /// What the log item lacks.
     pub fn vfs_update_time(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        self.charge_new_time(env, file);
         let rec = self.vfs.rec_mut(file);
         let unread = !rec.has(FileRec::ATIME);
         rec.flags &= !FileRec::ATIME;
@@ -39,6 +53,15 @@ impl Mm {
             return self.log_item(env, file);
         }
         self.log_inode_times(env, file)
+    }
+
+    /// What a new time of change costs on ext4; on XFS it is part of what a write costs.
+    fn charge_new_time(&mut self, env: &Env, file: FileId) {
+        let now = Some(LastTimed { file, tick: env.now.0 / TICK.0 });
+        if self.vfs.spec_of(file).kind == FsKind::Ext4 && self.vfs.timed != now {
+            self.vfs.timed = now;
+            self.charge(self.costs.new_time_ext4);
+        }
     }
 
     fn log_inode_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {

@@ -43,6 +43,12 @@ pub struct ZoneDef {
     /// Pages of the inactive and of the active list of anonymous memory, tmpfs included.
     #[serde(default)]
     pub anon: [u64; 2],
+    /// How many of them processes map; the others are files of tmpfs that nobody reads.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub mapped: u64,
+    /// Pages locked in memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unevictable: u64,
     /// Pages that are taken from free memory before anything runs, and locked: memory of what watches the run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub locked: u64,
@@ -107,7 +113,10 @@ impl ZoneDef {
         }
         let pcp: u64 = self.pcp.iter().map(|pcp| pcp.count.min(PFN_END)).sum();
         let anon: u64 = self.anon.iter().map(|pages| (*pages).min(PFN_END)).sum();
-        let used = self.free_pages() + pcp + anon;
+        if self.mapped > anon {
+            return Some(("mapped", format!("{}: expected at most the {anon} pages of `anon`", self.mapped)));
+        }
+        let used = self.free_pages() + pcp + anon + self.unevictable.min(PFN_END);
         if used > self.managed {
             return Some((
                 "free",

@@ -223,6 +223,8 @@ pub struct Rules {
     pub journal_release: JournalRelease,
     /// The largest transaction of a journal.
     pub journal_transaction: JournalTransaction,
+    /// Writes with delayed allocation on ext4.
+    pub delayed_write: DelayedWrite,
     /// Objects of slabs in cgroups.
     pub object_accounting: ObjectAccounting,
     /// Sizes of the kernel's structures.
@@ -243,6 +245,8 @@ pub struct Rules {
     pub single_use: SingleUse,
     /// Nodes of shadows.
     pub shadow_nodes: ShadowNodes,
+    /// Nodes of shadows in the swap cache.
+    pub swap_shadows: SwapShadows,
     /// Inodes with page cache.
     pub inode_reclaim: InodeReclaim,
     /// XFS inodes whose last change is not on disk.
@@ -381,6 +385,7 @@ impl Rules {
             tree_nodes: TreeNodes::UnderLock,
             journal_release: JournalRelease::Shrinker,
             journal_transaction: JournalTransaction::Third,
+            delayed_write: DelayedWrite::Plain,
             object_accounting: ObjectAccounting::Vectors,
             struct_sizes: StructSizes::Linux612,
             vm_pressure: VmPressure::Work,
@@ -391,6 +396,7 @@ impl Rules {
             vfs_shrinkers: VfsShrinkers::Superblock,
             single_use: SingleUse::Plain,
             shadow_nodes: ShadowNodes::Eighth,
+            swap_shadows: SwapShadows::Listed,
             inode_reclaim: InodeReclaim::NotOnLru,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,

@@ -66,6 +66,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether writing a page whose blocks are allocated later begins a handle of ext4's journal.
+    DelayedWrite {
+        /// It does: until 5.14.
+        Handle,
+        /// It does not: since cc883236b792 (5.15).
+        Plain,
+    }
+);
+rule!(
     /// What part of a journal one transaction may take.
     JournalTransaction {
         /// A quarter of its blocks (`jbd2_journal_get_max_txn_bufs()`, 6.1).
@@ -96,6 +105,15 @@ rule!(
         PriorityAtLeastBatch,
         /// `Priority`, and work put off earlier is taken up by `nr >> priority` too: since 5.13.
         PriorityAndDeferred,
+    }
+);
+rule!(
+    /// What becomes of shadows of anonymous pages in the trees of the swap cache.
+    SwapShadows {
+        /// They stay until their slot is used or free: until 6.2.
+        Kept,
+        /// Nodes with nothing else are on the list of the shrinker that frees them: since 5649d113ffce (6.3).
+        Listed,
     }
 );
 rule!(

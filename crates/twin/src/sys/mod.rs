@@ -13,6 +13,7 @@ mod threads;
 use std::future::Future;
 use std::pin::pin;
 
+use mm::Costs;
 use mm::vfs::Need;
 use sim::Ctx;
 use sys::{
@@ -44,8 +45,23 @@ impl SysTwin {
     /// A system call: its entry, what it does, and the return to user mode. The call is pinned by its caller: futures are large, and one that
     /// is handed over is copied.
     async fn syscall<R>(&self, call: impl Future<Output = R> + Unpin) -> R {
-        self.task.mm(|mm, _| mm.charge(mm.costs.syscall));
+        self.enter_kernel(|costs| costs.program_call);
         self.user_mode(call).await
+    }
+
+    /// One that takes a path.
+    async fn named_syscall<R>(&self, call: impl Future<Output = R> + Unpin) -> R {
+        self.enter_kernel(|costs| costs.program_call + costs.program_name);
+        self.user_mode(call).await
+    }
+
+    /// The entry of a system call, and what the program did for it.
+    fn enter_kernel(&self, program: impl FnOnce(&Costs) -> u64) {
+        self.task.ctx.with(|world, ctl| {
+            let program = program(&world.mm.costs);
+            world.user_time += Nanos(program);
+            world.enter(ctl, |mm, _| mm.charge(program + mm.costs.syscall));
+        });
     }
 
     /// What a thread does between two moments in user mode, where it may be preempted and may be made to end.
@@ -151,11 +167,11 @@ impl Sys for SysTwin {
     }
 
     async fn mkdir(&self, name: &str) -> Result<Dir> {
-        self.syscall(pin!(self.make_directory(name))).await
+        self.named_syscall(pin!(self.make_directory(name))).await
     }
 
     async fn open(&self, name: FileName, mode: OpenMode) -> Result<Fd> {
-        self.syscall(pin!(self.open_file(name, mode))).await
+        self.named_syscall(pin!(self.open_file(name, mode))).await
     }
 
     async fn close(&self, fd: Fd) -> Result<()> {
@@ -187,11 +203,11 @@ impl Sys for SysTwin {
     }
 
     async fn stat(&self, name: FileName) -> Result<Bytes> {
-        self.syscall(pin!(self.stat_file(name))).await
+        self.named_syscall(pin!(self.stat_file(name))).await
     }
 
     async fn unlink(&self, name: FileName) -> Result<()> {
-        self.syscall(pin!(self.unlink_file(name))).await
+        self.named_syscall(pin!(self.unlink_file(name))).await
     }
 
     async fn sync(&self) -> Result<()> {

@@ -333,6 +333,24 @@ fn a_swap_more_than_half_full_takes_slots_back_from_pages_in_memory() {
 }
 
 #[test]
+fn shadows_go_by_their_nodes_above_an_eighth_of_the_pages_on_the_lists() {
+    let mut m = Machine::new(Rules::newest());
+    m.add_swap(1024, true);
+    let vpn = m.mmap(200);
+    m.touch(vpn, 200, true);
+    // Slots 1 to 191: three nodes of 64 have shadows alone. 9 pages are left on the lists, an eighth of which is one node.
+    evict(&mut m, vpn..vpn + 191);
+    let node = NodeId(0);
+    assert_eq!(m.mm.stat.node(node, NodeStat::WorkingsetNodes), 3);
+    assert_eq!(m.mm.swap_shadow_nodes_count(node), 2);
+    let done = m.mm.swap_shadow_nodes_scan(node, 2);
+    assert_eq!((done.scanned, done.freed, m.mm.swap_shadow_nodes_count(node)), (2, 2, 0));
+    assert_eq!(m.mm.stat.node(node, NodeStat::WorkingsetNodereclaim), 2);
+    m.check();
+    m.end(0);
+}
+
+#[test]
 fn devices_are_used_by_priority_and_equal_ones_in_turn() {
     let mut m = Machine::new(rules_4_20());
     let spec =

@@ -120,3 +120,35 @@ fn a_small_ext4_with_flex_bg_can_be_filled() {
     assert_eq!(mm.vfs_create(&on(0), dir), Err(Need::Space));
     assert_valid(&mm);
 }
+
+/// CPU time of a step, in ns.
+fn cost(mm: &mut Mm, step: impl FnOnce(&mut Mm)) -> u64 {
+    mm.take_cpu_ns();
+    step(mm);
+    mm.take_cpu_ns()
+}
+
+#[test]
+fn a_new_name_costs_by_the_names_of_its_block() {
+    let (mut mm, dir) = ext4(Rules::newest());
+    let of_name = mm.costs.search_name;
+    // All names but the first cost the same beside their search; of 128 to a block, three quarters are looked at once there are two.
+    let costs: Vec<u64> = (0..200).map(|_| cost(&mut mm, |mm| _ = make(mm, dir))).collect();
+    let search = |names: usize| costs[names] - costs[1] + of_name;
+    assert_eq!([2, 50, 120].map(search), [2, 50, 120].map(|names| names as u64 * of_name));
+    assert_eq!(costs[199] - costs[1], (96 - 1) * of_name);
+}
+
+#[test]
+fn a_time_of_change_is_set_once_in_a_tick() {
+    let (mut mm, dir) = ext4(Rules::newest());
+    let (one, other) = (make(&mut mm, dir), make(&mut mm, dir));
+    let at = |ms| Env { now: units::Nanos::millis(ms), ..on(0) };
+    let of_time = mm.costs.new_time_ext4;
+    let mut set = |file, ms| cost(&mut mm, |mm| mm.vfs_update_time(&at(ms), file).unwrap());
+    set(one, 4);
+    let again = set(one, 7);
+    let (next_tick, of_another) = (set(one, 8), set(other, 8));
+    assert_eq!(next_tick - again, of_time);
+    assert_eq!(of_another, next_tick);
+}

@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use rules::{FreeListEnd, Rules};
 use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
-use crate::stat::NodeStat;
+use crate::anon::StartAnon;
+use crate::stat::{NodeStat, ZoneStat};
 use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, take, violations};
 use crate::zone::{KernelImage, ZoneStart};
-use crate::{Kind, MigrateType, Mm, ZoneKind, ZoneSpan};
+use crate::{Frame, Kind, MigrateType, Mm, ZoneKind, ZoneSpan};
 
 const ZONE: ZoneId = ZoneId(0);
 
@@ -106,10 +107,13 @@ fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
     let mut mm = started(8, &start);
     assert_eq!(mm.pcps.count_and_high(CpuId(0), ZONE), (5 + 3, 40));
     assert_eq!(mm.pcps.count_and_high(CpuId(1), ZONE), (7, 40));
-    assert!(mm.start_anon(&env(0), 2, 1));
+    assert!(mm.start_anon(&env(0), &StartAnon { active: 1, inactive: 1, mapped: 1, unevictable: 1 }));
     // Their page tables come from the free block.
     let listed = |item| mm.stat.node(NodeId(0), item);
-    assert_eq!((listed(NodeStat::InactiveAnon), listed(NodeStat::ActiveAnon)), (2, 1));
+    let lists = [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::Unevictable].map(listed);
+    assert_eq!((lists, mm.stat.zone(ZONE, ZoneStat::Mlock)), ([1; 3], 1));
+    let accessed = (0..8 * 512).filter(|pfn| mm.frames[Pfn(*pfn)].has(Frame::YOUNG)).count();
+    assert_eq!(accessed, 2, "what processes map, and what is locked");
     assert_eq!(violations(&mm), []);
 }
 
@@ -122,7 +126,7 @@ fn what_the_caller_takes_is_no_free_memory() {
     start.free[MigrateType::Movable as usize][10] = 1;
     let mut mm = started(8, &start);
     let free = mm.free_counts(ZONE);
-    assert!(mm.start_anon(&env(0), 2, 1));
+    assert!(mm.start_anon(&env(0), &StartAnon { active: 1, inactive: 2, ..StartAnon::default() }));
     assert_eq!(mm.free_counts(ZONE), free);
     assert_eq!(violations(&mm), []);
 }
