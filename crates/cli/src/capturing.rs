@@ -1,9 +1,10 @@
 //! `mmtwin machine`: a machine as it is, or as it was when a run started, as a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use observe::{Manifest, PagetypeNode, Snapshot, ZoneSection, chosen_word, parse_settings};
+use observe::{Counters, Manifest, PagetypeNode, Snapshot, ZoneSection, chosen_word, parse_settings};
 use profile::{MIGRATE_TYPES, Machine, MachineState, PcpDef, ZoneDef};
 use rules::{TUNABLES, Tunables};
 
@@ -80,22 +81,19 @@ impl Captured<'_> {
 }
 
 /// Says how many pages of `anon` processes map, which the kernel counts by node: what is mapped and evictable, whatever is
-/// left of the page cache at that moment being counted in.
+/// left of the page cache at that moment being counted in. It is told of the node's zones in their order.
 fn map_anon(zones: &mut [ZoneDef], sections: &[ZoneSection]) {
-    let of_node = |node: u32, name: &str| -> u64 {
+    let nodes: BTreeSet<u32> = zones.iter().map(|zone| zone.node).collect();
+    for node in nodes {
         let of_node = sections.iter().filter(|section| section.node == node);
         let counters = of_node.flat_map(|s| s.node_stats.iter().chain(s.populated.as_ref().map(|zone| &zone.stats)));
-        counters.filter_map(|counters| counters.get(name)).sum()
-    };
-    let mut counted_for = None;
-    let mut left = 0;
-    for zone in zones {
-        if counted_for.replace(zone.node) != Some(zone.node) {
-            let mapped = of_node(zone.node, "nr_anon_pages") + of_node(zone.node, "nr_mapped");
-            left = mapped.saturating_sub(of_node(zone.node, "nr_mlock"));
+        let counters: Vec<&Counters> = counters.collect();
+        let sum = |name: &str| counters.iter().filter_map(|counters| counters.get(name)).sum::<u64>();
+        let mut left = (sum("nr_anon_pages") + sum("nr_mapped")).saturating_sub(sum("nr_mlock"));
+        for zone in zones.iter_mut().filter(|zone| zone.node == node) {
+            zone.mapped = left.min(zone.anon.iter().sum());
+            left -= zone.mapped;
         }
-        zone.mapped = left.min(zone.anon.iter().sum());
-        left -= zone.mapped;
     }
 }
 
@@ -147,4 +145,36 @@ pub(crate) fn settings(run: &Path, manifest: &Manifest) -> Vec<(String, String)>
 pub(crate) fn huge_page_settings(shown: [String; 2]) -> impl Iterator<Item = (String, String)> {
     let chosen = |(name, text): (&str, String)| Some((name.to_string(), chosen_word(&text)?.to_string()));
     ["thp.enabled", "thp.defrag"].into_iter().zip(shown).filter_map(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use observe::PopulatedZone;
+
+    use super::*;
+
+    #[test]
+    fn what_processes_of_a_node_map_is_told_of_its_zones_in_order() {
+        let counters = |values: &[(&str, u64)]| {
+            let mut counters = Counters::default();
+            values.iter().for_each(|(name, value)| counters.set(name, *value));
+            counters
+        };
+        let section = |node, node_stats: Option<&[(&str, u64)]>, locked| ZoneSection {
+            node,
+            node_stats: node_stats.map(counters),
+            populated: Some(PopulatedZone { stats: counters(&[("nr_mlock", locked)]), ..PopulatedZone::default() }),
+            ..ZoneSection::default()
+        };
+        let sections = [
+            section(0, Some(&[("nr_anon_pages", 90), ("nr_mapped", 60)]), 10),
+            section(0, None, 20),
+            section(1, Some(&[("nr_anon_pages", 7)]), 9),
+        ];
+        let zone = |node, anon| ZoneDef { node, anon, ..ZoneDef::default() };
+        let mut zones = [zone(0, [60, 10]), zone(1, [5, 5]), zone(0, [100, 0])];
+        map_anon(&mut zones, &sections);
+        // 90 + 60 less 30 that are locked: 70 and the other 50; of node 1 more is locked than mapped.
+        assert_eq!(zones.map(|zone| zone.mapped), [70, 0, 50]);
+    }
 }

@@ -110,7 +110,7 @@ costs! {
     copy_page = 450;
     /// Writing 4 KiB of mapped memory (the workload's own memset). Source: memset at 20 GB/s in L2/L3.
     memset_page = 180;
-    /// What a program does for a system call by itself. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files
+    /// What a program does for a system call by itself, whichever program it is. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files
     /// of 4 to 200 KiB) spend 250 in user mode for each `read()` and `write()`; four instructions are taken for a ns.
     program_call = 63;
     /// What it does for one with a path besides: putting the path together. Calibration: the same (untar2) spend 160 ms in user mode for
@@ -271,13 +271,14 @@ costs! {
     /// (6.12, untar2 with files of a page in directories of 200 and 300, 576 MiB) takes 57,000 to 59,000 for a file of a page, of which
     /// bio and page take 6,000.
     allocate_ext4 = 12_800;
-    /// Preparing and ending the write of a page to the device on ext4. Calibration: the same flusher takes 3,600 for each page of the
-    /// larger files.
+    /// Preparing and ending the write of a page to the device on ext4. Calibration: the flusher of such guests takes 3,600 for each page of
+    /// files of 16 and 64 pages.
     writeback_ext4 = 650;
     /// Writing a block of metadata to the journal of ext4: checksum, copy's buffer head and bio. Calibration: the journal's thread in guests that count
     /// instructions (6.12, thpfioscale) takes 12,700 for each block of the log, of which the device's copy takes 512.
     commit_block = 3_000;
-    /// Removing a file of one extent on ext4. Calibration: the same, 97,000 to 100,000 instructions, of which the program has 2,500.
+    /// Removing a file of one extent on ext4. Calibration: guests that count instructions (6.12, untar2) take 97,000 to 100,000, of which the
+    /// program has 2,500.
     unlink_ext4 = 22_900;
     /// Taking or freeing a run of blocks on ext4: their block group's bitmap, with its checksum. Calibration: removing files of 2 and 4 extents in guests that count
     /// instructions (6.12, thpfioscale with files of 8 and 16 KiB) takes 71,000 a file and 26,000 an extent.

@@ -95,6 +95,7 @@ fn lock_sampler(zones: &mut [ZoneDef], before: &Counters, sampled: &Counters) {
     for (pages, list) in zone.anon.iter_mut().zip(["nr_inactive_anon", "nr_active_anon"]) {
         *pages = pages.saturating_sub(less(list));
     }
+    zone.mapped = zone.mapped.min(zone.anon.iter().sum());
 }
 
 fn written(run: &ReferenceRun) -> impl Iterator<Item = (String, String)> + '_ {
@@ -157,9 +158,10 @@ mod tests {
             counters
         };
         let dma = ZoneDef { anon: [0, 3], ..ZoneDef::default() };
-        let mut zones = [dma.clone(), ZoneDef { anon: [900, 50], ..ZoneDef::default() }];
+        let mut zones = [dma.clone(), ZoneDef { anon: [900, 50], mapped: 500, ..ZoneDef::default() }];
         lock_sampler(&mut zones, &counters([5000, 900, 53]), &counters([4200, 350, 60]));
         assert_eq!(zones[0], dma);
         assert_eq!((zones[1].locked, zones[1].anon), (800, [350, 50]), "a list that grew stays as it was");
+        assert_eq!(zones[1].mapped, 400, "no more are mapped than there are");
     }
 }

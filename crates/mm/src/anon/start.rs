@@ -2,7 +2,7 @@
 //!
 //! Abstracted: pages of tmpfs and of all processes are pages of one process that never ends, cannot be killed, and does
 //! not look at them again. What no process maps, such as a file of tmpfs, was not accessed since it was written; what one
-//! maps has been accessed, and nobody has looked yet.
+//! maps has been accessed, once, and nobody has looked yet.
 
 use units::SpaceId;
 
@@ -42,7 +42,7 @@ impl Mm {
         for page in 0..evictable {
             self.start_page(space, vpn + page, page < start.mapped, page < start.active);
         }
-        (evictable..pages).for_each(|page| self.lock_page(env, space, vpn + page));
+        (evictable..pages).for_each(|page| self.mlock_page(env, space, vpn + page));
         true
     }
 
@@ -57,7 +57,7 @@ impl Mm {
     }
 
     /// Locks a page in memory (`mlock_folio()`).
-    fn lock_page(&mut self, env: &Env, space: SpaceId, vpn: u32) {
+    fn mlock_page(&mut self, env: &Env, space: SpaceId, vpn: u32) {
         let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
         let isolated = self.lru_isolate(pfn);
         debug_assert!(isolated, "it is on a list since it was touched");

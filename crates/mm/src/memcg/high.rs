@@ -12,6 +12,7 @@ use units::{MemcgId, Nanos};
 use super::charge::CHARGE_BATCH;
 use super::{Memcg, MemcgEvent, ROOT, UNLIMITED};
 use crate::Mm;
+use crate::env::JIFFY;
 
 /// Longest wait (`MEMCG_MAX_HIGH_DELAY_JIFFIES`).
 pub const MAX_HIGH_DELAY: Nanos = Nanos::secs(2);
@@ -22,8 +23,7 @@ const PRECISION_SHIFT: u32 = 20;
 /// By how much the square is scaled down (`MEMCG_DELAY_SCALING_SHIFT`).
 const SCALING_SHIFT: u32 = 14;
 /// Timer ticks in a second.
-const HZ: u64 = 250;
-const JIFFY_NS: u64 = 1_000_000_000 / HZ;
+const HZ: u64 = Nanos::secs(1).0 / JIFFY.0;
 
 /// By how much a usage is above a limit, relative to the limit, in fixed point.
 fn overage(usage: u64, high: u64) -> u64 {
@@ -38,7 +38,7 @@ fn overage(usage: u64, high: u64) -> u64 {
 fn delay(overage: u64, pages: u64) -> Nanos {
     let square = u128::from(overage) * u128::from(overage) * u128::from(HZ);
     let jiffies = (square >> PRECISION_SHIFT >> SCALING_SHIFT) * u128::from(pages) / u128::from(CHARGE_BATCH);
-    Nanos((jiffies * u128::from(JIFFY_NS)).min(u128::from(u64::MAX)) as u64)
+    Nanos((jiffies * u128::from(JIFFY.0)).min(u128::from(u64::MAX)) as u64)
 }
 
 impl Mm {
@@ -86,10 +86,10 @@ mod tests {
     fn the_wait_grows_with_the_square_of_the_overage_and_with_what_is_charged() {
         // A tenth above the limit: 2^20 / 10 = 104857; squared times 250 / 2^34 = 159.9: 159 jiffies for 64 pages.
         assert_eq!(overage(1100, 1000), 104_857);
-        assert_eq!(delay(overage(1100, 1000), 64), Nanos(159 * JIFFY_NS));
-        assert_eq!(delay(overage(1100, 1000), 32), Nanos(159 * 32 / 64 * JIFFY_NS));
+        assert_eq!(delay(overage(1100, 1000), 64), Nanos(159 * JIFFY.0));
+        assert_eq!(delay(overage(1100, 1000), 32), Nanos(159 * 32 / 64 * JIFFY.0));
         // A fifth: four times that, of the unrounded figure: 639.
-        assert_eq!(delay(overage(1200, 1000), 64), Nanos(639 * JIFFY_NS));
+        assert_eq!(delay(overage(1200, 1000), 64), Nanos(639 * JIFFY.0));
         assert_eq!(overage(1000, 1000), 0, "at the limit is not above it");
         assert_eq!(overage(5, 0), 4 << 20, "a limit of nothing counts as one page");
     }

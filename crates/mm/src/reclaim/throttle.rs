@@ -26,12 +26,11 @@ use rules::{IsolationLimit, ReclaimThrottle, VmWriteout};
 use units::{Gfp, Nanos, NodeId, Pfn};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
+use crate::env::JIFFY;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
 use crate::{Effect, Env, LruList, LruvecId, Mm, ZoneKind};
 
-/// One tick of the timer.
-pub(super) const JIFFY: Nanos = Nanos::millis(4);
 /// `HZ / 10`.
 pub(super) const TENTH: Nanos = Nanos::millis(100);
 

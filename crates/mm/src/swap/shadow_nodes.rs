@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use rules::SwapShadows;
 use units::NodeId;
 
+use super::device::Held;
 use super::{SHADOW, Swap, SwapEntry};
 use crate::Mm;
 use crate::memcg::ROOT;
@@ -116,6 +117,18 @@ impl Swap {
     /// Nodes with only shadows on a NUMA node.
     pub(crate) fn shadow_nodes(&self, numa: NodeId) -> u64 {
         self.trees.listed(numa)
+    }
+
+    /// Nodes with only shadows that are listed, and as many as a recount of what slots hold finds; none if nobody lists them.
+    pub(super) fn recount_shadow_nodes(&self) -> Option<(u64, u64)> {
+        let only_shadows = |slots: &&[Held]| {
+            let holds = |word: &u32| *word != 0;
+            let mut words = slots.iter().map(|held| held.content).filter(holds).peekable();
+            words.peek().is_some() && words.all(|word| word & SHADOW != 0)
+        };
+        let found = self.devices.iter().flat_map(|device| device.held.chunks(NODE_SLOTS as usize).filter(only_shadows));
+        let listed = self.trees.lists.iter().map(|list| list.len() as u64).sum();
+        self.trees.listing.then(|| (listed, found.count() as u64))
     }
 
     /// Frees the oldest node with only shadows on a NUMA node, and its shadows; false if there is none.

@@ -32,6 +32,11 @@ impl Mm {
                 }
             }
         }
+        if let Some((listed, found)) = self.swap.recount_shadow_nodes()
+            && listed != found
+        {
+            report(None, format!("{listed} nodes with only shadows are listed, recount {found}"));
+        }
         if free != self.swap.free_pages {
             report(None, format!("{} free slots, recount {free}", self.swap.free_pages));
         }

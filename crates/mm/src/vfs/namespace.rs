@@ -5,8 +5,8 @@
 //! item and file. An open finds dentry and inode in memory or reads what is missing. Every operation that lacks
 //! memory or data says what, keeps nothing but what belongs to the file system, and is repeated by the caller.
 //! Source: `lookup_open()`, fs/namei.c; `xfs_create()`, `xfs_remove()`, fs/xfs/xfs_inode.c; `d_delete()`, 4.20.
-//! Abstracted: names have one length; the hash entries of a directory are spread over its data blocks; writing an
-//! inode does not read its cluster first. Omitted: the allocations that end with the operation (transactions, path names).
+//! Abstracted: a new name on ext4 is looked for among all of a block, or three quarters of the one that its hash names; names have one length; the hash entries of a directory are spread over its data blocks; writing an
+//! inode does not read its cluster first. Omitted: what looking for a name that exists costs beside reading its block; the allocations that end with the operation (transactions, path names).
 
 use units::{FileId, Gfp};
 

@@ -10,13 +10,11 @@
 //! Abstracted: of a tick the last file written is remembered, not all.
 //! Omitted: the update of access times that are older than a day.
 
-use units::{FileId, Gfp, Nanos};
+use units::{FileId, Gfp};
 
 use super::{FileRec, FsKind, Need};
+use crate::env::JIFFY;
 use crate::{Env, Mm};
-
-/// Between two ticks (`CONFIG_HZ=250`).
-const TICK: Nanos = Nanos::millis(4);
 
 /// The file whose time of change was last set, and in which tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,7 +55,7 @@ impl Mm {
 
     /// What a new time of change costs on ext4; on XFS it is part of what a write costs.
     fn charge_new_time(&mut self, env: &Env, file: FileId) {
-        let now = Some(LastTimed { file, tick: env.now.0 / TICK.0 });
+        let now = Some(LastTimed { file, tick: env.now.0 / JIFFY.0 });
         if self.vfs.spec_of(file).kind == FsKind::Ext4 && self.vfs.timed != now {
             self.vfs.timed = now;
             self.charge(self.costs.new_time_ext4);
