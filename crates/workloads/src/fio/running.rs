@@ -9,9 +9,9 @@ use super::job::{Engine, FioJob, Setup};
 use super::pick::{Course, Order, Step};
 
 /// CPU time that fio itself uses for one I/O on a CPU of speed 1: the next block, clocks, statistics. Calibration: fio 3.33 in guests of
-/// QEMU that count instructions takes 1,790 to 1,890 between two reads; four instructions are taken for a ns. Its null engine
-/// does 1 to 2 million IOPS on one core.
-const FIO_OVERHEAD: Nanos = Nanos(460);
+/// QEMU that count instructions takes 1,790 to 1,890 between two reads, of which every program's 250 for a call are charged with the call; four
+/// instructions are taken for a ns. Its null engine does 1 to 2 million IOPS on one core.
+const FIO_OVERHEAD: Nanos = Nanos(397);
 /// Blocks between two words of progress.
 const PROGRESS_BLOCKS: u64 = 1024;
 
