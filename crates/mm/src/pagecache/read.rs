@@ -2,12 +2,15 @@
 //!
 //! Rule: a missing page starts readahead, and if that did not bring it, it is read alone. A page with the readahead
 //! mark starts the next window before it is used. A page that is being read is waited for. A page that was not the
-//! last one read is marked accessed.
+//! last one read is marked accessed. A read that wants more than there is makes the page behind the end of the file, of zeros,
+//! where the end is that of a page and the kernel looks at the size too late.
 //! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
+//! Since/until: [`ReadPastEnd`].
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
+use rules::ReadPastEnd;
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
@@ -171,6 +174,24 @@ impl Mm {
         self.read_alone(env, file, index, hand)
     }
 
+    /// A read goes on at page `index`, which lies behind the end of the file. `hand` as for [`Mm::read_page`].
+    ///
+    /// # Errors
+    /// What a new page lacks.
+    pub fn read_past_end(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<(), Need> {
+        if self.rules.read_past_end == ReadPastEnd::Stops {
+            return Ok(());
+        }
+        self.charge(self.costs.cache_lookup);
+        if !matches!(self.pagecache_get(file, index), Slot::Page(_)) {
+            let pfn = self.add_alone(env, file, index, hand)?;
+            self.frames[pfn].set(Frame::UPTODATE);
+            self.charge(self.costs.zero_page);
+        }
+        self.free_hand(env, hand);
+        Ok(())
+    }
+
     /// Starts reading one page that is not cached.
     pub(super) fn read_alone(
         &mut self,
@@ -179,15 +200,21 @@ impl Mm {
         index: u32,
         hand: &mut Option<Pfn>,
     ) -> Result<(), Need> {
+        let pfn = self.add_alone(env, file, index, hand)?;
+        self.frames[pfn].set(Frame::LOCKED);
+        self.submit_read(env, file, index, index + 1);
+        Ok(())
+    }
+
+    /// A new page of a file, in the cache and not read yet.
+    fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
         let gfp = self.mapping_gfp(file);
         self.memcg_reserve(env, env.task.memcg, Order(0))?;
         self.reserve_nodes(env, file, index, gfp)?;
         let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
-        self.frames[pfn].set(Frame::LOCKED);
         self.charge(self.costs.read_page);
-        self.submit_read(env, file, index, index + 1);
-        Ok(())
+        Ok(pfn)
     }
 
     /// The mark of a window was met: starts the next one, if there is one.

@@ -1,7 +1,7 @@
 //! The page cache on small machines.
 
 use proptest::prelude::*;
-use rules::{Rules, ScanBalance};
+use rules::{ReadPastEnd, Rules, ScanBalance};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::rig::{Rig, old_rules};
@@ -447,5 +447,27 @@ fn a_second_write_makes_a_page_active_until_4_6() {
             let marks = [Frame::REFERENCED, Frame::ACTIVE].into_iter().filter(|&mark| frame.has(mark)).sum::<u32>();
             assert_eq!(marks, expected);
         }
+    }
+}
+
+#[test]
+fn a_read_past_the_end_leaves_a_page_of_zeros_until_5_2() {
+    for (read_past_end, pages) in [(ReadPastEnd::CachesPage, 6), (ReadPastEnd::Stops, 5)] {
+        let mut rig = Rig::with_rules(1, 4096, Rules { read_past_end, ..old_rules() });
+        let file = rig.create();
+        for index in 0..5 {
+            rig.write(file, index);
+        }
+        for _ in 0..2 {
+            rig.mm.read_past_end(&rig.env, file, 5, &mut None).expect("memory is plentiful");
+        }
+        rig.collect();
+        assert_eq!((rig.mm.nr_cached(file), rig.mm.inode_size_pages(file)), (pages, 5));
+        assert!(rig.bios.is_empty(), "there is nothing to read");
+        if let Slot::Page(pfn) = rig.mm.pagecache_get(file, 5) {
+            let frame = &rig.mm.frames[pfn];
+            assert!(frame.has(Frame::UPTODATE) && !frame.has_any(Frame::DIRTY | Frame::REFERENCED | Frame::LOCKED));
+        }
+        rig.check();
     }
 }

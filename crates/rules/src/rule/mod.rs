@@ -273,6 +273,8 @@ pub struct Rules {
     pub bio_room: BioRoom,
     /// Exceptions from `io.max`.
     pub io_max_exempt: IoMaxExempt,
+    /// Reads beyond the end of a file.
+    pub read_past_end: ReadPastEnd,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
     /// Scheduling of tasks.
@@ -410,6 +412,7 @@ impl Rules {
             bio_vectors: BioVectors::Segments,
             bio_room: BioRoom::Most,
             io_max_exempt: IoMaxExempt::SwapOut,
+            read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,

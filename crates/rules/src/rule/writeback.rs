@@ -122,6 +122,16 @@ rule!(
     }
 );
 rule!(
+    /// What a `read()` does that wants more than a file has, whose end is that of a page.
+    ReadPastEnd {
+        /// It looks for the page behind the end, and makes it if it is missing, before it looks at the file's size
+        /// (`generic_file_buffered_read()`, 5.2).
+        CachesPage,
+        /// It looks at the size first (`filemap_read()`, 5.19).
+        Stops,
+    }
+);
+rule!(
     /// How readahead tells a miss from a mark.
     ReadaheadWindow {
         /// One decision for both (`ondemand_readahead()`): 4.20.

@@ -139,6 +139,9 @@ impl SysTwin {
         if first < end {
             result = self.read_pages(fd, file, first as u32, end as u32).await;
         }
+        if result.is_ok() && read < length {
+            result = self.read_past_end(file, Bytes(offset.0 + read.0)).await;
+        }
         if first < wanted {
             // Of a read that failed, and of one past the end too.
             let touched = self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_touch_atime(env, file)));
@@ -146,6 +149,25 @@ impl SysTwin {
         }
         self.fput(fd);
         result.map(|()| read)
+    }
+
+    /// A read goes on at `at`, which is not before the end of the file.
+    async fn read_past_end(&self, file: FileId, at: Bytes) -> Result<()> {
+        let Ok(index) = u32::try_from(at.pages_down().0) else { return Ok(()) };
+        // In a page that has data there is no need to look further.
+        if index < self.task.look(|mm| mm.inode_size_pages(file)) {
+            return Ok(());
+        }
+        let mut hand = None;
+        loop {
+            match self.task.mm(|mm, env| mm.read_past_end(env, file, index, &mut hand)) {
+                Ok(()) => return Ok(()),
+                Err(Need::Page(request)) => {
+                    hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
+                }
+                Err(need) => self.satisfy(need).await?,
+            }
+        }
     }
 
     async fn read_pages(&self, fd: Fd, file: FileId, first: u32, end: u32) -> Result<()> {
