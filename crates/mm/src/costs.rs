@@ -210,16 +210,23 @@ costs! {
     /// Writeback bookkeeping of one page. Guess.
     writeback_page = 150;
     /// Allocating blocks for a run of delayed pages on XFS, with its transaction. Calibration: the flusher of guests that count instructions
-    /// (5.0, untar2 with files of 1, 16 and 64 pages, 576 MiB) takes 28,300 for a file of a page, of which bio and page take 9,700.
-    allocate_extent = 4_650;
-    /// Preparing and ending the write of a page to the device on XFS. Calibration: the same flusher takes 3,300 for each page of
-    /// the larger files, and the worker behind it 680.
-    writeback_xfs = 590;
-    /// Logging the size of a file whose data reached the device (XFS). Calibration: that worker takes 6,300 for each file besides.
+    /// (5.0, untar2 and thpfio3 with files of 1 to 50 pages, 576 MiB) takes 29,000 for a file of a page, of which bio and page take 6,800.
+    allocate_extent = 5_550;
+    /// Preparing the write of a page to the device on XFS. Calibration: the same flusher takes 2,200 for each page of the larger files.
+    writeback_xfs = 470;
+    /// Ending the write of a page on XFS. Calibration: the worker behind it takes 450 for each.
+    end_page_xfs = 110;
+    /// Logging the size of a file whose data reached the device (XFS). Calibration: that worker takes 6,500 for each file besides.
     log_size = 1_600;
-    /// What a `write()` to XFS takes for its place in the file: locks, extents, reservation of a block. Calibration: the same guests take
-    /// 14,300 for a call that appends a page to one of many files (thpfioscale, 1 GiB), 9,000 of which are the other costs here.
-    write_xfs = 1_300;
+    /// What a `write()` to XFS takes for its place in the file: locks, extents. Calibration: guests that count instructions
+    /// (5.0, thpfio3 with files of 1 to 50 pages, one open at a time, 576 MiB) take 5,500 to 6,000 more for each page beyond the 16th, of
+    /// which 3,350 are the other costs here.
+    write_xfs = 640;
+    /// Reserving a block for it, where none is reserved ahead. Calibration: the same take 6,870 more for each of the first 16.
+    reserve_xfs = 250;
+    /// Setting a time of a file on XFS: a transaction of its own. Calibration: the same take 2,100 more for each file and tick that
+    /// is written if 64 files are open.
+    new_time_xfs = 540;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
     /// A round of kswapd over its node beside the pages and objects that it looks at: a nap and its end, changing tasks, zones, shrinkers that have
@@ -229,19 +236,24 @@ costs! {
     /// Going to the next memory cgroup of a walk and working out what it is protected from. Guess: references taken and given back, four lines
     /// that others write.
     memcg_walk = 100;
-    /// Creating one file on XFS: path walk, transactions, log. Calibration: guests that count instructions (5.0, untar2) take 62,300 for
-    /// making a file of a page, the flusher's left out, of which the program has 3,000; four instructions are taken for a ns.
-    create_file = 12_250;
+    /// Creating one file on XFS: path walk, transactions, log. Calibration: guests that count instructions (5.0, untar2, 10,000 files) take
+    /// 49,300, 54,000, 56,100, 62,800 and 69,000 for making a file of a page in directories of 50, 200, 400, 1000 and 5000, the flusher's
+    /// left out; the program has 3,000 of it and the page 8,000; four instructions are taken for a ns.
+    create_file = 9_450;
+    /// What a name in a directory of XFS takes more with a block of hashes. Calibration: the same, and removing
+    /// them, which takes 60,500, 68,800, 70,700, 74,200 and 77,500.
+    name_in_leaf = 2_700;
+    /// The same with a tree of such blocks. Calibration: the same.
+    name_in_node = 4_800;
     /// Starting and ending a process: fork, exec, exit, wait. Source: 139 us without exec measured on a Zen 4 guest;
     /// lmbench's fork and exec take two to three times its fork.
     process = 350_000;
-    /// Changing an inode in a transaction of its own. Guess: a quarter of a creation, without path walk and directory.
-    log_inode = 2_500;
     /// Looking a cached file up. Calibration: guests of QEMU that count instructions (6.12, untar2) take 7,300 to 8,100, of which the program has
     /// 2,500 and the entry of the call 600.
     open_file = 1_100;
-    /// Removing one file on XFS. Calibration: the same, 73,100 instructions besides its pages, of which the program has 2,500.
-    unlink_file = 17_400;
+    /// Removing one file on XFS. Calibration: guests that count instructions (5.0, untar2, directories of 50) take 60,500, of which the program
+    /// has 2,500.
+    unlink_file = 14_000;
     /// Freeing a further extent of a file that is removed on XFS: its transactions, the trees of free space. Calibration: `rm` of 12,993
     /// files of 6 extents and 22,228 of 8 takes 91,000 and 133,000 instructions more a file in guests (5.0, thpfioscale) than of
     /// one extent.
@@ -249,28 +261,28 @@ costs! {
     /// Opening an existing file beside its look-up, and closing it. Calibration: guests of QEMU that count instructions (6.12, thpfio3)
     /// take 11,200 in the kernel for opening, reading and closing a cached file of 4 KiB, 9,800 of which are the other costs here.
     open_close = 350;
-    /// Creating a file on ext4, beside the names that are looked at. Calibration: guests of QEMU that count instructions (6.12, untar2, 576 MiB)
-    /// take 73,400, 101,000, 104,400 and 114,300 for making a file of a page in directories of 50, 200, 300 and 1000, the flusher's left
-    /// out; the program has 3,000 of it and the page 9,000; four instructions are taken for a ns.
-    create_ext4 = 11_900;
+    /// Creating a file on ext4, beside the names that are looked at. Calibration: guests of QEMU that count instructions (6.12, untar2 with
+    /// 10,000 files, 576 MiB) take 85,400, 93,100, 108,700, 120,600, 127,200 and 125,800 for making a file of a page in directories of 50, 100,
+    /// 200, 400, 1000 and 5000; the program has 3,000 of it and the page 9,000; four instructions are taken for a ns.
+    create_ext4 = 15_700;
     /// Looking at a name in a directory of ext4 for a new one: it must not be there, and finds its place behind others. Calibration: the same.
-    search_name = 137;
+    search_name = 78;
     /// Beginning and ending the write of a page on ext4: journal, buffer head. Calibration: guests of QEMU that count instructions (6.12, fio)
     /// take 2,120 for each page that is written again in calls of 64 KiB, of which its copy takes 512 and its lookup 320.
     write_ext4 = 320;
     /// The same of a page behind the end: reservation of a block, the inode in the journal. Calibration: the same guests take 5,000
     /// more for each page of a new file, of which allocation, insertion and zeroing are 1,670.
     extend_ext4 = 830;
-    /// Setting the time of change of a file that is written. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of
+    /// Setting a time of a file on ext4. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of
     /// 20 KiB, 64 open at a time) take 162,000 for each file and its five pages, 150,000 of which are the other costs here.
     new_time_ext4 = 585;
     /// A handle of the journal around the write of a page, until 5.14. Calibration: such guests (4.4, thpfio3 with files of 200 KiB) take
     /// 8,100 in the kernel for each page of a new file, 5,600 of which are the other costs here, in three quarters of 6.12's paths.
     delayed_handle = 830;
     /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the flusher of guests that count instructions
-    /// (6.12, untar2 with files of a page in directories of 200 and 300, 576 MiB) takes 57,000 to 59,000 for a file of a page, of which
+    /// (6.12, untar2 with 10,000 and 30,000 files of a page, 576 MiB) takes 52,700 and 50,500 for a file of a page, of which
     /// bio and page take 6,000.
-    allocate_ext4 = 12_800;
+    allocate_ext4 = 11_300;
     /// Preparing and ending the write of a page to the device on ext4. Calibration: the flusher of such guests takes 3,600 for each page of
     /// files of 16 and 64 pages.
     writeback_ext4 = 650;

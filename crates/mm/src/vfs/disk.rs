@@ -400,7 +400,10 @@ impl Mm {
 
     /// Charges a `write()` to a file what it takes beside its entry and its pages.
     pub fn charge_write_call(&mut self, file: FileId) {
-        self.charge(self.costs.write_call + self.by_fs(file, self.costs.write_xfs, 0));
+        // A larger file has blocks reserved ahead.
+        let ahead = self.vfs.rec(file).size >= self.vfs.spec_of(file).prealloc_from_pages;
+        let xfs = self.costs.write_xfs + if ahead { 0 } else { self.costs.reserve_xfs };
+        self.charge(self.costs.write_call + self.by_fs(file, xfs, 0));
     }
 
     /// The cost that is that of the file's file system.

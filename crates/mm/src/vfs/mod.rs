@@ -23,6 +23,7 @@ mod iext;
 mod inode;
 mod jbd2;
 mod lru;
+mod names;
 mod namespace;
 mod orlov;
 mod packed;
@@ -294,7 +295,7 @@ pub struct Vfs {
     status_hand: u32,
     nr_dentries: u64,
     nr_inodes: u64,
-    timed: Option<times::LastTimed>,
+    timed: times::Timed,
 }
 
 impl Vfs {
@@ -334,6 +335,7 @@ impl Vfs {
         self.files.capacity() * size_of::<FileRec>()
             + self.extents.host_bytes()
             + self.security.host_bytes()
+            + self.timed.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()

@@ -5,8 +5,9 @@
 //! item and file. An open finds dentry and inode in memory or reads what is missing. Every operation that lacks
 //! memory or data says what, keeps nothing but what belongs to the file system, and is repeated by the caller.
 //! Source: `lookup_open()`, fs/namei.c; `xfs_create()`, `xfs_remove()`, fs/xfs/xfs_inode.c; `d_delete()`, 4.20.
-//! Abstracted: a new name on ext4 is looked for among all of a block, or three quarters of the one that its hash names; names have one length; the hash entries of a directory are spread over its data blocks; writing an
-//! inode does not read its cluster first. Omitted: what looking for a name that exists costs beside reading its block; the allocations that end with the operation (transactions, path names).
+//! What names take: names.rs.
+//! Abstracted: names have one length; the hash entries of a directory are spread over its data blocks; writing an inode does not read its cluster first.
+//! Omitted: the allocations that end with the operation (transactions, path names).
 
 use units::{FileId, Gfp};
 
@@ -30,15 +31,6 @@ impl Vfs {
         let dir = &self.dirs[dir.0 as usize];
         let spec = &self.fs[dir.fs.0 as usize].spec;
         (dir.dirents.max(dirent + 1) > spec.inline_dirents).then(|| dirent / spec.dirents_per_block())
-    }
-
-    /// Names that are looked at for a new one: all of a directory of one block, else those of the block that its hash names, which
-    /// is between half full and full.
-    fn names_searched(&self, dir: DirId) -> u64 {
-        let dir = &self.dirs[dir.0 as usize];
-        let names = dir.dirents - dir.free_dirents.len() as u32;
-        let block = self.fs[dir.fs.0 as usize].spec.dirents_per_block();
-        u64::from(if names <= block { names } else { block / 4 * 3 })
     }
 
     /// The place for the next name, with a block allocated for it.
@@ -188,7 +180,7 @@ impl Mm {
         };
         let [inode, extents, ili, second, security] = objects;
         let Place { dirent, .. } = place;
-        let searched = self.vfs.names_searched(dir);
+        self.charge_create(dir);
         let ino = self.vfs.take_place(dir, place);
         let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
         let file = match negative {
@@ -207,12 +199,11 @@ impl Mm {
         }
         self.log_dir_change(dir, dirent);
         self.log_inode(file);
+        self.vfs.timed.set(env, file);
         if second.is_some() {
             self.insert_item(env, file);
         }
         self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
-        let of_ext4 = self.costs.create_ext4 + self.costs.search_name * searched;
-        self.charge(self.by_fs(file, self.costs.create_file, of_ext4));
         Ok(file)
     }
 
@@ -368,10 +359,10 @@ impl Mm {
             self.put_unused(env, file);
             return Err(need);
         }
+        self.charge_unlink(rec.parent);
         self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
         self.log_dir_change(rec.parent, rec.dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
-        self.charge(self.by_fs(file, self.costs.unlink_file, self.costs.unlink_ext4));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
         if rec.opens > 0 {
             self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;

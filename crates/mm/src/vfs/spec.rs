@@ -87,7 +87,7 @@ fn journal_of(capacity: Bytes) -> Bytes {
 impl FsSpec {
     /// XFS as mkfs.xfs makes it on a plain disk: 512-byte inodes in clusters of 16 KiB, 4 allocation groups, a log of a 2048th of
     /// the disk, from 10 MiB to 2 GiB.
-    /// A name is taken to be 16 letters: 32 B of data and 8 B of hash.
+    /// A name is taken to be 12 letters: 24 B of data and 8 B of hash.
     pub fn xfs(device: u16, capacity: Bytes) -> FsSpec {
         FsSpec {
             kind: FsKind::Xfs,
@@ -100,7 +100,7 @@ impl FsSpec {
             ag_count: 4,
             flex_bg: false,
             noatime: false,
-            dirent_bytes: 40,
+            dirent_bytes: 32,
             inline_dirents: 12,
             prealloc_from_pages: 16,
             inode_cache: CacheId::XFS_INODE,
@@ -110,7 +110,7 @@ impl FsSpec {
         }
     }
 
-    /// ext4 as mke2fs makes it: 256-byte inodes, read by blocks of 4 KiB.
+    /// ext4 as mke2fs makes it: 256-byte inodes, read by blocks of 4 KiB. A name is taken to be 12 letters, too.
     pub fn ext4(device: u16, capacity: Bytes) -> FsSpec {
         FsSpec {
             kind: FsKind::Ext4,
@@ -122,7 +122,7 @@ impl FsSpec {
             ag_count: 4,
             flex_bg: false,
             noatime: false,
-            dirent_bytes: 32,
+            dirent_bytes: 20,
             inline_dirents: 0,
             prealloc_from_pages: u32::MAX,
             inode_cache: CacheId::EXT4_INODE,

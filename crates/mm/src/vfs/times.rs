@@ -1,26 +1,48 @@
 //! Times of a file: what reading and writing it changes in its inode.
 //!
 //! Rule: on a mount that is `relatime`, reading a file updates its access time if that is not newer than its last change; writing
-//! updates the time of the change. Either is a change of the inode: XFS logs it, for which an inode that was read from
-//! disk gets its log item and the item's vector now.
-//! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, fs/inode.c; `xfs_vn_update_time()`,
-//! `xfs_trans_ijoin()`, fs/xfs, 4.20.
-//! ext4 writes a new time of change into the inode's block, once in a tick.
-//! Source for ext4: `ext4_dirty_inode()`, fs/ext4/inode.c, 6.12; `current_time()`, which is that of the last tick.
-//! Abstracted: of a tick the last file written is remembered, not all.
+//! updates the time of the change, which is that of the last tick: a file is changed once in a tick, and one that was made in
+//! it not at all. Either is a change of the inode: XFS logs it, for which an inode that was read from
+//! disk gets its log item and the item's vector now; ext4 writes it into the inode's block.
+//! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, `current_time()`, fs/inode.c; `xfs_vn_update_time()`,
+//! `xfs_trans_ijoin()`, fs/xfs, 4.20; `ext4_dirty_inode()`, fs/ext4/inode.c, 6.12.
 //! Omitted: the update of access times that are older than a day.
+
+use std::collections::BTreeSet;
 
 use units::{FileId, Gfp};
 
-use super::{FileRec, FsKind, Need};
+use super::{FileRec, Need};
 use crate::env::JIFFY;
 use crate::{Env, Mm};
 
-/// The file whose time of change was last set, and in which tick.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct LastTimed {
-    file: FileId,
+/// The files whose time of change is that of the present tick.
+#[derive(Debug, Default)]
+pub(super) struct Timed {
     tick: u64,
+    files: BTreeSet<FileId>,
+}
+
+impl Timed {
+    /// Host bytes: a tree's node has room for eleven files and is half full at least.
+    pub(super) fn host_bytes(&self) -> usize {
+        2 * self.files.len() * size_of::<FileId>()
+    }
+
+    fn has(&self, env: &Env, file: FileId) -> bool {
+        self.tick == tick_of(env) && self.files.contains(&file)
+    }
+
+    pub(super) fn set(&mut self, env: &Env, file: FileId) {
+        if self.tick != tick_of(env) {
+            *self = Timed { tick: tick_of(env), files: BTreeSet::new() };
+        }
+        self.files.insert(file);
+    }
+}
+
+fn tick_of(env: &Env) -> u64 {
+    env.now.0 / JIFFY.0
 }
 
 impl Mm {
@@ -32,7 +54,7 @@ impl Mm {
         if self.vfs.spec_of(file).noatime || self.vfs.rec(file).has(FileRec::ATIME) {
             return Ok(());
         }
-        self.log_inode_times(env, file)?;
+        self.log_times(env, file)?;
         self.vfs.rec_mut(file).flags |= FileRec::ATIME;
         Ok(())
     }
@@ -42,29 +64,18 @@ impl Mm {
     /// # Errors
     /// What the log item lacks.
     pub fn vfs_update_time(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        self.charge_new_time(env, file);
-        let rec = self.vfs.rec_mut(file);
-        let unread = !rec.has(FileRec::ATIME);
-        rec.flags &= !FileRec::ATIME;
-        if unread && rec.ili.is_some() {
-            // Written again and again: the transaction is part of what dirtying the page costs.
-            return self.log_item(env, file);
+        self.vfs.rec_mut(file).flags &= !FileRec::ATIME;
+        if self.vfs.timed.has(env, file) {
+            return Ok(());
         }
-        self.log_inode_times(env, file)
+        self.log_times(env, file)?;
+        self.vfs.timed.set(env, file);
+        Ok(())
     }
 
-    /// What a new time of change costs on ext4; on XFS it is part of what a write costs.
-    fn charge_new_time(&mut self, env: &Env, file: FileId) {
-        let now = Some(LastTimed { file, tick: env.now.0 / JIFFY.0 });
-        if self.vfs.spec_of(file).kind == FsKind::Ext4 && self.vfs.timed != now {
-            self.vfs.timed = now;
-            self.charge(self.costs.new_time_ext4);
-        }
-    }
-
-    fn log_inode_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+    fn log_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         self.log_change(env, file)?;
-        self.charge(self.costs.log_inode);
+        self.charge(self.by_fs(file, self.costs.new_time_xfs, self.costs.new_time_ext4));
         Ok(())
     }
 

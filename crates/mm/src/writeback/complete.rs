@@ -63,6 +63,7 @@ impl Mm {
     fn end_pages(&mut self, env: &Env, run: WrittenRun) {
         let WrittenRun { file, index, pages, device, .. } = run;
         let now = jiffies(env.now);
+        self.charge(u64::from(pages) * self.by_fs(file, self.costs.end_page_xfs, 0));
         for at in index..index + pages {
             if let Some(pfn) = self.take_truncated(file, at) {
                 self.count_written(pfn, device, now);

@@ -132,11 +132,11 @@ fn cost(mm: &mut Mm, step: impl FnOnce(&mut Mm)) -> u64 {
 fn a_new_name_costs_by_the_names_of_its_block() {
     let (mut mm, dir) = ext4(Rules::newest());
     let of_name = mm.costs.search_name;
-    // All names but the first cost the same beside their search; of 128 to a block, three quarters are looked at once there are two.
-    let costs: Vec<u64> = (0..200).map(|_| cost(&mut mm, |mm| _ = make(mm, dir))).collect();
+    // All names but the first cost the same beside their search; of 204 to a block, three quarters are looked at once there are two.
+    let costs: Vec<u64> = (0..260).map(|_| cost(&mut mm, |mm| _ = make(mm, dir))).collect();
     let search = |names: usize| costs[names] - costs[1] + of_name;
-    assert_eq!([2, 50, 120].map(search), [2, 50, 120].map(|names| names as u64 * of_name));
-    assert_eq!(costs[199] - costs[1], (96 - 1) * of_name);
+    assert_eq!([2, 50, 203].map(search), [2, 50, 203].map(|names| names as u64 * of_name));
+    assert_eq!(costs[259] - costs[1], (153 - 1) * of_name);
 }
 
 #[test]

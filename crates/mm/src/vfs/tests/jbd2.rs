@@ -52,7 +52,7 @@ fn a_block_of_metadata_is_an_active_page_of_the_device_with_a_buffer() {
     for _ in 0..64 {
         rig.create();
     }
-    // 64 inodes, the root's included, of 256 B are 4 blocks, the 65th is the first of a fifth; 64 names of 32 B half a block.
+    // 64 inodes, the root's included, of 256 B are 4 blocks, the 65th is the first of a fifth; 64 names of 20 B a third of a block.
     assert_eq!((metadata(&rig.mm).len(), rig.mm.blockdev_pages()), (6, 6));
     for pfn in metadata(&rig.mm) {
         let frame = rig.mm.frames[pfn];
@@ -94,6 +94,7 @@ fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
     for pfn in metadata(&rig.mm) {
         rig.evict(bdev, rig.mm.file_home(pfn).1);
     }
+    rig.at(units::Nanos::secs(1));
     rig.mm.vfs_update_time(&rig.env, file).expect("memory is plentiful");
     assert_eq!((metadata(&rig.mm).len(), rig.mm.vfs_commit_due(FS).is_some()), (0, true), "changed, and not in memory");
     let table = Metadata::Inodes { chunk: 0, cluster: 0 };
@@ -186,8 +187,8 @@ fn a_transaction_that_has_its_part_of_the_journal_is_committed_at_once() {
         let rules = Rules { journal_transaction, ..Rules::newest() };
         let mut rig = Rig::ext4_on(1 << 16, rules, units::Bytes::mib(256));
         rig.at(units::Nanos::secs(3));
-        // 16 inodes in a block, the root's the first of them, and 128 names.
-        let blocks = |files: u32| (files + 1).div_ceil(16) + files.div_ceil(128);
+        // 16 inodes in a block, the root's the first of them, and 204 names.
+        let blocks = |files: u32| (files + 1).div_ceil(16) + files.div_ceil(204);
         let mut files = 0;
         while blocks(files + 1) < most {
             rig.create();
