@@ -3,7 +3,8 @@
 //! Rule: for each pass over a node, a shrinker is to scan `freeable >> priority`, times four, over its `seeks` (what an
 //! object costs to make again; shadow nodes cost nothing since 4.20, and half of them goes). It is called in batches; what does not fill a batch
 //! is put off to the next pass. What was put off counts in full, but for no more than half of the cache unless this pass
-//! alone asks for a quarter, and twice the cache at most.
+//! alone asks for a quarter, and twice the cache at most. Put off is what was not scanned of all that was there; where the share
+//! of LRU pages decides (4.4), only of what this pass was to scan.
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
 //! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
 //! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
@@ -85,6 +86,7 @@ impl Pressure {
             (if delta < freeable / 4 { all.min(freeable / 2) } else { all }, all)
         };
         let total_scan = total_scan.min(2 * freeable);
+        let deferrable = if self.rule == SlabPressure::LruScanned { total_scan } else { deferrable };
         Job { freeable, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
     }
 }
@@ -298,6 +300,22 @@ mod tests {
         let by_lru = Pressure { lru: (1_000, 99_999), ..pressure(SlabPressure::LruScanned, 12) };
         // 4 x 1000 / 2 x 50 000 / 100 000 = 1000.
         assert_eq!(by_lru.delta(50_000, SUPERBLOCK), 1_000);
+    }
+
+    #[test]
+    fn where_lru_pages_decide_no_more_is_put_off_than_was_to_be_scanned() {
+        // 1000 of the pass itself, less than a quarter of 50 000, and a backlog: half of the cache.
+        let put_off = |rule, calls: u64| {
+            let pressure = Pressure { lru: (1_000, 99_999), ..pressure(rule, 12) };
+            let mut job = pressure.job(50_000, 1_000_000, SUPERBLOCK);
+            assert_eq!(job.total_scan, 25_000);
+            (job.scanned, job.total_scan) = (1024 * calls, 25_000 - 1024 * calls);
+            job.put_off(rule)
+        };
+        assert_eq!(put_off(SlabPressure::LruScanned, 0), 25_000);
+        assert_eq!(put_off(SlabPressure::LruScanned, 24), 25_000 - 24 * 1024);
+        // 50 000 >> 12 = 12, x 4 / 2 = 24 of the pass.
+        assert_eq!(put_off(SlabPressure::Priority, 24), 1_000_024 - 24 * 1024);
     }
 
     #[test]
