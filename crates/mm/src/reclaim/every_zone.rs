@@ -63,6 +63,7 @@ impl BalanceZones {
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceZones {
         debug_assert!(mm.rules.kswapd_balance == KswapdBalance::EveryZone);
         mm.note_kswapd_run(node, order);
+        mm.trace.emit(TraceEvent::KswapdWake { node, order });
         BalanceZones {
             node,
             classzone,
