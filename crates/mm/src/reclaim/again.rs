@@ -69,7 +69,7 @@ impl BalanceAgain {
     /// Begins a run for an order and the zones up to `classzone`.
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceAgain {
         debug_assert!(mm.rules.kswapd_run != KswapdRun::Once);
-        mm.trace.emit(TraceEvent::KswapdWake { node, order });
+        mm.trace.emit(TraceEvent::KswapdWake { node, highest: classzone, order });
         let mut sc = ScanControl::kswapd(order, classzone);
         sc.nr_to_reclaim = u64::MAX;
         BalanceAgain {

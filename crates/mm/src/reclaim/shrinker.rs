@@ -19,6 +19,7 @@ use units::{Gfp, MemcgId, NodeId};
 use super::ScanControl;
 use crate::memcg::ROOT;
 use crate::stat::VmEvent;
+use crate::trace::{ShrinkSlabEnd, ShrinkSlabStart, TraceEvent};
 use crate::vfs::{SHRINKERS, Share, ShrinkerId, ShrinkerSpec};
 use crate::{Env, Mm};
 
@@ -32,6 +33,10 @@ pub(super) type Deferred = [u64; SHRINKERS.len()];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Job {
     freeable: u64,
+    /// Put off by earlier passes.
+    deferred: u64,
+    /// To scan because of this pass alone.
+    delta: u64,
     batch: u64,
     /// Less than a batch is put off even if it is all there is.
     whole_batches: bool,
@@ -52,6 +57,11 @@ struct Pressure {
     lru: (u64, u64),
 }
 
+/// LRU pages that count as looked at, for a pass that has looked at none.
+fn at_least_a_batch(scanned: u64) -> u64 {
+    if scanned == 0 { u64::from(super::SWAP_CLUSTER_MAX) } else { scanned }
+}
+
 impl Pressure {
     /// Objects to scan because of this pass alone.
     fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
@@ -62,8 +72,7 @@ impl Pressure {
         match self.rule {
             SlabPressure::LruScanned | SlabPressure::LruScannedInFull => {
                 let (scanned, pages) = self.lru;
-                let scanned = if scanned == 0 { u64::from(super::SWAP_CLUSTER_MAX) } else { scanned };
-                4 * scanned / shrinker.seeks * freeable / (pages + 1)
+                4 * at_least_a_batch(scanned) / shrinker.seeks * freeable / (pages + 1)
             }
             _ => (freeable >> self.priority) * 4 / shrinker.seeks,
         }
@@ -74,7 +83,8 @@ impl Pressure {
         let batch = shrinker.batch;
         if self.rule == SlabPressure::LruScannedInFull {
             let total_scan = (deferred + delta).min(2 * freeable);
-            return Job { freeable, batch, whole_batches: true, total_scan, deferrable: total_scan, scanned: 0 };
+            let deferrable = total_scan;
+            return Job { freeable, deferred, delta, batch, whole_batches: true, total_scan, deferrable, scanned: 0 };
         }
         let (total_scan, deferrable) = if self.rule == SlabPressure::PriorityAndDeferred {
             ((deferred >> self.priority) + delta, deferred + delta)
@@ -87,7 +97,7 @@ impl Pressure {
         };
         let total_scan = total_scan.min(2 * freeable);
         let deferrable = if self.rule == SlabPressure::LruScanned { total_scan } else { deferrable };
-        Job { freeable, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
+        Job { freeable, deferred, delta, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
     }
 }
 
@@ -113,8 +123,9 @@ pub(super) struct SlabPass {
     memcg: MemcgId,
     at: usize,
     job: Option<Job>,
-    /// Objects freed.
+    /// Objects freed, by all shrinkers, and before the one whose turn it is.
     freed: u64,
+    freed_before: u64,
 }
 
 impl SlabPass {
@@ -132,6 +143,7 @@ impl SlabPass {
             at: 0,
             job: None,
             freed: 0,
+            freed_before: 0,
         }
     }
 
@@ -153,7 +165,12 @@ impl SlabPass {
                     continue;
                 }
                 let put_off = std::mem::take(&mut mm.reclaim.deferred[place][self.at]);
-                self.job = Some(self.pressure.job(freeable, put_off, shrinker));
+                let job = self.pressure.job(freeable, put_off, shrinker);
+                if mm.trace.filter.vmscan {
+                    self.trace_start(mm, (shrinker.id, node), &job, sc.gfp);
+                }
+                self.freed_before = self.freed;
+                self.job = Some(job);
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
@@ -164,11 +181,58 @@ impl SlabPass {
                 job.scanned += nr;
                 return true;
             }
-            mm.reclaim.deferred[place][self.at] += job.put_off(self.pressure.rule);
+            let (job, put_off) = (*job, job.put_off(self.pressure.rule));
+            if mm.trace.filter.vmscan {
+                self.trace_end(mm, shrinker.id, &job, (mm.reclaim.deferred[place][self.at], put_off), share);
+            }
+            mm.reclaim.deferred[place][self.at] += put_off;
             self.job = None;
             self.at += 1;
         }
         false
+    }
+
+    #[cold]
+    fn trace_start(&self, mm: &mut Mm, (shrinker, node): (ShrinkerId, NodeId), job: &Job, gfp: Gfp) {
+        let Pressure { priority, lru: (scanned, pages), .. } = self.pressure;
+        mm.trace.emit(TraceEvent::ShrinkSlabStart(ShrinkSlabStart {
+            shrinker,
+            node,
+            gfp,
+            deferred: job.deferred,
+            lru: (at_least_a_batch(scanned), pages),
+            freeable: job.freeable,
+            delta: job.delta,
+            total_scan: job.total_scan,
+            priority,
+        }));
+    }
+
+    #[cold]
+    fn trace_end(
+        &self,
+        mm: &mut Mm,
+        shrinker: ShrinkerId,
+        job: &Job,
+        (deferred_since, put_off): (u64, u64),
+        share: Share,
+    ) {
+        // A pass that still has a call to make was refused it.
+        let left = match (job.next_call(), job.scanned) {
+            (Some(_), _) => -1,
+            (None, 0) => 0,
+            (None, _) => mm.shrinker_count(shrinker, share) as i64,
+        };
+        mm.trace.emit(TraceEvent::ShrinkSlabEnd(ShrinkSlabEnd {
+            shrinker,
+            node: share.node,
+            freed: self.freed - self.freed_before,
+            left,
+            deferred: job.deferred,
+            deferred_since,
+            put_off,
+            total_scan: job.total_scan,
+        }));
     }
 }
 
