@@ -1,6 +1,6 @@
 //! Tracepoints: the kernel's names and fields, so that one reader reads both worlds.
 //!
-//! Source: include/trace/events/{kmem,vmscan,compaction}.h, 6.12. Abstracted: `page=` is the address that the page's
+//! Source: include/trace/events/{kmem,compaction}.h, 6.12; vmscan's by kernel, see vmscan.rs. Abstracted: `page=` is the address that the page's
 //! `struct page` has in x86-64's vmemmap without randomisation (the kernel prints a hash of it), so it is derived from the
 //! pfn and not read; `pfn=` of mm_page_alloc_extfrag is written in decimal, as kernels printed it before hexadecimal came
 //! and as mmtests' monitor requires. Both forms are read.
@@ -8,9 +8,9 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use units::{Gfp, NodeId, Order, Pages, Pfn};
+use units::{NodeId, Order, Pfn};
 
-use crate::{gfp_from_names, gfp_names};
+use crate::VmscanEvent;
 
 /// Start of x86-64's vmemmap with 4-level page tables, and the size of a `struct page`, in bytes.
 const VMEMMAP_BASE: u64 = 0xffff_ea00_0000_0000;
@@ -79,7 +79,7 @@ const ZONES: [(TraceZone, &str); 4] = [
 ];
 
 /// One occurrence of a tracepoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "names and fields are the kernel's")]
 pub enum TraceEvent {
     /// A free block of another mobility was used. `fragmenting` (fallback_order < pageblock_order) is derived.
@@ -92,25 +92,8 @@ pub enum TraceEvent {
         fallback_migratetype: u8,
         change_ownership: bool,
     },
-    MmVmscanKswapdWake {
-        nid: NodeId,
-        order: Order,
-    },
-    MmVmscanKswapdSleep {
-        nid: NodeId,
-    },
-    MmVmscanWakeupKswapd {
-        nid: NodeId,
-        order: Order,
-        gfp_flags: Gfp,
-    },
-    MmVmscanDirectReclaimBegin {
-        order: Order,
-        gfp_flags: Gfp,
-    },
-    MmVmscanDirectReclaimEnd {
-        nr_reclaimed: Pages,
-    },
+    /// One of vmscan's, as its kernel prints it.
+    Vmscan(VmscanEvent),
     MmCompactionBegin {
         zone_start: Pfn,
         migrate_pfn: Pfn,
@@ -146,11 +129,7 @@ impl TraceEvent {
     pub fn name(&self) -> &'static str {
         match self {
             TraceEvent::MmPageAllocExtfrag { .. } => "mm_page_alloc_extfrag",
-            TraceEvent::MmVmscanKswapdWake { .. } => "mm_vmscan_kswapd_wake",
-            TraceEvent::MmVmscanKswapdSleep { .. } => "mm_vmscan_kswapd_sleep",
-            TraceEvent::MmVmscanWakeupKswapd { .. } => "mm_vmscan_wakeup_kswapd",
-            TraceEvent::MmVmscanDirectReclaimBegin { .. } => "mm_vmscan_direct_reclaim_begin",
-            TraceEvent::MmVmscanDirectReclaimEnd { .. } => "mm_vmscan_direct_reclaim_end",
+            TraceEvent::Vmscan(event) => event.name(),
             TraceEvent::MmCompactionBegin { .. } => "mm_compaction_begin",
             TraceEvent::MmCompactionEnd { .. } => "mm_compaction_end",
             TraceEvent::MmCompactionKcompactdWake { .. } => "mm_compaction_kcompactd_wake",
@@ -168,24 +147,12 @@ impl TraceEvent {
     /// Reads the text after the event's name. `Ok(None)`: a tracepoint that is not known here. `Err`: the field that is
     /// missing or wrong.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Option<TraceEvent>, &'static str> {
+        if let Some(event) = VmscanEvent::parse(name, text) {
+            return event.map(|event| Some(TraceEvent::Vmscan(event)));
+        }
         let fields = Fields::of(text);
         Ok(Some(match name {
             "mm_page_alloc_extfrag" => fields.extfrag()?,
-            "mm_vmscan_kswapd_wake" => {
-                TraceEvent::MmVmscanKswapdWake { nid: fields.nid()?, order: fields.order("order")? }
-            }
-            "mm_vmscan_kswapd_sleep" => TraceEvent::MmVmscanKswapdSleep { nid: fields.nid()? },
-            "mm_vmscan_wakeup_kswapd" => TraceEvent::MmVmscanWakeupKswapd {
-                nid: fields.nid()?,
-                order: fields.order("order")?,
-                gfp_flags: fields.gfp()?,
-            },
-            "mm_vmscan_direct_reclaim_begin" => {
-                TraceEvent::MmVmscanDirectReclaimBegin { order: fields.order("order")?, gfp_flags: fields.gfp()? }
-            }
-            "mm_vmscan_direct_reclaim_end" => {
-                TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed: Pages(fields.number("nr_reclaimed")?) }
-            }
             "mm_compaction_begin" => fields.compaction_begin()?,
             "mm_compaction_end" => fields.compaction_end()?,
             "mm_compaction_kcompactd_wake" => TraceEvent::MmCompactionKcompactdWake {
@@ -225,19 +192,8 @@ impl fmt::Display for TraceEvent {
                 let (fragmenting, change) = (u8::from(self.fragmenting()), u8::from(change_ownership));
                 write!(f, "fragmenting={fragmenting} change_ownership={change}")
             }
-            TraceEvent::MmVmscanKswapdWake { nid, order } => write!(f, "nid={} order={}", nid.0, order.0),
-            TraceEvent::MmVmscanKswapdSleep { nid } | TraceEvent::MmCompactionKcompactdSleep { nid } => {
-                write!(f, "nid={}", nid.0)
-            }
-            TraceEvent::MmVmscanWakeupKswapd { nid, order, gfp_flags } => {
-                write!(f, "nid={} order={} gfp_flags={}", nid.0, order.0, gfp_names(gfp_flags))
-            }
-            TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags } => {
-                write!(f, "order={} gfp_flags={}", order.0, gfp_names(gfp_flags))
-            }
-            TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed } => {
-                write!(f, "nr_reclaimed={}", nr_reclaimed.0)
-            }
+            TraceEvent::Vmscan(ref event) => write!(f, "{event}"),
+            TraceEvent::MmCompactionKcompactdSleep { nid } => write!(f, "nid={}", nid.0),
             TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync } => {
                 write_scanners(f, [zone_start, migrate_pfn, free_pfn, zone_end], sync)
             }
@@ -298,10 +254,6 @@ impl<'a> Fields<'a> {
 
     fn pfn(&self, key: &'static str) -> Result<Pfn, &'static str> {
         self.number(key).map(Pfn)
-    }
-
-    fn gfp(&self) -> Result<Gfp, &'static str> {
-        self.text("gfp_flags").map(gfp_from_names)
     }
 
     fn named<T: Copy>(&self, key: &'static str, table: &[(T, &str)]) -> Result<T, &'static str> {

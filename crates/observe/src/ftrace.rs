@@ -93,7 +93,7 @@ fn parse_stamp(stamp: &str) -> Option<Nanos> {
 mod tests {
     use super::*;
     use crate::{CompactionResult, TraceZone};
-    use units::{Gfp, NodeId, Order, Pages, Pfn};
+    use units::{NodeId, Order, Pfn};
 
     fn record(event: TraceEvent) -> TraceRecord {
         let at = Nanos(1_234_567_890_000);
@@ -124,18 +124,13 @@ mod tests {
 
     #[test]
     fn every_event_comes_back() {
-        let (nid, order, gfp_flags) = (NodeId(1), Order(9), Gfp::TRANSHUGE);
+        let nid = NodeId(1);
         let pfns = [Pfn(0x1000), Pfn(0x2000), Pfn(0x3000), Pfn(0x4000)];
         let [zone_start, migrate_pfn, free_pfn, zone_end] = pfns;
         let (classzone, status) = (TraceZone::Dma32, CompactionResult::PartialSkipped);
         let (sync, order_signed) = (true, -1);
         let records = [
             extfrag(),
-            TraceEvent::MmVmscanKswapdWake { nid, order },
-            TraceEvent::MmVmscanKswapdSleep { nid },
-            TraceEvent::MmVmscanWakeupKswapd { nid, order, gfp_flags },
-            TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags },
-            TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed: Pages(32) },
             TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync },
             TraceEvent::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync, status },
             TraceEvent::MmCompactionKcompactdWake { nid, order: order_signed, classzone },

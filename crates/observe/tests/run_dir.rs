@@ -52,8 +52,8 @@ fn names(dir: &Path) -> Vec<String> {
 fn a_run_comes_back_with_its_events() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("deep/run-0");
-    let event = TraceEvent::MmVmscanKswapdSleep { nid: NodeId(0) };
-    let events = [TraceRecord { at: Nanos(5_000), cpu: CpuId(0), comm: "kswapd0".into(), pid: 45, event }];
+    let event = TraceEvent::MmCompactionKcompactdSleep { nid: NodeId(0) };
+    let events = [TraceRecord { at: Nanos(5_000), cpu: CpuId(0), comm: "kcompactd0".into(), pid: 45, event }];
     run().write(&path, &events).unwrap();
     assert_eq!(names(&path), ["after", "before", "events.txt", "manifest.json", "metrics.json", "series.csv"]);
     assert_eq!(names(path.parent().unwrap()), ["run-0"]);

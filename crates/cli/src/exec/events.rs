@@ -1,27 +1,31 @@
 //! Trace events of the twin as the records that a run directory keeps.
 //!
-//! Abstracted: the model does not carry `gfp_flags`, nor the zone for which kcompactd is woken; [`ABSTRACTED`] says so in
-//! the manifest.
+//! Abstracted: `gfp_flags` are those that the model goes by, with the names of 6.12; kcompactd's zone is not known; a shrinker
+//! has its place among the model's for its address, and the size of its function is left out. [`ABSTRACTED`] says so in the manifest.
 
 use observe::{CompactionResult, TraceEvent, TraceRecord, TraceZone, ZoneSection};
+use rules::VmscanEvents;
 use twin::{RunOutcome, TraceEvent as Event, Traced};
-use units::{Gfp, PAGEBLOCK_ORDER, Pages, Pfn, ZoneId};
+use units::{PAGEBLOCK_ORDER, Pfn, ZoneId};
+
+use super::vmscan;
 
 /// What the recorded tracepoints do not tell.
-pub(super) const ABSTRACTED: &str = "tracepoints: gfp_flags is written as none, classzone_idx as Normal";
+pub(super) const ABSTRACTED: &str = "tracepoints: gfp_flags is what the model goes by, kcompactd's classzone_idx is written as Normal, \
+    a shrinker's address is its number, the size of its function is left out";
 
-/// The events of a run.
-pub(super) fn records(outcome: &RunOutcome) -> Vec<TraceRecord> {
+/// The events of a run of a kernel with these tracepoints.
+pub(super) fn records(outcome: &RunOutcome, vmscan: VmscanEvents) -> Vec<TraceRecord> {
     let zones = outcome.after.zoneinfo.as_ref().map_or(&[][..], |info| &info.zones);
     let record = |traced: &Traced| {
         let Traced { at, comm, pid, cpu, event } = traced;
-        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.clone(), pid: *pid, event: translate(event, zones)? })
+        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.clone(), pid: *pid, event: translate(event, vmscan, zones)? })
     };
     outcome.log.events.iter().filter_map(record).collect()
 }
 
-/// The kernel's event; none if it is about a zone that the machine does not have.
-fn translate(event: &Event, zones: &[ZoneSection]) -> Option<TraceEvent> {
+/// The kernel's event; none if it has no such tracepoint, or it is about a zone that the machine does not have.
+fn translate(event: &Event, vmscan: VmscanEvents, zones: &[ZoneSection]) -> Option<TraceEvent> {
     Some(match *event {
         Event::PageAllocExtfrag {
             pfn,
@@ -39,15 +43,6 @@ fn translate(event: &Event, zones: &[ZoneSection]) -> Option<TraceEvent> {
             fallback_migratetype: fallback_migratetype as u8,
             change_ownership,
         },
-        Event::WakeupKswapd { node, order, .. } => {
-            TraceEvent::MmVmscanWakeupKswapd { nid: node, order, gfp_flags: Gfp::NONE }
-        }
-        Event::KswapdWake { node, order } => TraceEvent::MmVmscanKswapdWake { nid: node, order },
-        Event::KswapdSleep { node } => TraceEvent::MmVmscanKswapdSleep { nid: node },
-        Event::DirectReclaimBegin { order } => TraceEvent::MmVmscanDirectReclaimBegin { order, gfp_flags: Gfp::NONE },
-        Event::DirectReclaimEnd { nr_reclaimed } => {
-            TraceEvent::MmVmscanDirectReclaimEnd { nr_reclaimed: Pages(nr_reclaimed) }
-        }
         Event::CompactionBegin { zone, migrate_pfn, free_pfn, sync } => {
             let (zone_start, zone_end) = span(zone, zones)?;
             TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync }
@@ -62,6 +57,7 @@ fn translate(event: &Event, zones: &[ZoneSection]) -> Option<TraceEvent> {
             order: i32::from(order.0),
             classzone: TraceZone::Normal,
         },
+        _ => TraceEvent::Vmscan(vmscan::translate(event, vmscan)?),
     })
 }
 

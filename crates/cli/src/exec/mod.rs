@@ -10,6 +10,7 @@ mod parts;
 mod pool;
 mod progress;
 mod runner;
+mod vmscan;
 mod wall;
 mod zones;
 
@@ -98,7 +99,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     metrics.extend(parts::metrics(&outcome));
     metrics.extend(cpu::metrics(&outcome));
     let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, job.spec.machine.has_swap());
-    let events = job.dir.as_ref().map(|_| events::records(&outcome));
+    let events = job.dir.as_ref().map(|_| events::records(&outcome, job.spec.kernel.rules.vmscan_events));
     let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
     let printed = zones::printed(&outcome, output::width());
     let run = RunDir {

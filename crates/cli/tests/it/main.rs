@@ -6,6 +6,7 @@ mod listing;
 mod real_kernels;
 mod reproducing;
 mod running;
+mod tracing;
 mod validating;
 
 use std::path::Path;

@@ -19,6 +19,9 @@ impl Mm {
     pub(super) fn shrink_active_list(&mut self, lru: LruvecId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
         debug_assert!(list.is_active());
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
+        if self.trace.filter.vmscan {
+            self.trace_isolate(list, nr_to_scan, &isolated, sc);
+        }
         if sc.is_global() {
             self.stat.count(VmEvent::Pgrefill, isolated.scanned);
         }
@@ -41,6 +44,9 @@ impl Mm {
         }
         self.note_recent(lru, list.is_file(), isolated.taken, rotated);
         self.stat.count(VmEvent::Pgdeactivate, moved);
+        if self.trace.filter.vmscan {
+            self.trace_shrink_active(lru, list.is_file(), isolated.taken, (moved, rotated), sc.priority);
+        }
         self.charge(isolated.pages.len() as u64 * (self.costs.scan_page + self.costs.lru_move));
         self.lru_lock(lru, 2 * isolated.pages.len() as u64, 2 * ONCE);
     }

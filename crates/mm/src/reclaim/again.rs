@@ -20,6 +20,7 @@ use super::shrinker::SlabPass;
 use super::throttle::TENTH;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::VmEvent;
+use crate::trace::TraceEvent;
 use crate::zone::Wmark;
 use crate::{Env, Mm, ZoneKind};
 
@@ -66,8 +67,9 @@ pub struct BalanceAgain {
 
 impl BalanceAgain {
     /// Begins a run for an order and the zones up to `classzone`.
-    pub fn new(mm: &Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceAgain {
+    pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceAgain {
         debug_assert!(mm.rules.kswapd_run != KswapdRun::Once);
+        mm.trace.emit(TraceEvent::KswapdWake { node, highest: classzone, order });
         let mut sc = ScanControl::kswapd(order, classzone);
         sc.nr_to_reclaim = u64::MAX;
         BalanceAgain {
@@ -373,7 +375,7 @@ mod tests {
     }
 
     fn run(m: &mut Machine, order: u8) -> (Order, ZoneKind) {
-        let mut run = BalanceAgain::new(&m.mm, NODE, Order(order), ZoneKind::Normal);
+        let mut run = BalanceAgain::new(&mut m.mm, NODE, Order(order), ZoneKind::Normal);
         m.run(|mm, env| run.step(mm, env));
         run.reached(&m.mm)
     }

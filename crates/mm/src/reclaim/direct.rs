@@ -81,7 +81,7 @@ impl DirectReclaim {
             first_node: None,
             reclaimable: false,
             total_scanned: 0,
-            phase: Phase::Begin,
+            phase: Phase::Reserve(false),
         }
     }
 
@@ -191,10 +191,10 @@ impl DirectReclaim {
         zones.map(|z| &mm.zones[z.index()]).find(|z| z.kind <= highest).map(|z| z.node)
     }
 
-    /// Waits once for at most a second if the caller may hold file system locks, else until there is a reserve.
+    /// Who is short of memory itself waits once for at most a second if the caller may hold file system locks, else until there is a reserve.
     fn look_at_reserve(&mut self, mm: &mut Mm, waited: bool) -> Option<Step> {
         let enters_fs = self.sc.gfp.contains(Gfp::FS);
-        let waits = mm.rules.reserve_throttle == ReserveThrottle::HalfOfReserve;
+        let waits = mm.rules.reserve_throttle == ReserveThrottle::HalfOfReserve && self.sc.is_global();
         let node = self.reserve_node(mm).filter(|_| waits && (enters_fs || !waited));
         if let Some(node) = node
             && !mm.allow_direct_reclaim(node)
@@ -204,7 +204,8 @@ impl DirectReclaim {
             self.phase = Phase::Reserve(true);
             return Some(Step::Throttle(ThrottleReason::Reserve, if enters_fs { Nanos::MAX } else { Nanos::secs(1) }));
         }
-        mm.trace.emit(TraceEvent::DirectReclaimBegin { order: self.sc.order });
+        let ScanControl { order, gfp, reclaim_idx: highest, .. } = self.sc;
+        mm.trace.emit(TraceEvent::DirectReclaimBegin { memcg: !self.sc.is_global(), order, gfp, highest });
         self.phase = Phase::Begin;
         None
     }
@@ -267,7 +268,8 @@ impl DirectReclaim {
             self.phase = Phase::Begin;
             return;
         }
-        mm.trace.emit(TraceEvent::DirectReclaimEnd { nr_reclaimed: self.progress() });
+        let (memcg, nr_reclaimed) = (!self.sc.is_global(), self.progress());
+        mm.trace.emit(TraceEvent::DirectReclaimEnd { memcg, nr_reclaimed });
         self.phase = Phase::Ended;
     }
 

@@ -12,7 +12,7 @@
 //! Omitted: freezing, soft limits of cgroups, highmem and its buffer heads.
 
 use rules::{BackgroundCompaction, Compaction, KswapdBalance, KswapdWake};
-use units::{NodeId, Order, ZoneId};
+use units::{Gfp, NodeId, Order, ZoneId};
 
 use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::compaction::{CompactControl, CompactResult, CompactRun, CompactStep};
@@ -63,6 +63,7 @@ impl BalanceZones {
     pub fn new(mm: &mut Mm, node: NodeId, order: Order, classzone: ZoneKind) -> BalanceZones {
         debug_assert!(mm.rules.kswapd_balance == KswapdBalance::EveryZone);
         mm.note_kswapd_run(node, order);
+        mm.trace.emit(TraceEvent::KswapdWake { node, highest: classzone, order });
         BalanceZones {
             node,
             classzone,
@@ -287,7 +288,7 @@ impl Mm {
 
     /// Asks the kswapd of a zone's node for an order; wakes it unless the zone has enough ([`KswapdWake`],
     /// `wakeup_kswapd()`).
-    pub(crate) fn wakeup_kswapd_for_zone(&mut self, zone: ZoneId, order: Order, classzone: ZoneKind) {
+    pub(crate) fn wakeup_kswapd_for_zone(&mut self, zone: ZoneId, gfp: Gfp, order: Order, classzone: ZoneKind) {
         let node = self.zones[zone.index()].node;
         let kswapd = &mut self.nodes[node.index()].kswapd;
         if kswapd.order < order {
@@ -308,7 +309,8 @@ impl Mm {
         }
         self.nodes[node.index()].kswapd.asleep = false;
         self.charge(self.costs.wake_up);
-        self.trace.emit(TraceEvent::WakeupKswapd { node, zone, order });
+        let zone = self.zones[zone.index()].kind;
+        self.trace.emit(TraceEvent::WakeupKswapd { node, zone, order, gfp });
         self.effects.push(Effect::WakeKswapd(node));
     }
 

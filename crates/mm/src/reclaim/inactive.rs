@@ -38,6 +38,9 @@ impl Mm {
         sc: &mut ScanControl,
     ) -> InactiveBatch {
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
+        if self.trace.filter.vmscan && !rest_of_split {
+            self.trace_isolate(list, nr_to_scan, &isolated, sc);
+        }
         let file = list.is_file();
         let (scanned, taken) = if rest_of_split { (0, 0) } else { (isolated.scanned, isolated.taken) };
         self.note_recent(lru, file, taken, 0);
@@ -77,6 +80,9 @@ impl Mm {
         sc.nr.taken += taken;
         if file {
             sc.nr.file_taken += taken;
+        }
+        if self.trace.filter.vmscan {
+            self.trace_shrink_inactive(lru, file, scanned, &stat, sc.priority);
         }
         let wait = self.throttle_batch(lru, &stat, isolated.taken, sc);
         InactiveBatch { reclaimed: stat.reclaimed, split: stat.split, wait }

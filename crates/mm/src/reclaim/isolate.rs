@@ -18,6 +18,7 @@ use units::{NodeId, Order, Pfn, ZoneId};
 use super::ScanControl;
 use super::lru::lru_of;
 use crate::stat::ZoneEvent;
+use crate::trace::Contiguous;
 use crate::{Frame, Kind, List, LruList, LruvecId, Mm, ZoneKind};
 
 /// Frames of one batch, 64 at most unless a huge page was split or blocks are taken, in the order in which they are to be handled.
@@ -32,6 +33,10 @@ pub(super) struct Isolated {
     pub taken: u64,
     /// Looked at, skipped ones included; in entries or base pages as the rule says.
     pub scanned: u64,
+    /// Skipped, counted so too.
+    pub skipped: u64,
+    /// Taken around the pages that were at the tail.
+    pub contiguous: Contiguous,
 }
 
 impl Mm {
@@ -51,6 +56,7 @@ impl Mm {
         let mut taken_by_kind = [0; ZoneKind::COUNT];
         let mut skipped_by_kind = [0; ZoneKind::COUNT];
         let mut pages = Batch::new();
+        let mut contiguous = Contiguous::default();
         let (mut last_zone, mut kind) = (None, ZoneKind::Dma);
         while scan < u64::from(nr_to_scan) && taken < u64::from(nr_to_scan) && left_on_list > 0 {
             left_on_list -= 1;
@@ -80,7 +86,9 @@ impl Mm {
             taken_by_kind[kind as usize] += nr_pages;
             pages.push(pfn);
             if sc.order > Order(0) && self.rules.isolation_unit == IsolationUnit::AlignedBlock {
-                let more = self.isolate_block_around(lruvec, (list, &mut lru), pfn, sc.order, &mut pages);
+                let around = self.isolate_block_around(lruvec, (list, &mut lru), pfn, sc.order, &mut pages);
+                let more = u64::from(around.taken);
+                contiguous.add(around);
                 (scan, scanned, taken) = (scan + more, scanned + more, taken + more);
                 taken_by_kind[kind as usize] += more;
                 left_on_list -= more as u32;
@@ -100,11 +108,12 @@ impl Mm {
         if taken > 0 {
             self.note_isolated(lruvec, list.is_file(), taken as i64);
         }
-        Isolated { pages, taken, scanned }
+        let skipped = skipped_by_kind.iter().sum();
+        Isolated { pages, taken, scanned, skipped, contiguous }
     }
 
     /// Takes what is on the same list in the aligned block around a page, up to the first frame that is neither there nor
-    /// free; says how many pages that were.
+    /// free.
     fn isolate_block_around(
         &mut self,
         lruvec: LruvecId,
@@ -112,11 +121,11 @@ impl Mm {
         page: Pfn,
         order: Order,
         pages: &mut Batch,
-    ) -> u64 {
+    ) -> Contiguous {
         let (zone, start) = (self.blocks.zone_of(page), Pfn(page.0 & !(order.pages() - 1)));
         let end = start.offset(order.pages());
         let no_swap = self.swap.free_pages() == 0;
-        let (mut at, mut taken) = (start, 0);
+        let (mut at, mut around) = (start, Contiguous::default());
         while at < end {
             let frame = &self.frames[at];
             if at == page {
@@ -136,10 +145,12 @@ impl Mm {
             self.frames[at].clear(Frame::LRU);
             self.frames[at].set(Frame::ISOLATED);
             pages.push(at);
-            taken += 1;
+            around.taken += 1;
+            around.dirty += u32::from(self.frames[at].has(Frame::DIRTY));
             at = at.offset(1);
         }
-        taken
+        around.failed = u32::from(at < end);
+        around
     }
 
     /// Zones of a node by their kind.

@@ -92,7 +92,7 @@ impl Mm {
         let kswapd = &mut self.nodes[node.index()].kswapd;
         kswapd.order = Order(0);
         kswapd.highest_zone = None;
-        self.trace.emit(TraceEvent::KswapdWake { node, order: request.order });
+        self.trace.emit(TraceEvent::KswapdWake { node, highest: request.highest, order: request.order });
         request
     }
 

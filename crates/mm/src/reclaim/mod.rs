@@ -16,6 +16,7 @@ mod again;
 mod balance;
 mod compaction_ready;
 mod direct;
+mod events;
 mod every_zone;
 mod inactive;
 mod isolate;

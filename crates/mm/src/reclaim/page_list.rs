@@ -47,8 +47,12 @@ pub(super) struct BatchStat {
     pub writeback: u64,
     /// Under writeback and marked already while kswapd wants to wait.
     pub immediate: u64,
-    /// Made active.
-    pub activated: u64,
+    /// Made active, of [anon, file].
+    pub activated: [u64; 2],
+    /// Referenced, and left for another round.
+    pub ref_keep: u64,
+    /// Still mapped after all.
+    pub unmap_fail: u64,
     /// Written by reclaim itself.
     pub pageout: u64,
     /// Pages of split huge pages that went to the tail of the list for the next batch.
@@ -135,7 +139,7 @@ impl Mm {
         }
         self.tlb_flush();
         stat.reclaimed = freed.len() as u64;
-        self.stat.count(VmEvent::Pgactivate, stat.activated);
+        self.stat.count(VmEvent::Pgactivate, stat.activated.iter().sum());
         self.charge(
             (freed.len() + kept.len()) as u64 * self.costs.scan_page
                 + freed.len() as u64 * self.costs.reclaim_page
@@ -169,7 +173,7 @@ impl Mm {
                 if self.frames[pfn].has(Frame::SWAPCACHE) && self.swap.is_full() {
                     self.try_to_free_swap(env, pfn);
                 }
-                stat.activated += self.counted(pfn);
+                stat.activated[usize::from(is_file_lru(&self.frames[pfn]))] += self.counted(pfn);
                 self.frames[pfn].set(Frame::ACTIVE);
             }
             Fate::Keep => {}
@@ -217,13 +221,17 @@ impl Mm {
         let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start);
         match references {
             References::Activate => return Fate::Activate,
-            References::Keep => return Fate::Keep,
+            References::Keep => {
+                stat.ref_keep += self.counted(pfn);
+                return Fate::Keep;
+            }
             References::Reclaim | References::ReclaimClean => {}
         }
         if let Some(fate) = self.give_swap(env, pfn, sc, stat) {
             return fate;
         }
         if self.frames[pfn].has(Frame::MAPPED) && !self.try_to_unmap(env, pfn) {
+            stat.unmap_fail += self.counted(pfn);
             return Fate::Activate;
         }
         if self.frames[pfn].has(Frame::DIRTY)

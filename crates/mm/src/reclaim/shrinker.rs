@@ -3,7 +3,8 @@
 //! Rule: for each pass over a node, a shrinker is to scan `freeable >> priority`, times four, over its `seeks` (what an
 //! object costs to make again; shadow nodes cost nothing since 4.20, and half of them goes). It is called in batches; what does not fill a batch
 //! is put off to the next pass. What was put off counts in full, but for no more than half of the cache unless this pass
-//! alone asks for a quarter, and twice the cache at most.
+//! alone asks for a quarter, and twice the cache at most. Put off is what was not scanned of all that was there; where the share
+//! of LRU pages decides (4.4), only of what this pass was to scan.
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
 //! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
 //! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
@@ -18,6 +19,7 @@ use units::{Gfp, MemcgId, NodeId};
 use super::ScanControl;
 use crate::memcg::ROOT;
 use crate::stat::VmEvent;
+use crate::trace::{ShrinkSlabEnd, ShrinkSlabStart, TraceEvent};
 use crate::vfs::{SHRINKERS, Share, ShrinkerId, ShrinkerSpec};
 use crate::{Env, Mm};
 
@@ -31,6 +33,10 @@ pub(super) type Deferred = [u64; SHRINKERS.len()];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Job {
     freeable: u64,
+    /// Put off by earlier passes.
+    deferred: u64,
+    /// To scan because of this pass alone.
+    delta: u64,
     batch: u64,
     /// Less than a batch is put off even if it is all there is.
     whole_batches: bool,
@@ -51,6 +57,11 @@ struct Pressure {
     lru: (u64, u64),
 }
 
+/// LRU pages that count as looked at, for a pass that has looked at none.
+fn at_least_a_batch(scanned: u64) -> u64 {
+    if scanned == 0 { u64::from(super::SWAP_CLUSTER_MAX) } else { scanned }
+}
+
 impl Pressure {
     /// Objects to scan because of this pass alone.
     fn delta(self, freeable: u64, shrinker: ShrinkerSpec) -> u64 {
@@ -61,8 +72,7 @@ impl Pressure {
         match self.rule {
             SlabPressure::LruScanned | SlabPressure::LruScannedInFull => {
                 let (scanned, pages) = self.lru;
-                let scanned = if scanned == 0 { u64::from(super::SWAP_CLUSTER_MAX) } else { scanned };
-                4 * scanned / shrinker.seeks * freeable / (pages + 1)
+                4 * at_least_a_batch(scanned) / shrinker.seeks * freeable / (pages + 1)
             }
             _ => (freeable >> self.priority) * 4 / shrinker.seeks,
         }
@@ -73,7 +83,8 @@ impl Pressure {
         let batch = shrinker.batch;
         if self.rule == SlabPressure::LruScannedInFull {
             let total_scan = (deferred + delta).min(2 * freeable);
-            return Job { freeable, batch, whole_batches: true, total_scan, deferrable: total_scan, scanned: 0 };
+            let deferrable = total_scan;
+            return Job { freeable, deferred, delta, batch, whole_batches: true, total_scan, deferrable, scanned: 0 };
         }
         let (total_scan, deferrable) = if self.rule == SlabPressure::PriorityAndDeferred {
             ((deferred >> self.priority) + delta, deferred + delta)
@@ -85,7 +96,8 @@ impl Pressure {
             (if delta < freeable / 4 { all.min(freeable / 2) } else { all }, all)
         };
         let total_scan = total_scan.min(2 * freeable);
-        Job { freeable, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
+        let deferrable = if self.rule == SlabPressure::LruScanned { total_scan } else { deferrable };
+        Job { freeable, deferred, delta, batch, whole_batches: false, total_scan, deferrable, scanned: 0 }
     }
 }
 
@@ -111,8 +123,9 @@ pub(super) struct SlabPass {
     memcg: MemcgId,
     at: usize,
     job: Option<Job>,
-    /// Objects freed.
+    /// Objects freed, by all shrinkers, and before the one whose turn it is.
     freed: u64,
+    freed_before: u64,
 }
 
 impl SlabPass {
@@ -130,6 +143,7 @@ impl SlabPass {
             at: 0,
             job: None,
             freed: 0,
+            freed_before: 0,
         }
     }
 
@@ -151,7 +165,12 @@ impl SlabPass {
                     continue;
                 }
                 let put_off = std::mem::take(&mut mm.reclaim.deferred[place][self.at]);
-                self.job = Some(self.pressure.job(freeable, put_off, shrinker));
+                let job = self.pressure.job(freeable, put_off, shrinker);
+                if mm.trace.filter.vmscan {
+                    self.trace_start(mm, (shrinker.id, node), &job, sc.gfp);
+                }
+                self.freed_before = self.freed;
+                self.job = Some(job);
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
@@ -162,11 +181,58 @@ impl SlabPass {
                 job.scanned += nr;
                 return true;
             }
-            mm.reclaim.deferred[place][self.at] += job.put_off(self.pressure.rule);
+            let (job, put_off) = (*job, job.put_off(self.pressure.rule));
+            if mm.trace.filter.vmscan {
+                self.trace_end(mm, shrinker.id, &job, (mm.reclaim.deferred[place][self.at], put_off), share);
+            }
+            mm.reclaim.deferred[place][self.at] += put_off;
             self.job = None;
             self.at += 1;
         }
         false
+    }
+
+    #[cold]
+    fn trace_start(&self, mm: &mut Mm, (shrinker, node): (ShrinkerId, NodeId), job: &Job, gfp: Gfp) {
+        let Pressure { priority, lru: (scanned, pages), .. } = self.pressure;
+        mm.trace.emit(TraceEvent::ShrinkSlabStart(ShrinkSlabStart {
+            shrinker,
+            node,
+            gfp,
+            deferred: job.deferred,
+            lru: (at_least_a_batch(scanned), pages),
+            freeable: job.freeable,
+            delta: job.delta,
+            total_scan: job.total_scan,
+            priority,
+        }));
+    }
+
+    #[cold]
+    fn trace_end(
+        &self,
+        mm: &mut Mm,
+        shrinker: ShrinkerId,
+        job: &Job,
+        (deferred_since, put_off): (u64, u64),
+        share: Share,
+    ) {
+        // A pass that still has a call to make was refused it.
+        let left = match (job.next_call(), job.scanned) {
+            (Some(_), _) => -1,
+            (None, 0) => 0,
+            (None, _) => mm.shrinker_count(shrinker, share) as i64,
+        };
+        mm.trace.emit(TraceEvent::ShrinkSlabEnd(ShrinkSlabEnd {
+            shrinker,
+            node: share.node,
+            freed: self.freed - self.freed_before,
+            left,
+            deferred: job.deferred,
+            deferred_since,
+            put_off,
+            total_scan: job.total_scan,
+        }));
     }
 }
 
@@ -298,6 +364,22 @@ mod tests {
         let by_lru = Pressure { lru: (1_000, 99_999), ..pressure(SlabPressure::LruScanned, 12) };
         // 4 x 1000 / 2 x 50 000 / 100 000 = 1000.
         assert_eq!(by_lru.delta(50_000, SUPERBLOCK), 1_000);
+    }
+
+    #[test]
+    fn where_lru_pages_decide_no_more_is_put_off_than_was_to_be_scanned() {
+        // 1000 of the pass itself, less than a quarter of 50 000, and a backlog: half of the cache.
+        let put_off = |rule, calls: u64| {
+            let pressure = Pressure { lru: (1_000, 99_999), ..pressure(rule, 12) };
+            let mut job = pressure.job(50_000, 1_000_000, SUPERBLOCK);
+            assert_eq!(job.total_scan, 25_000);
+            (job.scanned, job.total_scan) = (1024 * calls, 25_000 - 1024 * calls);
+            job.put_off(rule)
+        };
+        assert_eq!(put_off(SlabPressure::LruScanned, 0), 25_000);
+        assert_eq!(put_off(SlabPressure::LruScanned, 24), 25_000 - 24 * 1024);
+        // 50 000 >> 12 = 12, x 4 / 2 = 24 of the pass.
+        assert_eq!(put_off(SlabPressure::Priority, 24), 1_000_024 - 24 * 1024);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Mm {
             return;
         }
         if self.rules.kswapd_balance == KswapdBalance::EveryZone {
-            self.wakeup_kswapd_for_zone(zone, order, highest);
+            self.wakeup_kswapd_for_zone(zone, gfp, order, highest);
             return;
         }
         let id = self.zones[zone.index()].node;
@@ -70,7 +70,7 @@ impl Mm {
         }
         self.nodes[id.index()].kswapd.asleep = false;
         self.charge(self.costs.wake_up);
-        self.trace.emit(TraceEvent::WakeupKswapd { node: id, zone, order });
+        self.trace.emit(TraceEvent::WakeupKswapd { node: id, zone: highest, order, gfp });
         self.effects.push(Effect::WakeKswapd(id));
     }
 

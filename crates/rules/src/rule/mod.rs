@@ -133,6 +133,8 @@ pub struct Rules {
     pub lru_scope: LruScope,
     /// Statistics of the LRU lists.
     pub lru_statistics: LruStatistics,
+    /// Tracepoints of reclaim.
+    pub vmscan_events: VmscanEvents,
     /// New anonymous pages.
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
@@ -342,6 +344,7 @@ impl Rules {
             lru_policy: LruPolicy::MultiGen,
             lru_scope: LruScope::Node,
             lru_statistics: LruStatistics::Flushed,
+            vmscan_events: VmscanEvents::Generations,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,

@@ -218,3 +218,21 @@ rule!(
         Work,
     }
 );
+rule!(
+    /// Which fields vmscan's tracepoints have, and whether the generations trace (include/trace/events/vmscan.h); in the order
+    /// of the kernels.
+    VmscanEvents {
+        /// What isolation took around a page, each zone's lists, no shrinkers: until 3.0.
+        Contiguous,
+        /// The shrinkers too: since 095760730c10 (3.1).
+        Shrinkers,
+        /// Isolation says which kind, the shrinkers which node: as 3.19 and 4.4 have it.
+        Kinds,
+        /// The lists of a node, the highest zone, what a batch met, active lists: as 4.18 to 5.0 have it.
+        Batches,
+        /// What was activated by its kind; no zones where kswapd wakes or direct reclaim begins: as 5.4 and 6.1 have it.
+        ActivatedByKind,
+        /// The generations trace as the lists do: as 6.12 has it.
+        Generations,
+    }
+);

@@ -64,6 +64,8 @@ struct Scan {
     scanned: u64,
     sorted: u64,
     isolated: u64,
+    /// Passed over, for they may not be reclaimed in this context.
+    skipped: u64,
     pages: Batch,
 }
 
@@ -175,6 +177,7 @@ impl Mm {
         }
         if skipped > 0 {
             self.stat.count_zone(ZoneEvent::Pgskip, zone, skipped);
+            scan.skipped += skipped;
         }
     }
 
@@ -207,6 +210,9 @@ impl Mm {
         }
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scan.isolated, 0);
         self.stat.count(if kind == FILE { VmEvent::PgscanFile } else { VmEvent::PgscanAnon }, scan.isolated);
+        if self.traces_generations() {
+            self.trace_scan(kind == FILE, [scan.scanned, scan.skipped, scan.isolated], sc);
+        }
         self.charge(u64::from(MAX_LRU_BATCH - left) * self.costs.lru_move);
         self.lru_lock(lru, u64::from(MAX_LRU_BATCH - left), ONCE);
         if kind == FILE && self.rules.lru_policy == LruPolicy::MultiGen {
@@ -267,6 +273,9 @@ impl Mm {
         while !pages.is_empty() {
             let (stat, kept) = self.shrink_page_list(env, lru, &pages, sc);
             self.count_evicted(env, (lru, kind), &stat, sc);
+            if self.traces_generations() {
+                self.trace_shrink_inactive(lru, kind == FILE, scanned, &stat, sc.priority);
+            }
             if !kept.is_empty() {
                 self.lru_lock(lru, kept.len() as u64, ONCE);
             }

@@ -69,7 +69,7 @@ const MAX_NR_TIERS: usize = 4;
 /// Pages isolated at once (`MIN_LRU_BATCH`).
 const MIN_LRU_BATCH: u64 = 64;
 /// Pages looked at in one go (`MAX_LRU_BATCH`).
-const MAX_LRU_BATCH: u32 = 64 * 64;
+pub(super) const MAX_LRU_BATCH: u32 = 64 * 64;
 /// Index of anonymous pages in what is kept by type.
 const ANON: usize = 0;
 /// Index of file pages.
