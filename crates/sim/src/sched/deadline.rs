@@ -80,6 +80,12 @@ impl Scheduler {
         entity.lag = (virtual_now - entity.vruntime).clamp(-limit, limit);
     }
 
+    /// The member that is to go next, if it is owed time (`pick_next_entity()`).
+    pub(super) fn next_eligible(&self, at: LevelId, now: Nanos) -> Option<Member> {
+        let next = self.level(at).buddies.next?;
+        self.eligible(at, now, self.entity(at.cpu, next).vruntime).then_some(next)
+    }
+
     /// The eligible member of the earliest deadline; the current one if its slice is protected (`pick_eevdf()`).
     pub(super) fn earliest_eligible(&self, at: LevelId, now: Nanos) -> Option<Member> {
         let level = self.level(at);

@@ -1,5 +1,6 @@
 //! One level of a CPU's queues: the tasks and groups that stand beside each other, or the tasks of one group.
 
+use super::buddies::Buddies;
 use super::runqueue::{Queued, RunQueue};
 use super::{CpuGroup, SchedPolicy, Scheduler, fair};
 use crate::TaskId;
@@ -59,8 +60,7 @@ pub(super) struct Level {
     pub(super) min_vruntime: i64,
     /// Added to a vruntime of this level it gives one that compares with those of other levels.
     pub(super) axis: i64,
-    /// The member that yielded: not to be picked again if there is another.
-    pub(super) skip: Option<Member>,
+    pub(super) buddies: Buddies,
 }
 
 impl Level {
@@ -196,10 +196,13 @@ impl Scheduler {
 
     /// The member that is entitled to the CPU.
     pub(super) fn pick(&mut self, at: LevelId, now: Nanos) -> Option<Member> {
-        let skip = self.level_mut(at).skip.take();
-        match self.params.policy {
-            SchedPolicy::LeastRuntime => self.least_runtime(at, skip),
-            SchedPolicy::EarliestDeadline => self.earliest_eligible(at, now),
+        let picked = match self.params.policy {
+            SchedPolicy::LeastRuntime => self.least_runtime(at),
+            SchedPolicy::EarliestDeadline => self.next_eligible(at, now).or_else(|| self.earliest_eligible(at, now)),
+        };
+        if let Some(member) = picked {
+            self.level_mut(at).buddies.clear(member);
         }
+        picked
     }
 }

@@ -17,6 +17,7 @@
 //! **Omitted.** Bandwidth of groups, real-time and deadline classes, wake affinity to
 //! the waker's CPU, the migration cost of a cache-hot task, the cost of a context switch, SMT.
 
+mod buddies;
 mod deadline;
 mod fair;
 mod group;
@@ -192,10 +193,14 @@ impl Scheduler {
         } else {
             (LevelId::root(at.cpu), self.top_of(woken))
         };
-        match self.params.policy {
+        let preempts = match self.params.policy {
             SchedPolicy::LeastRuntime => self.is_far_behind(at, woken, now),
             SchedPolicy::EarliestDeadline => self.wakeup_preempts(at, woken, now),
+        };
+        if preempts && !self.cpus[at.cpu.index()].resched {
+            self.note_preemption(at, woken, current);
         }
+        preempts
     }
 
     /// The next CPU that is due and has something to run, with the task to run.
@@ -274,21 +279,22 @@ impl Scheduler {
             if self.params.policy == SchedPolicy::EarliestDeadline {
                 self.note_lag(at, member, now);
             }
-            self.level_mut(at).current = None;
+            let level = self.level_mut(at);
+            level.current = None;
+            level.buddies.clear(member);
             next = self.group_to_remove(at);
+            if next.is_none() {
+                self.note_left_in_group(at, member);
+            }
         }
         self.count_out(task);
     }
 
     /// The running task lets others go first.
     fn yield_task(&mut self, task: TaskId, now: Nanos) {
+        self.note_yield(task);
         if self.params.policy == SchedPolicy::EarliestDeadline {
-            return self.forgo_slice(task, now);
-        }
-        let at = self.level_of(task);
-        self.level_mut(at).skip = Some(Member::Task(task));
-        if let Some((root, group)) = at.above() {
-            self.level_mut(root).skip = Some(group);
+            self.forgo_slice(task, now);
         }
     }
 

@@ -77,6 +77,7 @@ impl Scheduler {
         let mut next = Some((self.level_of(task), Member::Task(task)));
         while let Some((at, member)) = next {
             self.take(at, member);
+            self.level_mut(at).buddies.clear(member);
             next = self.group_to_remove(at);
         }
         self.count_out(task);

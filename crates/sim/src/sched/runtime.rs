@@ -5,11 +5,9 @@
 //! gets at most half a period of credit for its sleep; a new one on a busy CPU starts with a debit.
 //!
 //! **Source.** `sched_slice()`, `place_entity()`, `check_preempt_tick()`, `entity_tick()`, `wakeup_preempt_entity()`,
-//! `pick_next_entity()` (skip buddy only), kernel/sched/fair.c (4.20); features GENTLE_FAIR_SLEEPERS and START_DEBIT. Until 6.5.
+//! `pick_next_entity()`, kernel/sched/fair.c (4.20); features GENTLE_FAIR_SLEEPERS and START_DEBIT. Until 6.5.
 //!
 //! **Abstracted.** A new task's debit is capped at a granularity.
-//!
-//! **Omitted.** Next and last buddies.
 
 use super::level::{LevelId, Member};
 use super::runqueue::Queued;
@@ -17,8 +15,8 @@ use super::{Scheduler, fair};
 use units::{CpuId, Nanos};
 
 impl Scheduler {
-    /// The member with the least virtual runtime, or the next if that one is to be skipped (`pick_next_entity()`).
-    pub(super) fn least_runtime(&self, at: LevelId, skip: Option<Member>) -> Option<Member> {
+    /// The member with the least virtual runtime, unless a buddy goes first or it is to be skipped (`pick_next_entity()`).
+    pub(super) fn least_runtime(&self, at: LevelId) -> Option<Member> {
         let level = self.level(at);
         let queued = |member| Queued { vruntime: self.entity(at.cpu, member).vruntime, member };
         let mut waiting = level.queue.iter();
@@ -32,13 +30,14 @@ impl Scheduler {
             (None, Some(left)) => (left, waiting.next()),
             (current, None) => (current?, None),
         };
-        let close = |second: &Queued| second.vruntime - first.vruntime <= self.wakeup_credit(at.cpu, second.member);
-        let instead = second.filter(|_| skip == Some(first.member)).filter(close);
-        Some(instead.unwrap_or(first).member)
+        let first = first.member;
+        let instead = second.map(|second| second.member).filter(|_| level.buddies.skip == Some(first));
+        let second = instead.filter(|second| self.is_close(at.cpu, *second, first));
+        self.buddy_instead_of(at, first).or(second).or(Some(first))
     }
 
     /// By how much vruntime a queued member must be behind to preempt by being woken (`wakeup_gran()`).
-    fn wakeup_credit(&self, cpu: CpuId, member: Member) -> i64 {
+    pub(super) fn wakeup_credit(&self, cpu: CpuId, member: Member) -> i64 {
         fair::virtual_time(self.params.wakeup_granularity, self.weight(cpu, member))
     }
 
@@ -50,13 +49,16 @@ impl Scheduler {
     }
 
     /// Whether another member of its level is entitled to the CPU more than the current one (`check_preempt_tick()`).
-    pub(super) fn share_is_over(&self, at: LevelId, member: Member) -> bool {
+    pub(super) fn share_is_over(&mut self, at: LevelId, member: Member) -> bool {
         let Some(first) = self.level(at).queue.first() else { return false };
         let entity = self.entity(at.cpu, member);
         let ran = entity.used.since(entity.used_at_pick);
         let share = self.share(at, member);
-        let behind = entity.vruntime - first.vruntime;
-        ran > share || (ran >= self.params.min_granularity && behind > share.0 as i64)
+        if ran > share {
+            self.level_mut(at).buddies.clear(member);
+            return true;
+        }
+        ran >= self.params.min_granularity && entity.vruntime - first.vruntime > share.0 as i64
     }
 
     /// What a member gets of a period: its part of its level's part (`sched_slice()`).
