@@ -2,14 +2,16 @@
 //!
 //! Rule: a write to a page without a block looks the place up, which leaves an entry for the hole from there on, and makes or lengthens
 //! the entry of delayed blocks. Writeback makes that one of written blocks. A read that goes to the device looks the blocks
-//! up, and remembers them if they are not known. An entry that is looked up again is marked as referenced. The
+//! up, and remembers them if they are not known. An entry that is looked up again is marked as referenced, where the mark is not lost. The
 //! shrinker goes round the inodes: it frees entries that are neither delayed nor referenced, and takes the mark of those that are.
 //! Source: `ext4_da_get_block_prep()`, `ext4_determine_insert_hole()`, `ext4_mpage_readpages()`, `ext4_es_lookup_extent()`,
 //! `ext4_es_count()`, `__es_shrink()`, `es_do_reclaim_extents()` (fs/ext4/extents_status.c), 6.12.
-//! Abstracted: older kernels have the entries (3.8) and the mark (4.0), too; one entry for all blocks of a file and one for the hole behind them; the shrinker's list is in the order of the
+//! Since/until: [`ExtentStatus`].
+//! Abstracted: one entry for all blocks of a file and one for the hole behind them; the shrinker's list is in the order of the
 //! files' numbers; an entry is allocated without sleeping, and missing if that fails.
 //! Omitted: entries of unwritten blocks, `EXT4_STATE_EXT_PRECACHED`.
 
+use rules::ExtentStatus;
 use units::{FileId, Gfp};
 
 use super::{FileRec, FsKind, Obj, Scanned};
@@ -50,7 +52,9 @@ impl FileRec {
 
 impl Mm {
     fn has_statuses(&self, file: FileId) -> bool {
-        !self.vfs.rec(file).has(FileRec::BDEV) && self.vfs.spec_of(file).kind == FsKind::Ext4
+        self.rules.extent_status != ExtentStatus::None
+            && !self.vfs.rec(file).has(FileRec::BDEV)
+            && self.vfs.spec_of(file).kind == FsKind::Ext4
     }
 
     /// Changes a file's entries, and keeps count of those that can be freed.
@@ -63,9 +67,10 @@ impl Mm {
 
     /// Looks an entry up: marks it, or makes it if it is not known.
     fn look_up(&mut self, env: &Env, file: FileId, entry: Entry) {
+        let mark = if self.rules.extent_status == ExtentStatus::Marked { entry.mark() } else { 0 };
         let rec = self.vfs.rec_mut(file);
         if entry.of(rec).is_some() {
-            rec.flags |= entry.mark();
+            rec.flags |= mark;
             return;
         }
         let cache = self.vfs.spec_of(file).extent_cache;

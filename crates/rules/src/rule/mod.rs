@@ -275,6 +275,8 @@ pub struct Rules {
     pub bio_room: BioRoom,
     /// Exceptions from `io.max`.
     pub io_max_exempt: IoMaxExempt,
+    /// Where the blocks of files are.
+    pub extent_status: ExtentStatus,
     /// Reads beyond the end of a file.
     pub read_past_end: ReadPastEnd,
     /// Windows of readahead.
@@ -415,6 +417,7 @@ impl Rules {
             bio_vectors: BioVectors::Segments,
             bio_room: BioRoom::Most,
             io_max_exempt: IoMaxExempt::SwapOut,
+            extent_status: ExtentStatus::Marked,
             read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,

@@ -66,6 +66,17 @@ rule!(
     }
 );
 rule!(
+    /// What ext4 remembers of where the blocks of files are.
+    ExtentStatus {
+        /// Nothing: until 3.7.
+        None,
+        /// Entries; that one was looked up again is noted in a copy of it and lost (`ext4_es_lookup_extent()`, 4.4): until 4.20.
+        Unmarked,
+        /// Entries that are marked when they are looked up again: since 5.0.
+        Marked,
+    }
+);
+rule!(
     /// Whether writing a page whose blocks are allocated later begins a handle of ext4's journal.
     DelayedWrite {
         /// It does: until 5.14.

@@ -1,5 +1,7 @@
 //! What ext4 remembers of extents.
 
+use rules::ExtentStatus;
+
 use super::*;
 use crate::pagecache::rig::Rig;
 
@@ -44,6 +46,18 @@ fn a_delayed_entry_stays_and_one_that_was_looked_up_gets_another_round() {
     rig.evict(file, 0);
     rig.read(file, 0, 1, &mut crate::pagecache::Readahead::new(32));
     assert_eq!(freeable(&mut rig), 1);
+}
+
+#[test]
+fn until_4_20_the_mark_is_lost_and_until_3_7_there_is_nothing() {
+    for (extent_status, freed) in [(ExtentStatus::Marked, 0), (ExtentStatus::Unmarked, 1), (ExtentStatus::None, 0)] {
+        let mut rig = Rig::ext4_with(1 << 14, Rules { extent_status, ..Rules::newest() });
+        let file = rig.create();
+        rig.write(file, 0);
+        rig.write(file, 1);
+        assert_eq!(freeable(&mut rig), u64::from(extent_status != ExtentStatus::None), "the hole");
+        assert_eq!(shrink_statuses(&mut rig, 10), freed);
+    }
 }
 
 #[test]
