@@ -1,8 +1,8 @@
 //! Leaves of the page-cache tree: what the tree's bottom nodes know beside their slots.
 //!
 //! A leaf stands for one bottom node of the kernel's tree (`struct xa_node`, include/linux/xarray.h, 4.20), which has
-//! 64 slots. On the host its slots are a block of a pool, of 4, 8, 16, 32 or 64 words, whichever reaches the highest
-//! slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
+//! 64 slots. On the host its slots are a block of a pool, of 4, 8, 12, 16, 24, 32, 48 or 64 words, whichever reaches the
+//! highest slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
 
 use crate::pool::Block;
 use crate::slab::Obj;

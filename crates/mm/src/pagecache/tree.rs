@@ -59,6 +59,11 @@ fn reaches(height: u32, index: u32) -> bool {
     (index as u64) >> (height * NODE_SHIFT) == 0
 }
 
+/// Words of a block that reaches a slot, a few more than needed, so that a leaf does not move with each page.
+fn words_for(slot: u32) -> usize {
+    (slot as usize + 1).next_multiple_of(4)
+}
+
 /// Place of the node of `level` that `index` is below, among those of its level.
 fn place(level: u32, index: u32) -> usize {
     (index as u64 >> (level * NODE_SHIFT)) as usize
@@ -262,8 +267,8 @@ impl Trees {
 
     fn fill(&mut self, file: u32, index: u32, mut leaf: LeafRef, raw: u32) -> u32 {
         let slot = index % NODE_SLOTS;
-        if slot as usize >= leaf.slots.len() {
-            leaf.slots = self.slots.grow(leaf.slots, slot as usize + 1);
+        if slot as usize >= self.slots.len(leaf.slots) {
+            leaf.slots = self.slots.grow(leaf.slots, words_for(slot));
             self.point_at(file, index >> NODE_SHIFT, Some(leaf));
         }
         self.put(self.files[file as usize].root(), leaf, slot, raw)
@@ -295,7 +300,7 @@ impl Trees {
     fn new_leaf(&mut self, file: u32, at: u32, slot: u32) -> LeafRef {
         let (obj, numa) = self.take_spare();
         let id = self.leaves.add(Leaf::new(file, at, obj, numa));
-        LeafRef { id, slots: self.slots.alloc(slot as usize + 1) }
+        LeafRef { id, slots: self.slots.alloc(words_for(slot)) }
     }
 
     fn free_leaf(&mut self, leaf: LeafRef) -> Leaf {
