@@ -61,6 +61,29 @@ impl<T: Copy + PartialEq + Default> Sparse<T> {
         old
     }
 
+    /// The same, where it stands; none if it is the default and nothing is near.
+    #[inline]
+    pub(crate) fn get_ref(&self, at: u32) -> Option<&T> {
+        let chunk = self.chunks.get(at as usize / CHUNK)?.as_ref()?;
+        Some(&chunk.values[at as usize % CHUNK])
+    }
+
+    /// The value of a number, if it differs from the default; it must not become the default.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        let chunk = self.chunks.get_mut(at as usize / CHUNK)?.as_mut()?;
+        Some(&mut chunk.values[at as usize % CHUNK]).filter(|value| **value != T::default())
+    }
+
+    /// Numbers with a value that differs from the default, ascending, and their values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let chunks = self.chunks.iter().enumerate().filter_map(|(place, chunk)| Some((place, chunk.as_ref()?)));
+        let all = chunks.flat_map(|(place, chunk)| {
+            chunk.values.iter().enumerate().map(move |(number, value)| ((place * CHUNK + number) as u32, value))
+        });
+        all.filter(|(_, value)| **value != T::default())
+    }
+
     /// Sets the value of a number to the default, and gives back what it was.
     pub fn take(&mut self, at: u32) -> T {
         self.set(at, T::default())
