@@ -35,8 +35,9 @@ mod times;
 
 use units::{FileId, MemcgId, NodeId, Pfn};
 
-use crate::memcg::{ROOT, Uncharged};
+use crate::memcg::Uncharged;
 use crate::pool::Block;
+use crate::scattered::Scattered;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
@@ -118,7 +119,18 @@ pub struct Handle {
     filp: Obj,
 }
 
-/// One file: on disk, and what is in memory of it. 60 bytes.
+impl Handle {
+    /// No open file.
+    pub const NONE: Handle = Handle { file: FileId(u32::MAX), filp: Obj::NONE };
+
+    /// Whether this names an open file.
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self != Handle::NONE
+    }
+}
+
+/// One file: on disk, and what is in memory of it. 52 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
@@ -127,8 +139,6 @@ struct FileRec {
     inode: Obj,
     ili: Obj,
     second: Obj,
-    /// The vector that the checkpoint being collected has of it (`li_lv`).
-    vector: Obj,
     extents: Obj,
     /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
     size: u32,
@@ -142,10 +152,6 @@ struct FileRec {
     blocks: u32,
     /// Its other extents.
     more: Block,
-    /// Open files; with the children in memory, the dentry's reference count.
-    opens: u16,
-    /// Group that its dentry and its inode in memory are charged to.
-    memcg: MemcgId,
     flags: u32,
 }
 
@@ -198,7 +204,6 @@ impl FileRec {
         inode: Obj::NONE,
         ili: Obj::NONE,
         second: Obj::NONE,
-        vector: Obj::NONE,
         extents: Obj::NONE,
         size: NONE,
         parent: DirId(NONE),
@@ -207,8 +212,6 @@ impl FileRec {
         block: 0,
         blocks: 0,
         more: Block::NONE,
-        opens: 0,
-        memcg: ROOT,
         flags: 0,
     };
 
@@ -272,6 +275,12 @@ pub struct Vfs {
     extents: Extents,
     /// What security modules keep of inodes in memory, by file.
     security: Sparse<Obj>,
+    /// The vector that the checkpoint being collected has of a file (`li_lv`).
+    vectors: Scattered<Obj>,
+    /// Open files of a file; with the children in memory, the reference count of its dentry.
+    opens: Sparse<u16>,
+    /// Group that the dentry and the inode of a file are charged to.
+    charged: Sparse<MemcgId>,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -305,7 +314,7 @@ impl Vfs {
 
     /// Open files of all processes.
     pub fn open_files(&self) -> u64 {
-        self.files.iter().map(|rec| u64::from(rec.opens)).sum()
+        self.opens.iter().map(|(_, opens)| u64::from(*opens)).sum()
     }
 
     /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
@@ -334,6 +343,9 @@ impl Vfs {
         self.files.capacity() * size_of::<FileRec>()
             + self.extents.host_bytes()
             + self.security.host_bytes()
+            + self.vectors.host_bytes()
+            + self.opens.host_bytes()
+            + self.charged.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()
@@ -396,9 +408,9 @@ impl Vfs {
         if !rec.has(FileRec::UNLINKED) || rec.dentry.is_some() || rec.inode.is_some() {
             return;
         }
-        debug_assert!(
-            rec.opens == 0 && rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0
-        );
+        debug_assert!(rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0);
+        debug_assert!(self.opens.get(file.0) == 0);
+        self.charged.take(file.0);
         let next = self.unused_file.unwrap_or(NONE);
         *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };
         self.unused_file = Some(file.0);

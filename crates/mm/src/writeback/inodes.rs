@@ -239,8 +239,7 @@ mod tests {
 
     /// Draws the lists from head to tail; files are letters.
     fn drawn(device: &Device, records: &Records) -> String {
-        let list =
-            |l: &InodeList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
+        let list = |l: &InodeList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
         format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
     }
 
