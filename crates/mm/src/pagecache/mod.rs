@@ -33,7 +33,7 @@ mod write;
 mod tests;
 
 pub use read::ReadStop;
-pub use readahead::{Readahead, Resting};
+pub use readahead::{LastRead, Readahead, RestingWindow};
 pub use write::WriteStop;
 
 use std::collections::BTreeMap;

@@ -15,7 +15,7 @@ use super::root::{FileCache, Root};
 use super::slots;
 use crate::pool::{Block, Pool};
 use crate::slab::Obj;
-use crate::sparse::Sparse;
+use crate::sparse::SparseSmall;
 use crate::table;
 
 /// Trees of all files.
@@ -23,7 +23,7 @@ use crate::table;
 pub(crate) struct Trees {
     pub(crate) files: Vec<FileCache>,
     /// Where cyclic writeback goes on in each file (`writeback_index`).
-    pub(crate) writeback_index: Sparse<u32>,
+    pub(crate) writeback_index: SparseSmall,
     pub(super) leaves: Leaves,
     /// Slots of the leaves.
     pub(super) slots: Pool,

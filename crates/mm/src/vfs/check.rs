@@ -109,14 +109,14 @@ impl Mm {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
         let security = self.vfs.security.get(n as u32);
-        let (vector, opens) = (self.vfs.vectors.get(n as u32), self.vfs.opens.get(n as u32));
+        let vector = self.vfs.vectors.get(n as u32);
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
         if rec.dentry.is_some() && !rec.inode.is_some() && !rec.has(FileRec::UNLINKED | FileRec::NEGATIVE) {
             wrong("a dentry without an inode has a name");
         }
-        if opens > 0 && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
+        if rec.has(FileRec::OPEN) && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
             wrong("open without a dentry");
         }
         if rec.has(FileRec::INODE_LRU) && rec.has(FileRec::RECLAIMABLE) {
@@ -125,7 +125,7 @@ impl Mm {
         if rec.has(FileRec::FREEING) {
             wrong("left in eviction");
         }
-        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || opens > 0 || rec.blocks > 0) {
+        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || rec.blocks > 0) {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()

@@ -78,7 +78,7 @@ impl Mm {
 
     /// Whether somebody uses a dentry: an open file, or a dentry below it.
     pub(super) fn dentry_in_use(&self, file: FileId) -> bool {
-        self.vfs.opens.get(file.0) > 0 || self.vfs.dir_of(file).is_some_and(|dir| dir.children > 0)
+        self.vfs.rec(file).has(FileRec::OPEN) || self.vfs.dir_of(file).is_some_and(|dir| dir.children > 0)
     }
 
     /// The last user of a dentry goes.

@@ -198,6 +198,8 @@ impl FileRec {
     /// XFS: which size the array of its extents has (iext.rs), in three bits.
     const ARRAY_SIZE: u32 = 0b111 << Self::ARRAY_SHIFT;
     const ARRAY_SHIFT: u32 = 22;
+    /// Is open; with the children in memory, what keeps its dentry in use.
+    const OPEN: u32 = 1 << 25;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
@@ -277,8 +279,8 @@ pub struct Vfs {
     security: Sparse<Obj>,
     /// The vector that the checkpoint being collected has of a file (`li_lv`).
     vectors: Scattered<Obj>,
-    /// Open files of a file; with the children in memory, the reference count of its dentry.
-    opens: Sparse<u16>,
+    /// Open files of a file beside the first one.
+    more_opens: Sparse<u16>,
     /// Group that the dentry and the inode of a file are charged to.
     charged: Sparse<MemcgId>,
     dirs: Vec<Dir>,
@@ -314,7 +316,10 @@ impl Vfs {
 
     /// Open files of all processes.
     pub fn open_files(&self) -> u64 {
-        self.opens.iter().map(|(_, opens)| u64::from(*opens)).sum()
+        {
+            let first = self.files.iter().filter(|rec| rec.has(FileRec::OPEN)).count() as u64;
+            first + self.more_opens.iter().map(|(_, opens)| u64::from(*opens)).sum::<u64>()
+        }
     }
 
     /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
@@ -344,7 +349,7 @@ impl Vfs {
             + self.extents.host_bytes()
             + self.security.host_bytes()
             + self.vectors.host_bytes()
-            + self.opens.host_bytes()
+            + self.more_opens.host_bytes()
             + self.charged.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
@@ -362,6 +367,30 @@ impl Vfs {
             self.inode_lru.resize(at + 1, Lru::EMPTY);
         }
         at
+    }
+
+    /// A file is opened.
+    fn add_open(&mut self, file: FileId) {
+        let rec = self.rec_mut(file);
+        if !rec.has(FileRec::OPEN) {
+            rec.flags |= FileRec::OPEN;
+            return;
+        }
+        let more = self.more_opens.get(file.0).checked_add(1).expect("at most 65536 opens of a file");
+        self.more_opens.set(file.0, more);
+    }
+
+    /// A file is closed; says whether it is open still.
+    fn remove_open(&mut self, file: FileId) -> bool {
+        let more = self.more_opens.get(file.0);
+        if more > 0 {
+            self.more_opens.set(file.0, more - 1);
+            return true;
+        }
+        let rec = self.rec_mut(file);
+        debug_assert!(rec.has(FileRec::OPEN), "a handle is closed once");
+        rec.flags &= !FileRec::OPEN;
+        false
     }
 
     fn rec(&self, file: FileId) -> &FileRec {
@@ -409,7 +438,7 @@ impl Vfs {
             return;
         }
         debug_assert!(rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0);
-        debug_assert!(self.opens.get(file.0) == 0);
+        debug_assert!(!rec.has(FileRec::OPEN));
         self.charged.take(file.0);
         let next = self.unused_file.unwrap_or(NONE);
         *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };

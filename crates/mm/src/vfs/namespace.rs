@@ -246,7 +246,7 @@ impl Mm {
         let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
         match self.create_inode(env, dir, self.vfs.dirs[dir.0 as usize].ag, negative) {
             Ok(file) => {
-                self.vfs.opens.set(file.0, 1);
+                self.vfs.add_open(file);
                 Ok(Handle { file, filp })
             }
             Err(need) => {
@@ -286,8 +286,7 @@ impl Mm {
             self.slab_free(env, CacheId::FILP, filp);
             return Err(need);
         }
-        let opens = self.vfs.opens.get(file.0).checked_add(1).expect("at most 65535 opens of a file");
-        self.vfs.opens.set(file.0, opens);
+        self.vfs.add_open(file);
         self.charge(self.costs.open_file + self.costs.open_close);
         Ok(Handle { file, filp })
     }
@@ -344,9 +343,7 @@ impl Mm {
     pub fn vfs_close(&mut self, env: &Env, handle: Handle) {
         let Handle { file, filp } = handle;
         self.slab_free(env, CacheId::FILP, filp);
-        let opens = self.vfs.opens.get(file.0).checked_sub(1).expect("a handle is closed once");
-        self.vfs.opens.set(file.0, opens);
-        if opens > 0 {
+        if self.vfs.remove_open(file) {
             return;
         }
         let rec = self.vfs.rec(file);
@@ -374,7 +371,7 @@ impl Mm {
         self.journal_changes(env, self.vfs.fs_of(file));
         self.charge(self.by_fs(file, self.costs.unlink_file, self.costs.unlink_ext4));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
-        if self.vfs.opens.get(file.0) > 0 {
+        if rec.has(FileRec::OPEN) {
             self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;
         } else {
             self.iput(env, file);

@@ -85,7 +85,7 @@ impl Mm {
 
     /// All pages of a file were truncated: it is not dirty any more.
     pub(crate) fn forget_dirty_inode(&mut self, file: FileId) {
-        self.pagecache.trees.writeback_index.take(file.0);
+        self.pagecache.trees.writeback_index.set(file.0, 0);
         debug_assert!(self.pagecache.trees.nr_dirty(file.0) == 0);
         if self.writeback.records.get(file).is_some_and(|record| record.on != On::Nothing) {
             self.unlist_dirty_inode(file);

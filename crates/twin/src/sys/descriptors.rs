@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use mm::pagecache::{Readahead, Resting};
+use mm::pagecache::{LastRead, Readahead, RestingWindow};
 use mm::sparse::Sparse;
 use mm::vfs::Handle;
 use mm::writeback::ErrorsSeen;
@@ -75,7 +75,8 @@ pub(crate) struct Descriptors {
     free: BinaryHeap<Reverse<u32>>,
     advised: Sparse<Advised>,
     /// What readahead remembers of files that were read.
-    windows: Sparse<Resting>,
+    last_reads: Sparse<LastRead>,
+    windows: Sparse<RestingWindow>,
     /// Failed writes that open files need not report, where there were any.
     errors_seen: BTreeMap<u32, ErrorsSeen>,
 }
@@ -158,6 +159,7 @@ impl Descriptors {
         self.table[fd.0 as usize] = Handle::NONE;
         self.errors_seen.remove(&fd.0);
         self.advised.take(fd.0);
+        self.last_reads.take(fd.0);
         self.windows.take(fd.0);
         self.free.push(Reverse(fd.0));
         Some(handle)
@@ -177,13 +179,15 @@ impl Descriptors {
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
     pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
-        self.advised.get(fd.0).readahead().resume(self.windows.get(fd.0))
+        self.advised.get(fd.0).readahead().resume(self.last_reads.get(fd.0), self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
         if self.get(fd).is_some() {
-            self.windows.set(fd.0, readahead.rest());
+            let (last_read, window) = readahead.rest();
+            self.last_reads.set(fd.0, last_read);
+            self.windows.set(fd.0, window);
         }
     }
 
@@ -203,6 +207,7 @@ impl Descriptors {
     pub(crate) fn host_bytes(&self) -> usize {
         self.table.capacity() * size_of::<Handle>()
             + self.advised.host_bytes()
+            + self.last_reads.host_bytes()
             + self.windows.host_bytes()
             + self.free.capacity() * size_of::<u32>()
     }
