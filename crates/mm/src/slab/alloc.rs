@@ -31,8 +31,12 @@ impl Cache {
             return None;
         }
         slab.inuse += 1;
-        let word = free.iter().position(|w| *w != 0)?;
-        let slot = word as u32 * 64 + take_lowest(&mut free[word]);
+        let slot = if let [word] = free {
+            take_lowest(word)
+        } else {
+            let word = free.iter().position(|w| *w != 0)?;
+            word as u32 * 64 + take_lowest(&mut free[word])
+        };
         Some(Obj(number << self.shift | slot))
     }
 
