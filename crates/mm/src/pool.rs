@@ -1,19 +1,25 @@
-//! Blocks of 4, 8, 16 and more words out of one table, given out by the buddy rule.
+//! Blocks of a few words each, out of chunks.
 //!
-//! For what belongs to small things in millions and grows with them: the slots of a file's pages, its extents. Such things
-//! grow in step (all files of a writer have 4 pages, then 8), and what one leaves behind merges into what the next one
-//! needs.
+//! For what belongs to small things in millions and grows with them: the slots of a file's pages, its extents. A chunk
+//! has room for 64 blocks of one size, and goes back to the host when none of them is in use: such things grow in step (all
+//! files of a writer have 4 pages, then 8), so that chunks of the smaller size become empty one after the other. What is
+//! larger than the largest size has a chunk of its own.
 
 use crate::table;
 
-/// Words of the smallest block.
-const UNIT: usize = 4;
-/// Orders that a block may have.
-const ORDERS: usize = 27;
-/// Ends a list of free blocks.
+/// Words that a block may have.
+const SIZES: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64];
+/// Stands where blocks have their size: a chunk of its own.
+const OWN: u32 = SIZES.len() as u32;
+/// Bits of a block's number below its size.
+const PLACE_BITS: u32 = 27;
+/// Blocks of a chunk, and the log2 of that.
+const BLOCKS: usize = 64;
+const BLOCKS_SHIFT: u32 = BLOCKS.trailing_zeros();
+/// Ends a list of chunks.
 const NONE: u32 = u32::MAX;
 
-/// A block of `4 << order` words: its order in the upper five bits, its place in units below.
+/// A block: which of [`SIZES`] it has in the upper five bits, its place below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Block(u32);
 
@@ -21,9 +27,9 @@ impl Block {
     /// No block.
     pub(crate) const NONE: Block = Block(u32::MAX);
 
-    fn new(unit: u32, order: u32) -> Block {
-        assert!(unit < 1 << ORDERS, "a pool holds 2 GiB");
-        Block(order << ORDERS | unit)
+    fn new(size: u32, chunk: u32, at: u32) -> Block {
+        assert!(chunk >> (PLACE_BITS - BLOCKS_SHIFT) == 0, "a pool holds 134 million blocks");
+        Block(size << PLACE_BITS | chunk << BLOCKS_SHIFT | at)
     }
 
     /// From what [`Block::raw`] gave.
@@ -44,147 +50,187 @@ impl Block {
         self != Block::NONE
     }
 
-    /// Words of it.
     #[inline]
-    pub(crate) fn len(self) -> usize {
-        UNIT << self.order()
+    fn size(self) -> u32 {
+        self.0 >> PLACE_BITS
     }
 
     #[inline]
-    fn order(self) -> u32 {
-        self.0 >> ORDERS
+    fn chunk(self) -> u32 {
+        (self.0 & ((1 << PLACE_BITS) - 1)) >> BLOCKS_SHIFT
     }
 
+    /// Number of the block in its chunk.
     #[inline]
-    fn unit(self) -> u32 {
-        self.0 & ((1 << ORDERS) - 1)
-    }
-
-    #[inline]
-    fn start(self) -> usize {
-        self.unit() as usize * UNIT
+    fn at(self) -> usize {
+        self.0 as usize % BLOCKS
     }
 }
 
-/// The table. A free block holds its neighbours on the list of its order, and its order.
+/// Room for blocks of one size; 32 bytes beside its words.
+#[derive(Debug, Default)]
+struct Chunk {
+    words: Box<[u32]>,
+    /// Blocks that are free, a bit each.
+    free: u64,
+    /// Neighbours on the list of its size, while a block is free; of a chunk without words, the next one.
+    prev: u32,
+    next: u32,
+}
+
+/// All blocks.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    words: Vec<u32>,
-    /// A bit for each unit: a free block starts there.
-    free: Vec<u64>,
-    /// First free block of each order.
-    lists: [u32; ORDERS],
-    /// Orders that have a free block.
-    present: u32,
+    chunks: Vec<Chunk>,
+    /// First chunk of each size that has a free block.
+    partial: [u32; SIZES.len()],
+    /// First chunk without words.
+    unused: u32,
+    /// Words of all chunks.
+    words: usize,
 }
 
 impl Default for Pool {
     fn default() -> Pool {
-        Pool { words: Vec::new(), free: Vec::new(), lists: [NONE; ORDERS], present: 0 }
+        Pool { chunks: Vec::new(), partial: [NONE; SIZES.len()], unused: NONE, words: 0 }
     }
 }
 
 impl Pool {
     /// A block of at least `words` words, all 0.
     pub(crate) fn alloc(&mut self, words: usize) -> Block {
-        let order = words.div_ceil(UNIT).next_power_of_two().trailing_zeros();
-        while self.present >> order == 0 {
-            self.extend(order);
+        let size = SIZES.partition_point(|size| *size < words) as u32;
+        if size == OWN {
+            // An eighth to a quarter more than needed at most, so that what grows is seldom copied.
+            let words = words.next_multiple_of(words.next_power_of_two() / 8);
+            return Block::new(OWN, self.add_chunk(words, 0), 0);
         }
-        let found = order + (self.present >> order).trailing_zeros();
-        let unit = self.lists[found as usize];
-        self.unlink(unit, found);
-        for half in (order..found).rev() {
-            self.link(unit + (1 << half), half);
+        let chunk = match self.partial[size as usize] {
+            NONE => {
+                let chunk = self.add_chunk(SIZES[size as usize] * BLOCKS, u64::MAX);
+                self.link(size, chunk);
+                chunk
+            }
+            chunk => chunk,
+        };
+        let free = &mut self.chunks[chunk as usize].free;
+        let at = free.trailing_zeros();
+        *free &= *free - 1;
+        if *free == 0 {
+            self.unlink(size, chunk);
         }
-        let block = Block::new(unit, order);
+        let block = Block::new(size, chunk, at);
         self.words_mut(block).fill(0);
         block
     }
 
     /// Gives a block back.
     pub(crate) fn free(&mut self, block: Block) {
-        debug_assert!(!self.is_free(block.unit()), "{block:?} is free already");
-        self.put(block.unit(), block.order());
+        let (size, number) = (block.size(), block.chunk());
+        if size == OWN {
+            return self.drop_chunk(number);
+        }
+        let chunk = &mut self.chunks[number as usize];
+        debug_assert!(chunk.free >> block.at() & 1 == 0, "{block:?} is free already");
+        let was_full = chunk.free == 0;
+        chunk.free |= 1 << block.at();
+        if was_full {
+            self.link(size, number);
+        } else if chunk.free == u64::MAX {
+            self.unlink(size, number);
+            self.drop_chunk(number);
+        }
     }
 
     /// A block of at least `words` words that begins with what this one holds; this one is gone.
     pub(crate) fn grow(&mut self, block: Block, words: usize) -> Block {
         let larger = self.alloc(words);
-        let (from, to) = (block.start(), larger.start());
-        self.words.copy_within(from..from + block.len(), to);
+        let (from, to) = (self.range(block), self.range(larger));
+        if block.chunk() == larger.chunk() {
+            let words = &mut self.chunks[block.chunk() as usize].words;
+            words.copy_within(from, to.start);
+        } else {
+            let chunks = [block.chunk() as usize, larger.chunk() as usize];
+            let [old, new] = self.chunks.get_disjoint_mut(chunks).expect("two chunks");
+            new.words[to.start..][..from.len()].copy_from_slice(&old.words[from]);
+        }
         self.free(block);
         larger
+    }
+
+    /// Words of a block.
+    #[inline]
+    pub(crate) fn len(&self, block: Block) -> usize {
+        match block.size() {
+            OWN => self.chunks[block.chunk() as usize].words.len(),
+            size => SIZES[size as usize],
+        }
     }
 
     /// What a block holds.
     #[inline]
     pub(crate) fn words(&self, block: Block) -> &[u32] {
-        &self.words[block.start()..][..block.len()]
+        &self.chunks[block.chunk() as usize].words[self.range(block)]
     }
 
     /// The same, to be changed.
     #[inline]
     pub(crate) fn words_mut(&mut self, block: Block) -> &mut [u32] {
-        &mut self.words[block.start()..][..block.len()]
+        let range = self.range(block);
+        &mut self.chunks[block.chunk() as usize].words[range]
     }
 
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
-        self.words.capacity() * 4 + self.free.capacity() * 8
+        self.words * size_of::<u32>() + self.chunks.capacity() * size_of::<Chunk>()
     }
 
-    fn is_free(&self, unit: u32) -> bool {
-        self.free.get(unit as usize / 64).is_some_and(|bits| bits >> (unit % 64) & 1 == 1)
+    /// The words of its chunk that a block has.
+    #[inline]
+    fn range(&self, block: Block) -> std::ops::Range<usize> {
+        let len = self.len(block);
+        let start = block.at() * len;
+        start..start + len
     }
 
-    /// Makes the table larger by as much as lets a block of this order end there, or half of that.
-    fn extend(&mut self, order: u32) {
-        let units = (self.words.len() / UNIT) as u32;
-        let order = order.min(units.trailing_zeros());
-        let end = units as usize + (1 << order);
-        table::grow(&mut self.words, end * UNIT, 0);
-        table::grow(&mut self.free, end.div_ceil(64), 0);
-        self.put(units, order);
-    }
-
-    /// Puts a free block on its list after merging it with the free ones beside it.
-    fn put(&mut self, mut unit: u32, mut order: u32) {
-        while (order as usize) < ORDERS - 1 {
-            let buddy = unit ^ (1 << order);
-            if !self.is_free(buddy) || self.words[buddy as usize * UNIT + 2] != order {
-                break;
+    fn add_chunk(&mut self, words: usize, free: u64) -> u32 {
+        self.words += words;
+        let chunk = Chunk { words: vec![0; words].into_boxed_slice(), free, prev: NONE, next: NONE };
+        match self.unused {
+            NONE => {
+                table::push(&mut self.chunks, chunk);
+                self.chunks.len() as u32 - 1
             }
-            self.unlink(buddy, order);
-            unit = unit.min(buddy);
-            order += 1;
+            number => {
+                self.unused = std::mem::replace(&mut self.chunks[number as usize], chunk).next;
+                number
+            }
         }
-        self.link(unit, order);
     }
 
-    fn link(&mut self, unit: u32, order: u32) {
-        let next = std::mem::replace(&mut self.lists[order as usize], unit);
-        self.words[unit as usize * UNIT..][..3].copy_from_slice(&[next, NONE, order]);
+    /// Gives the words of a chunk back that is on no list.
+    fn drop_chunk(&mut self, number: u32) {
+        let next = std::mem::replace(&mut self.unused, number);
+        let gone = std::mem::replace(&mut self.chunks[number as usize], Chunk { next, ..Chunk::default() });
+        self.words -= gone.words.len();
+    }
+
+    fn link(&mut self, size: u32, number: u32) {
+        let next = std::mem::replace(&mut self.partial[size as usize], number);
+        (self.chunks[number as usize].prev, self.chunks[number as usize].next) = (NONE, next);
         if next != NONE {
-            self.words[next as usize * UNIT + 1] = unit;
+            self.chunks[next as usize].prev = number;
         }
-        self.free[unit as usize / 64] |= 1 << (unit % 64);
-        self.present |= 1 << order;
     }
 
-    fn unlink(&mut self, unit: u32, order: u32) {
-        let at = unit as usize * UNIT;
-        let (next, prev) = (self.words[at], self.words[at + 1]);
+    fn unlink(&mut self, size: u32, number: u32) {
+        let Chunk { prev, next, .. } = self.chunks[number as usize];
         match prev {
-            NONE => self.lists[order as usize] = next,
-            prev => self.words[prev as usize * UNIT] = next,
+            NONE => self.partial[size as usize] = next,
+            prev => self.chunks[prev as usize].next = next,
         }
         if next != NONE {
-            self.words[next as usize * UNIT + 1] = prev;
-        }
-        self.free[unit as usize / 64] &= !(1 << (unit % 64));
-        if self.lists[order as usize] == NONE {
-            self.present &= !(1 << order);
+            self.chunks[next as usize].prev = prev;
         }
     }
 }
@@ -196,19 +242,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_chunk_takes_32_bytes_beside_its_words() {
+        assert_eq!(size_of::<Chunk>(), 32);
+    }
+
+    #[test]
     fn things_that_grow_in_step_leave_nothing_behind() {
         let mut pool = Pool::default();
         let mut blocks: Vec<Block> = (0..1024).map(|_| pool.alloc(4)).collect();
-        for words in [8, 16] {
+        for words in [8, 12, 16] {
             blocks.iter_mut().for_each(|block| *block = pool.grow(*block, words));
         }
-        // 16 words each; the last to grow leaves the first block of the step before.
-        assert!(pool.words.len() <= 1024 * 16 + 32, "{} words", pool.words.len());
+        assert_eq!(pool.words, 1024 * 16);
+        assert!(pool.chunks.len() <= 1024 / BLOCKS + 2, "places of chunks are used again: {}", pool.chunks.len());
+    }
+
+    #[test]
+    fn what_is_large_has_at_most_a_quarter_to_spare() {
+        let mut pool = Pool::default();
+        for words in [65, 100, 128, 129, 1025, 5000] {
+            let block = pool.alloc(words);
+            assert!(pool.len(block) >= words && pool.len(block) * 4 <= words * 5, "{} for {words}", pool.len(block));
+        }
     }
 
     proptest! {
         #[test]
-        fn blocks_keep_what_is_written_and_merge_when_all_are_free(
+        fn blocks_keep_what_is_written_and_take_nothing_when_all_are_free(
             ops in proptest::collection::vec((0usize..3, 1usize..200, any::<prop::sample::Index>()), 1..200),
         ) {
             let mut pool = Pool::default();
@@ -216,17 +276,17 @@ mod tests {
             for (n, (op, words, which)) in ops.into_iter().enumerate() {
                 if op == 0 || held.is_empty() {
                     let block = pool.alloc(words);
-                    prop_assert!(block.len() >= words && block.len() < (2 * words).max(8));
+                    prop_assert!(pool.len(block) >= words && pool.len(block) <= words * 3 / 2);
                     prop_assert!(pool.words(block).iter().all(|word| *word == 0));
                     pool.words_mut(block).fill(n as u32);
-                    held.push((block, vec![n as u32; block.len()]));
+                    held.push((block, vec![n as u32; pool.len(block)]));
                 } else {
                     let (block, mut content) = held.swap_remove(which.index(held.len()));
                     if op == 1 {
                         pool.free(block);
                     } else {
                         let block = pool.grow(block, content.len() + words);
-                        content.resize(block.len(), 0);
+                        content.resize(pool.len(block), 0);
                         held.push((block, content));
                     }
                 }
@@ -235,9 +295,7 @@ mod tests {
                 }
             }
             held.into_iter().for_each(|(block, _)| pool.free(block));
-            let units = (pool.words.len() / UNIT) as u32;
-            // Merged as far as it goes: a free block for each bit of the table's length.
-            prop_assert_eq!(pool.present, units);
+            prop_assert_eq!(pool.words, 0);
         }
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Directory {
     levels: Vec<Vec<Interior>>,
     /// Pages cached (`nrpages`).
     pub(super) nr_pages: u32,
+    /// Dirty pages.
+    pub(super) nr_dirty: u32,
 }
 
 impl Directory {

@@ -1,7 +1,8 @@
 //! Which pages of a file are dirty (`PAGECACHE_TAG_DIRTY`).
 
-use super::leaf::{NODE_SHIFT, NODE_SLOTS};
-use super::root::Root;
+use super::leaf::{LeafRef, NODE_SHIFT, NODE_SLOTS};
+use super::root::{FileCache, Root};
+use super::slots;
 use super::tree::Trees;
 
 impl Trees {
@@ -21,32 +22,50 @@ impl Trees {
     fn tag(&mut self, file: u32, index: u32, on: bool) {
         let cache = &mut self.files[file as usize];
         let root = cache.root();
-        if let Root::Entry { raw, .. } = root {
-            return cache.set_root(Root::Entry { raw, dirty: on });
+        if let Root::Entry(raw) = root {
+            return cache.set_root(Root::Entry(slots::tagged(raw, on)));
         }
-        let at = index >> NODE_SHIFT;
-        let leaf = self.leaf_at(root, at).expect("only a page that is cached is tagged");
+        let leaf = self.leaf_at(root, index >> NODE_SHIFT).expect("only a page that is cached is tagged");
+        let slot = &mut self.slots.words_mut(leaf.slots)[(index % NODE_SLOTS) as usize];
+        let after = slots::tagged(*slot, on);
+        if std::mem::replace(slot, after) != after {
+            self.count_dirty(root, leaf, on);
+        }
+    }
+
+    /// A leaf has one dirty page more, or one less.
+    pub(super) fn count_dirty(&mut self, root: Root, leaf: LeafRef, on: bool) {
         let node = &mut self.leaves[leaf.id];
-        let (before, bit) = (node.dirty(), 1 << (index % NODE_SLOTS));
-        let after = if on { before | bit } else { before & !bit };
-        if after == before {
-            return;
+        let before = node.dirty;
+        node.dirty = if on { before + 1 } else { before - 1 };
+        let (now, base) = (node.dirty, node.base);
+        if let Root::Directory { id, .. } = root {
+            let directory = &mut self.directories[id as usize];
+            directory.nr_dirty = if on { directory.nr_dirty + 1 } else { directory.nr_dirty - 1 };
+            if before == 0 || now == 0 {
+                directory.set_dirty(base, on);
+            }
         }
-        node.set_dirty(after);
-        if let Root::Directory { id, .. } = root
-            && (before == 0 || after == 0)
-        {
-            self.directories[id as usize].set_dirty(at, on);
+    }
+
+    /// Dirty pages of a file.
+    #[inline]
+    pub(crate) fn nr_dirty(&self, file: u32) -> u32 {
+        match self.files.get(file as usize).map(FileCache::root) {
+            None => 0,
+            Some(Root::Entry(raw)) => u32::from(slots::is_dirty(raw)),
+            Some(Root::Leaf(leaf)) => u32::from(self.leaves[leaf.id].dirty),
+            Some(Root::Directory { id, .. }) => self.directories[id as usize].nr_dirty,
         }
     }
 
     /// The first dirty page from `from` on.
     pub(crate) fn next_dirty(&self, file: u32, from: u32) -> Option<u32> {
         let root = self.files.get(file as usize)?.root();
-        if let Root::Entry { dirty, .. } = root {
-            return (from == 0 && dirty).then_some(0);
+        if let Root::Entry(raw) = root {
+            return (from == 0 && slots::is_dirty(raw)).then_some(0);
         }
-        let (mut at, mut skip) = (from >> NODE_SHIFT, from % NODE_SLOTS);
+        let (mut at, mut skip) = (from >> NODE_SHIFT, (from % NODE_SLOTS) as usize);
         loop {
             if let Root::Directory { id, .. } = root {
                 let next = self.directories[id as usize].next_dirty(at)?;
@@ -54,26 +73,35 @@ impl Trees {
                 at = next;
             }
             let leaf = self.leaf_at(root, at)?;
-            let left = self.leaves[leaf.id].dirty() & (u64::MAX << skip);
-            if left != 0 {
-                return Some(at << NODE_SHIFT | left.trailing_zeros());
+            if let Some(slot) = self.next_dirty_slot(leaf, skip) {
+                return Some(at << NODE_SHIFT | slot as u32);
             }
             (at, skip) = (at + 1, 0);
         }
     }
 
+    /// The first slot of a leaf with a dirty page from `from` on.
+    fn next_dirty_slot(&self, leaf: LeafRef, from: usize) -> Option<usize> {
+        if self.leaves[leaf.id].dirty == 0 {
+            return None;
+        }
+        let left = self.slots.words(leaf.slots).get(from..)?;
+        left.iter().position(|raw| slots::is_dirty(*raw)).map(|skip| from + skip)
+    }
+
     /// Dirty pages in a row from `from` on, at most `max`.
     pub(crate) fn dirty_run(&self, file: u32, from: u32, max: u32) -> u32 {
         let root = self.files[file as usize].root();
-        if let Root::Entry { dirty, .. } = root {
-            return u32::from(from == 0 && dirty);
+        if let Root::Entry(raw) = root {
+            return u32::from(from == 0 && slots::is_dirty(raw));
         }
         let mut run = 0;
         while run < max {
             let index = from + run;
             let Some(leaf) = self.leaf_at(root, index >> NODE_SHIFT) else { break };
             let skip = index % NODE_SLOTS;
-            let here = (!(self.leaves[leaf.id].dirty() >> skip)).trailing_zeros().min(NODE_SLOTS - skip);
+            let left = self.slots.words(leaf.slots).get(skip as usize..).unwrap_or_default();
+            let here = left.iter().take_while(|raw| slots::is_dirty(**raw)).count() as u32;
             run += here;
             if here < NODE_SLOTS - skip {
                 break;

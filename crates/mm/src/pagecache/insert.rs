@@ -10,7 +10,7 @@
 use rules::TreeNodes;
 use units::{FileId, Gfp, Order, Pfn};
 
-use super::slots;
+use super::{Slot, slots};
 use crate::slab::{CacheId, Obj};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::Need;
@@ -87,7 +87,7 @@ impl Mm {
         self.note_shadow_nodes();
         self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
         self.charge(self.costs.cache_insert);
-        if let super::Slot::Shadow(shadow) = slots::unpack(old)
+        if let Slot::Shadow(shadow) = slots::unpack(old)
             && !gfp.contains(Gfp::WRITE)
         {
             self.workingset_refault(env, pfn, shadow);
@@ -142,7 +142,7 @@ impl Mm {
         self.frames[old].set_kind(Kind::Held, Order(0));
         self.move_buffers(old, new);
         let was = self.pagecache.trees.replace(file, index, slots::page(new));
-        assert!(was == slots::page(old), "page {index} of file {file} is another frame than {old:?}");
+        assert!(slots::unpack(was) == Slot::Page(old), "page {index} of file {file} is another frame than {old:?}");
         for (pfn, sign) in [(old, -1), (new, 1)] {
             let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
             self.stat.node_add(node, NodeStat::FilePages, sign);

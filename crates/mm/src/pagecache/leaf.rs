@@ -1,10 +1,11 @@
 //! Leaves of the page-cache tree: what the tree's bottom nodes know beside their slots.
 //!
 //! A leaf stands for one bottom node of the kernel's tree (`struct xa_node`, include/linux/xarray.h, 4.20), which has
-//! 64 slots. On the host its slots are a block of a pool, of 4, 8, 16, 32 or 64 words, whichever reaches the highest
-//! slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
+//! 64 slots. On the host its slots are a block of a pool, of 4, 8, 12, 16, 24, 32, 48 or 64 words, whichever reaches the
+//! highest slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
 
 use crate::pool::Block;
+use crate::scattered::Scattered;
 use crate::slab::Obj;
 use crate::table;
 
@@ -26,12 +27,9 @@ pub(super) struct LeafRef {
     pub(super) slots: Block,
 }
 
-/// What the kernel's node knows beside its slots; 24 bytes.
+/// What the kernel's node knows beside its slots; 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
-    /// Neighbours on the list of nodes with only shadows; of any other node, which of its pages are dirty, a bit each
-    /// (`PAGECACHE_TAG_DIRTY`).
-    pair: [u32; 2],
     /// The slab object.
     pub(super) obj: Obj,
     /// File that it belongs to.
@@ -42,27 +40,30 @@ pub(super) struct Leaf {
     pub(super) pages: u8,
     /// Slots that are not empty (`xa_node->count`).
     pub(super) count: u8,
-    /// NUMA node of the slab object.
-    pub(super) numa: u8,
-    /// On the list of nodes with only shadows.
-    pub(super) listed: bool,
+    /// Slots with a dirty page.
+    pub(super) dirty: u8,
+    /// NUMA node of the slab object, and [`LISTED`].
+    place: u8,
 }
+
+/// On the list of nodes with only shadows.
+const LISTED: u8 = 1 << 7;
 
 impl Leaf {
     pub(super) fn new(file: u32, base: u32, obj: Obj, numa: u8) -> Leaf {
-        Leaf { pair: [0; 2], obj, file, base, pages: 0, count: 0, numa, listed: false }
+        debug_assert!(numa < LISTED);
+        Leaf { obj, file, base, pages: 0, count: 0, dirty: 0, place: numa }
     }
 
-    /// Dirty pages, a bit each.
-    #[inline]
-    pub(super) fn dirty(&self) -> u64 {
-        if self.listed { 0 } else { u64::from(self.pair[1]) << 32 | u64::from(self.pair[0]) }
+    /// NUMA node of the slab object.
+    pub(super) fn numa(&self) -> usize {
+        usize::from(self.place & !LISTED)
     }
 
+    /// On the list of nodes with only shadows.
     #[inline]
-    pub(super) fn set_dirty(&mut self, dirty: u64) {
-        debug_assert!(!self.listed, "a node without pages has no dirty ones");
-        self.pair = [dirty as u32, (dirty >> 32) as u32];
+    pub(super) fn is_listed(&self) -> bool {
+        self.place & LISTED != 0
     }
 }
 
@@ -83,37 +84,47 @@ impl ShadowList {
         if tail == NO_LEAF {
             self.head = leaf;
         } else {
-            leaves[tail].pair[1] = leaf.0;
+            let Neighbours { prev, .. } = leaves.neighbours.get(tail.0);
+            leaves.neighbours.set(tail.0, Neighbours { prev, next: leaf.0 });
         }
         self.len += 1;
-        let node = &mut leaves[leaf];
-        debug_assert!(node.dirty() == 0);
-        (node.pair, node.listed) = ([tail.0, NO_LEAF.0], true);
+        leaves[leaf].place |= LISTED;
+        leaves.neighbours.set(leaf.0, Neighbours { prev: tail.0, next: NO_LEAF.0 });
     }
 
     /// Takes a leaf off.
     pub(super) fn remove(&mut self, leaves: &mut Leaves, leaf: LeafId) {
-        let node = &mut leaves[leaf];
-        let [prev, next] = node.pair.map(LeafId);
-        (node.pair, node.listed) = ([0; 2], false);
+        leaves[leaf].place &= !LISTED;
+        let Neighbours { prev, next } = leaves.neighbours.take(leaf.0);
         self.len -= 1;
-        if prev == NO_LEAF {
-            self.head = next;
+        if prev == NO_LEAF.0 {
+            self.head = LeafId(next);
         } else {
-            leaves[prev].pair[1] = next.0;
+            let before = leaves.neighbours.get(prev);
+            leaves.neighbours.set(prev, Neighbours { next, ..before });
         }
-        if next == NO_LEAF {
-            self.tail = prev;
+        if next == NO_LEAF.0 {
+            self.tail = LeafId(prev);
         } else {
-            leaves[next].pair[0] = prev.0;
+            let behind = leaves.neighbours.get(next);
+            leaves.neighbours.set(next, Neighbours { prev, ..behind });
         }
     }
+}
+
+/// Neighbours on a list of nodes with only shadows, or [`NO_LEAF`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Neighbours {
+    prev: u32,
+    next: u32,
 }
 
 /// All leaves.
 #[derive(Debug)]
 pub(super) struct Leaves {
     table: Vec<Leaf>,
+    /// Of those on a list.
+    neighbours: Scattered<Neighbours>,
     /// First unused record, or 0.
     unused: u32,
     in_use: u64,
@@ -122,7 +133,12 @@ pub(super) struct Leaves {
 impl Default for Leaves {
     fn default() -> Leaves {
         // Place 0 stays unused, so that a number of 0 is no leaf.
-        Leaves { table: vec![Leaf::new(u32::MAX, 0, Obj::NONE, 0)], unused: 0, in_use: 0 }
+        Leaves {
+            table: vec![Leaf::new(u32::MAX, 0, Obj::NONE, 0)],
+            neighbours: Scattered::default(),
+            unused: 0,
+            in_use: 0,
+        }
     }
 }
 
@@ -143,7 +159,7 @@ impl Leaves {
     /// Gives a leaf back and says what it was.
     pub(super) fn free(&mut self, id: LeafId) -> Leaf {
         let gone = self[id];
-        debug_assert!(!gone.listed, "a freed node is on no list");
+        debug_assert!(!gone.is_listed(), "a freed node is on no list");
         self[id] = Leaf::new(u32::MAX, self.unused, Obj::NONE, 0);
         self.unused = id.0;
         self.in_use -= 1;
@@ -156,7 +172,7 @@ impl Leaves {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Leaf>()
+        self.table.capacity() * size_of::<Leaf>() + self.neighbours.host_bytes()
     }
 }
 
@@ -180,8 +196,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_takes_24_bytes() {
-        assert_eq!(size_of::<Leaf>(), 24);
+    fn a_leaf_takes_16_bytes() {
+        assert_eq!(size_of::<Leaf>(), 16);
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod write;
 mod tests;
 
 pub use read::ReadStop;
-pub use readahead::{Readahead, Resting};
+pub use readahead::{LastRead, Readahead, RestingWindow};
 pub use write::WriteStop;
 
 use std::collections::BTreeMap;
@@ -47,7 +47,6 @@ use crate::slab::Obj;
 pub(crate) use io::BIO_VECTORS;
 pub(crate) use leaf::{NODE_SHIFT, NODE_SLOTS};
 pub(crate) use mapped::FaultStop;
-pub(crate) use root::NO_RECORD;
 pub(crate) use shadow::freeable;
 pub(crate) use tree::Trees;
 

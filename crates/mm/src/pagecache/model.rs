@@ -185,7 +185,7 @@ proptest! {
                     model.store(at, slots::shadow(n));
                 }
                 Op::Erase(at) if map.contains_key(&at) => {
-                    prop_assert_eq!(Some(trees.erase(0, at)), map.remove(&at));
+                    prop_assert_eq!(Some(slots::unpack(trees.erase(0, at))), map.remove(&at).map(slots::unpack));
                     dirty.remove(&at);
                     model.erase(at);
                 }
@@ -200,11 +200,12 @@ proptest! {
             prop_assert_eq!(trees.shadow_lists.first().map_or(0, |l| l.len), model.shadow_nodes());
             prop_assert_eq!(trees.nr_pages(0) as usize, map.values().filter(|r| slots::is_page(**r)).count());
             prop_assert_eq!(trees.is_empty(0), map.is_empty());
+            prop_assert_eq!(trees.nr_dirty(0) as usize, dirty.len());
         }
         let mut found = Vec::new();
         let mut from = 0;
         while let Some((at, raw)) = trees.next_entry(0, from) {
-            found.push((at, raw));
+            found.push((at, if slots::is_page(raw) { slots::tagged(raw, false) } else { raw }));
             from = at + 1;
         }
         prop_assert_eq!(found, map.iter().map(|(at, raw)| (*at, *raw)).collect::<Vec<_>>());

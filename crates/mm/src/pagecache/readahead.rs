@@ -58,21 +58,24 @@ pub struct Readahead {
     pub(super) tried: Option<u32>,
 }
 
-/// What an open file keeps of its [`Readahead`] between reads, in 12 bytes. A window has at most as many pages as a read may
-/// ask of the device, or twice `read_ahead_kb`.
+/// What an open file keeps of its [`Readahead`] between reads: the last page read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Resting {
-    start: u32,
-    prev: u32,
-    size: u16,
-    async_size: u16,
+pub struct LastRead(u32);
+
+impl Default for LastRead {
+    /// Of a file just opened.
+    fn default() -> LastRead {
+        Readahead::default().rest().0
+    }
 }
 
-impl Default for Resting {
-    /// Of a file just opened.
-    fn default() -> Resting {
-        Readahead::default().rest()
-    }
+/// And the window, in 8 bytes; who reads at random has none. A window has at most as many pages as a read may ask of the
+/// device, or twice `read_ahead_kb`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RestingWindow {
+    start: u32,
+    size: u16,
+    async_size: u16,
 }
 
 impl Default for Readahead {
@@ -129,16 +132,20 @@ impl Readahead {
     ///
     /// # Panics
     /// If the window has 65536 pages or more.
-    pub fn rest(&self) -> Resting {
+    pub fn rest(&self) -> (LastRead, RestingWindow) {
         debug_assert!(self.batch.is_none(), "a read ends with all that it allocated submitted");
         let pages = |n: u32| u16::try_from(n).expect("a window has less than 256 MiB");
         let Readahead { start, prev, size, async_size, .. } = *self;
-        Resting { start, prev, size: pages(size), async_size: pages(async_size) }
+        (LastRead(prev), RestingWindow { start, size: pages(size), async_size: pages(async_size) })
     }
 
     /// Goes on from what was kept.
     #[must_use]
-    pub fn resume(self, Resting { start, prev, size, async_size }: Resting) -> Readahead {
+    pub fn resume(
+        self,
+        LastRead(prev): LastRead,
+        RestingWindow { start, size, async_size }: RestingWindow,
+    ) -> Readahead {
         Readahead { start, prev, size: size.into(), async_size: async_size.into(), ..self }
     }
 
@@ -387,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_after_a_rest() {
-        assert_eq!(size_of::<Resting>(), 12);
+        assert_eq!((size_of::<LastRead>(), size_of::<RestingWindow>()), (4, 8));
         let mut ra = Readahead::new(32);
         ra.advise_sequential();
         ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
@@ -395,7 +402,8 @@ mod tests {
         let mut resumed = Readahead::new(32);
         resumed.advise_sequential();
         // A page that was tried in vain is tried again by the next read.
-        assert_eq!(resumed.resume(ra.rest()), Readahead { tried: None, ..ra });
+        let (last_read, window) = ra.rest();
+        assert_eq!(resumed.resume(last_read, window), Readahead { tried: None, ..ra });
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::root::{FileCache, Root};
 use super::slots;
 use crate::pool::{Block, Pool};
 use crate::slab::Obj;
-use crate::sparse::Sparse;
+use crate::sparse::SparseSmall;
 use crate::table;
 
 /// Trees of all files.
@@ -23,7 +23,7 @@ use crate::table;
 pub(crate) struct Trees {
     pub(crate) files: Vec<FileCache>,
     /// Where cyclic writeback goes on in each file (`writeback_index`).
-    pub(crate) writeback_index: Sparse<u32>,
+    pub(crate) writeback_index: SparseSmall,
     pub(super) leaves: Leaves,
     /// Slots of the leaves.
     pub(super) slots: Pool,
@@ -59,6 +59,11 @@ fn reaches(height: u32, index: u32) -> bool {
     (index as u64) >> (height * NODE_SHIFT) == 0
 }
 
+/// Words of a block that reaches a slot, a few more than needed, so that a leaf does not move with each page.
+fn words_for(slot: u32) -> usize {
+    (slot as usize + 1).next_multiple_of(4)
+}
+
 /// Place of the node of `level` that `index` is below, among those of its level.
 fn place(level: u32, index: u32) -> usize {
     (index as u64 >> (level * NODE_SHIFT)) as usize
@@ -70,13 +75,8 @@ impl Trees {
     pub(super) fn get(&self, file: u32, index: u32) -> u32 {
         let Some(cache) = self.files.get(file as usize) else { return 0 };
         match cache.root() {
-            Root::Entry { raw, .. } => {
-                if index == 0 {
-                    raw
-                } else {
-                    0
-                }
-            }
+            Root::Entry(raw) if index == 0 => raw,
+            Root::Entry(_) => 0,
             root => match self.leaf_at(root, index >> NODE_SHIFT) {
                 Some(leaf) => self.slot(leaf.slots, index % NODE_SLOTS),
                 None => 0,
@@ -117,7 +117,7 @@ impl Trees {
     pub(super) fn nr_pages(&self, file: u32) -> u32 {
         match self.files.get(file as usize).map(FileCache::root) {
             None => 0,
-            Some(Root::Entry { raw, .. }) => u32::from(slots::is_page(raw)),
+            Some(Root::Entry(raw)) => u32::from(slots::is_page(raw)),
             Some(Root::Leaf(leaf)) => u32::from(self.leaves[leaf.id].pages),
             Some(Root::Directory { id, .. }) => self.directories[id as usize].nr_pages,
         }
@@ -126,8 +126,7 @@ impl Trees {
     /// Whether a file has neither pages nor shadows.
     #[cfg(test)]
     pub(super) fn is_empty(&self, file: u32) -> bool {
-        let empty = Root::Entry { raw: 0, dirty: false };
-        self.files.get(file as usize).is_none_or(|cache| cache.root() == empty)
+        self.files.get(file as usize).is_none_or(|cache| cache.root() == Root::Entry(0))
     }
 
     /// The leaf of the pages from 64 times `at` on.
@@ -136,7 +135,7 @@ impl Trees {
         match root {
             Root::Leaf(leaf) => (at == 0).then_some(leaf),
             Root::Directory { id, .. } => self.directories[id as usize].leaf(at),
-            Root::Entry { .. } => None,
+            Root::Entry(_) => None,
         }
     }
 
@@ -144,7 +143,7 @@ impl Trees {
     #[inline]
     pub(super) fn nodes_missing(&self, file: u32, index: u32) -> usize {
         match self.files.get(file as usize).map(FileCache::root) {
-            None | Some(Root::Entry { raw: 0, .. }) => levels_for(index) as usize,
+            None | Some(Root::Entry(0)) => levels_for(index) as usize,
             Some(Root::Leaf(_)) if index < NODE_SLOTS => 0,
             Some(root) => self.nodes_missing_below(root, index),
         }
@@ -155,7 +154,7 @@ impl Trees {
             return 0;
         }
         let (height, directory) = match root {
-            Root::Entry { .. } => (0, None),
+            Root::Entry(_) => (0, None),
             Root::Leaf(_) => (1, None),
             Root::Directory { id, height } => (height, Some(&self.directories[id as usize])),
         };
@@ -184,9 +183,9 @@ impl Trees {
         if at >= self.files.len() {
             table::grow(&mut self.files, at + 1, FileCache::EMPTY);
         }
-        if let Root::Entry { raw: old, dirty } = self.files[at].root() {
+        if let Root::Entry(old) = self.files[at].root() {
             if index == 0 {
-                self.files[at].set_root(Root::Entry { raw, dirty });
+                self.files[at].set_root(Root::Entry(slots::in_place_of(raw, old)));
                 return old;
             }
             if old == 0 {
@@ -210,8 +209,8 @@ impl Trees {
     pub(super) fn replace(&mut self, file: u32, index: u32, raw: u32) -> u32 {
         debug_assert!(raw != 0 && self.get(file, index) != 0);
         let root = self.files[file as usize].root();
-        if let Root::Entry { raw: old, dirty } = root {
-            self.files[file as usize].set_root(Root::Entry { raw, dirty });
+        if let Root::Entry(old) = root {
+            self.files[file as usize].set_root(Root::Entry(slots::in_place_of(raw, old)));
             return old;
         }
         let leaf = self.leaf_at(root, index >> NODE_SHIFT).expect("the slot exists");
@@ -221,12 +220,11 @@ impl Trees {
     /// Empties a slot and frees the nodes that this leaves without entries.
     pub(super) fn erase(&mut self, file: u32, index: u32) -> u32 {
         let root = self.files[file as usize].root();
-        if let Root::Entry { raw, .. } = root {
+        if let Root::Entry(raw) = root {
             debug_assert!(index == 0);
-            self.files[file as usize].set_root(Root::Entry { raw: 0, dirty: false });
+            self.files[file as usize].set_root(Root::Entry(0));
             return raw;
         }
-        self.clear_dirty(file, index);
         let at = index >> NODE_SHIFT;
         let leaf = self.leaf_at(root, at).expect("only what is there is erased");
         let old = self.put(root, leaf, index % NODE_SLOTS, 0);
@@ -242,17 +240,24 @@ impl Trees {
     /// Puts an entry, or none, into a slot that the leaf's block reaches, and counts it.
     #[inline]
     fn put(&mut self, root: Root, leaf: LeafRef, slot: u32, raw: u32) -> u32 {
-        let old = std::mem::replace(&mut self.slots.words_mut(leaf.slots)[slot as usize], raw);
+        let place = &mut self.slots.words_mut(leaf.slots)[slot as usize];
+        let old = *place;
+        let raw = slots::in_place_of(raw, old);
+        *place = raw;
         let (was, is) = (slots::is_page(old), slots::is_page(raw));
         let node = &mut self.leaves[leaf.id];
         node.count = node.count + u8::from(raw != 0) - u8::from(old != 0);
         node.pages = node.pages + u8::from(is) - u8::from(was);
+        let (has_entries, has_pages, listed) = (node.count > 0, node.pages > 0, node.is_listed());
         if let Root::Directory { id, .. } = root {
             let directory = &mut self.directories[id as usize];
             directory.nr_pages = directory.nr_pages + u32::from(is) - u32::from(was);
         }
+        if slots::is_dirty(raw) != slots::is_dirty(old) {
+            self.count_dirty(root, leaf, slots::is_dirty(raw));
+        }
         // The list of nodes with only shadows (`workingset_update_node()`).
-        match (node.count > 0 && node.pages == 0, node.listed) {
+        match (has_entries && !has_pages, listed) {
             (true, false) => self.list(leaf.id),
             (false, true) => self.unlist(leaf.id),
             _ => {}
@@ -262,8 +267,8 @@ impl Trees {
 
     fn fill(&mut self, file: u32, index: u32, mut leaf: LeafRef, raw: u32) -> u32 {
         let slot = index % NODE_SLOTS;
-        if slot as usize >= leaf.slots.len() {
-            leaf.slots = self.slots.grow(leaf.slots, slot as usize + 1);
+        if slot as usize >= self.slots.len(leaf.slots) {
+            leaf.slots = self.slots.grow(leaf.slots, words_for(slot));
             self.point_at(file, index >> NODE_SHIFT, Some(leaf));
         }
         self.put(self.files[file as usize].root(), leaf, slot, raw)
@@ -275,7 +280,7 @@ impl Trees {
         match (cache.root(), leaf) {
             (Root::Directory { id, .. }, leaf) => self.directories[id as usize].set_leaf(at, leaf),
             (_, Some(leaf)) => cache.set_root(Root::Leaf(leaf)),
-            (_, None) => cache.set_root(Root::Entry { raw: 0, dirty: false }),
+            (_, None) => cache.set_root(Root::Entry(0)),
         }
     }
 
@@ -295,7 +300,7 @@ impl Trees {
     fn new_leaf(&mut self, file: u32, at: u32, slot: u32) -> LeafRef {
         let (obj, numa) = self.take_spare();
         let id = self.leaves.add(Leaf::new(file, at, obj, numa));
-        LeafRef { id, slots: self.slots.alloc(slot as usize + 1) }
+        LeafRef { id, slots: self.slots.alloc(words_for(slot)) }
     }
 
     fn free_leaf(&mut self, leaf: LeafRef) -> Leaf {
@@ -309,26 +314,22 @@ impl Trees {
     /// Puts a new root above the present tree, which becomes its first entry.
     fn add_root(&mut self, file: u32) -> Root {
         let root = match self.files[file as usize].root() {
-            Root::Entry { raw, dirty } => {
+            Root::Entry(raw) => {
                 let leaf = self.new_leaf(file, 0, 0);
                 let root = Root::Leaf(leaf);
                 self.put(root, leaf, 0, raw);
                 self.moved = Some(file);
-                if dirty {
-                    self.leaves[leaf.id].set_dirty(1);
-                }
                 root
             }
             Root::Leaf(leaf) => {
                 let id = self.open_directory();
                 let node = self.new_interior(1);
-                let Leaf { pages, .. } = self.leaves[leaf.id];
-                let dirty = self.leaves[leaf.id].dirty() != 0;
+                let Leaf { pages, dirty, .. } = self.leaves[leaf.id];
                 let directory = &mut self.directories[id as usize];
                 *directory.interior(2, 0) = node;
                 directory.set_leaf(0, Some(leaf));
-                directory.set_dirty(0, dirty);
-                directory.nr_pages = u32::from(pages);
+                directory.set_dirty(0, dirty > 0);
+                (directory.nr_pages, directory.nr_dirty) = (u32::from(pages), u32::from(dirty));
                 Root::Directory { id, height: 2 }
             }
             Root::Directory { id, height } => {
@@ -412,7 +413,7 @@ impl Trees {
             self.interiors -= 1;
         }
         self.close_directory(id);
-        self.files[file as usize].set_root(Root::Entry { raw: 0, dirty: false });
+        self.files[file as usize].set_root(Root::Entry(0));
     }
 
     /// Replaces a root whose only entry is its first by that entry, as often as this holds.
@@ -445,9 +446,8 @@ impl Trees {
         if self.leaves[leaf.id].count != 1 || raw == 0 {
             return;
         }
-        let dirty = self.leaves[leaf.id].dirty() & 1 != 0;
         self.free_leaf(leaf);
-        self.files[file as usize].set_root(Root::Entry { raw, dirty });
+        self.files[file as usize].set_root(Root::Entry(raw));
         self.moved = Some(file);
     }
 
@@ -470,7 +470,7 @@ impl Trees {
     pub(crate) fn next_entry(&self, file: u32, from: u32) -> Option<(u32, u32)> {
         let root = self.files.get(file as usize)?.root();
         let last = match root {
-            Root::Entry { raw, .. } => return (from == 0 && raw != 0).then_some((0, raw)),
+            Root::Entry(raw) => return (from == 0 && raw != 0).then_some((0, raw)),
             Root::Leaf(_) => 1,
             Root::Directory { id, .. } => self.directories[id as usize].len(),
         };
@@ -488,7 +488,7 @@ impl Trees {
     }
 
     fn list(&mut self, leaf: LeafId) {
-        let numa = self.leaves[leaf].numa as usize;
+        let numa = self.leaves[leaf].numa();
         if self.shadow_lists.len() <= numa {
             self.shadow_lists.resize(numa + 1, ShadowList::EMPTY);
             self.listed_delta.resize(numa + 1, 0);
@@ -500,10 +500,10 @@ impl Trees {
 
     fn unlist(&mut self, leaf: LeafId) {
         debug_assert!(leaf != NO_LEAF);
-        let Leaf { listed, numa, .. } = self.leaves[leaf];
-        if listed {
-            self.shadow_lists[numa as usize].remove(&mut self.leaves, leaf);
-            self.listed_delta[numa as usize] -= 1;
+        let numa = self.leaves[leaf].numa();
+        if self.leaves[leaf].is_listed() {
+            self.shadow_lists[numa].remove(&mut self.leaves, leaf);
+            self.listed_delta[numa] -= 1;
             self.listed_changed = true;
         }
     }

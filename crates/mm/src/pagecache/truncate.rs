@@ -8,7 +8,7 @@
 
 use units::{FileId, Order, Pfn};
 
-use super::slots;
+use super::{Slot, slots};
 use crate::{Env, Frame, Kind, Mm};
 
 impl Mm {
@@ -16,10 +16,9 @@ impl Mm {
     pub fn truncate_pages(&mut self, env: &Env, file: FileId, from: u32) {
         let mut at = from;
         while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
-            if slots::is_page(raw) {
-                self.truncate_page(env, Pfn(raw - 1));
-            } else {
-                self.pagecache.trees.erase(file.0, index);
+            match slots::unpack(raw) {
+                Slot::Page(pfn) => self.truncate_page(env, pfn),
+                _ => _ = self.pagecache.trees.erase(file.0, index),
             }
             match index.checked_add(1) {
                 Some(next) => at = next,
@@ -89,10 +88,9 @@ impl Mm {
         let mut at = 0;
         let mut dropped = 0;
         while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
-            if slots::is_page(raw) {
-                dropped += u64::from(self.invalidate_page(env, Pfn(raw - 1)));
-            } else {
-                self.pagecache.trees.erase(file.0, index);
+            match slots::unpack(raw) {
+                Slot::Page(pfn) => dropped += u64::from(self.invalidate_page(env, pfn)),
+                _ => _ = self.pagecache.trees.erase(file.0, index),
             }
             match index.checked_add(1) {
                 Some(next) => at = next,

@@ -2,7 +2,7 @@
 
 use units::{FileId, NodeId, Pfn};
 
-use super::slots;
+use super::{Slot, slots};
 use crate::stat::NodeStat;
 use crate::{Frame, Kind, Mm, Violation};
 
@@ -18,11 +18,8 @@ impl Mm {
             let mut dirty = trees.next_dirty(file, 0);
             while let Some((index, raw)) = from.and_then(|at| trees.next_entry(file, at)) {
                 from = index.checked_add(1);
-                if !slots::is_page(raw) {
-                    continue;
-                }
+                let Slot::Page(pfn) = slots::unpack(raw) else { continue };
                 pages += 1;
-                let pfn = Pfn(raw - 1);
                 let frame = &self.frames[pfn];
                 if frame.kind() != Kind::File || trees.home(frame.place) != (file, index) {
                     wrong(Some(pfn), format!("is in slot {index} of file {file}, and says {frame:?}"));

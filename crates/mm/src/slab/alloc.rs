@@ -14,7 +14,7 @@ use units::{Gfp, NodeId, Pfn};
 
 use super::{Cache, CacheId, NONE, Obj, Place, Slab, SlabRequest, order};
 use crate::stat::NodeStat;
-use crate::{AllocRequest, Env, Kind, Mm, table};
+use crate::{AllocRequest, Env, Kind, Mm};
 
 impl Cache {
     /// Takes a slot of a CPU's slab.
@@ -24,17 +24,16 @@ impl Cache {
         if number == NONE {
             return None;
         }
-        let slab = &mut self.slabs[number as usize];
+        let (slab, free) = self.slabs.with_slots(number);
         if slab.inuse == slab.objects {
             slab.place = Place::Full;
             self.cpus[cpu].current = NONE;
             return None;
         }
         slab.inuse += 1;
-        let slot = if self.words == 1 {
-            take_lowest(&mut self.free[number as usize])
+        let slot = if let [word] = free {
+            take_lowest(word)
         } else {
-            let free = &mut self.free[number as usize * self.words..][..self.words];
             let word = free.iter().position(|w| *w != 0)?;
             word as u32 * 64 + take_lowest(&mut free[word])
         };
@@ -47,12 +46,12 @@ impl Cache {
         if number == NONE {
             return false;
         }
-        let slab = &mut self.slabs[number as usize];
+        let slab = &mut self.slabs[number];
         slab.place = Place::Cpu;
         let next = slab.next;
         self.cpus[cpu].partial = next;
         // The kernel keeps the sum in the first slab: what the removed one added goes with it.
-        self.cpus[cpu].weight = if next == NONE { 0 } else { self.slabs[next as usize].prev };
+        self.cpus[cpu].weight = if next == NONE { 0 } else { self.slabs[next].prev };
         self.cpus[cpu].current = number;
         true
     }
@@ -63,7 +62,7 @@ impl Cache {
         while self.nodes[node.index()].len > 0 {
             let number = self.nodes[node.index()].head;
             self.remove_partial(number);
-            let slab = &mut self.slabs[number as usize];
+            let slab = &mut self.slabs[number];
             let free = u32::from(slab.objects - slab.inuse);
             if self.cpus[cpu].current == NONE {
                 slab.place = Place::Cpu;
@@ -83,7 +82,7 @@ impl Cache {
     /// Puts a slab on a CPU's list. While it is there, `prev` holds the weight of the list from it on.
     pub(super) fn push_cpu_partial(&mut self, cpu: usize, number: u32) {
         let list = &mut self.cpus[cpu];
-        let slab = &mut self.slabs[number as usize];
+        let slab = &mut self.slabs[number];
         list.weight += if self.cpu_partial_slabs { 1 } else { u32::from(slab.objects - slab.inuse) };
         (slab.prev, slab.next, slab.place) = (list.weight, list.partial, Place::CpuPartial);
         list.partial = number;
@@ -102,18 +101,9 @@ impl Cache {
             node,
             place: Place::Cpu,
         };
-        let number = if self.unused == NONE {
-            assert!(self.slabs.len() < (u32::MAX >> self.shift) as usize, "{}: too many slabs", self.spec.name);
-            table::push(&mut self.slabs, slab);
-            table::grow(&mut self.free, self.slabs.len() * self.words, 0);
-            self.slabs.len() as u32 - 1
-        } else {
-            let number = self.unused;
-            self.unused = self.slabs[number as usize].next;
-            self.slabs[number as usize] = slab;
-            number
-        };
-        for (n, word) in self.free[number as usize * self.words..][..self.words].iter_mut().enumerate() {
+        let number = self.slabs.add(slab);
+        assert!(number < u32::MAX >> self.shift, "{}: too many slabs", self.spec.name);
+        for (n, word) in self.slabs.with_slots(number).1.iter_mut().enumerate() {
             let slots = objects.saturating_sub(n as u32 * 64).min(64);
             *word = if slots == 64 { u64::MAX } else { (1 << slots) - 1 };
         }

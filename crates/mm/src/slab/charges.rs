@@ -29,9 +29,9 @@ impl Mm {
         if !accounting || !owner.spec.accounted {
             return;
         }
-        let Some(kmalloc) = cache_for(owner.slabs[number as usize].objects) else { return };
+        let Some(kmalloc) = cache_for(owner.slabs[number].objects) else { return };
         let charges = self.slab_alloc_nowait(env, kmalloc, Gfp::NOFS);
-        self.slabs.caches[cache.index()].slabs[number as usize].charges = charges;
+        self.slabs.caches[cache.index()].slabs[number].charges = charges;
     }
 
     /// Frees the vector of a slab that is gone.

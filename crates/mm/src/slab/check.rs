@@ -29,20 +29,16 @@ impl Mm {
 
     fn check_slabs(&self, id: CacheId, cache: &Cache, pages: &mut [[u64; 2]], violations: &mut Vec<Violation>) {
         let (mut slabs, mut objects) = (0, 0);
-        for (number, slab) in cache.slabs.iter().enumerate() {
-            if slab.place == Place::Unused {
-                continue;
-            }
+        for (number, slab) in cache.slabs.iter() {
             slabs += 1;
             objects += u64::from(slab.objects);
-            let words = &cache.free[number * cache.words..][..cache.words];
-            let free: u32 = words.iter().map(|w| w.count_ones()).sum();
+            let free: u32 = cache.slabs.slots(number).iter().map(|w| w.count_ones()).sum();
             if free + u32::from(slab.inuse) != u32::from(slab.objects) {
                 let what = format!("slab {number}: {} in use and {free} free of {}", slab.inuse, slab.objects);
                 violations.push(cache.violation(Some(slab.pfn), what));
             }
             let frame = &self.frames[slab.pfn];
-            if frame.kind() != Kind::Slab || (frame.cache(), frame.place) != (id, number as u32) {
+            if frame.kind() != Kind::Slab || (frame.cache(), frame.place) != (id, number) {
                 let what = format!("slab {number} of {id:?} says {frame:?}");
                 violations.push(cache.violation(Some(slab.pfn), what));
             } else {
@@ -66,12 +62,12 @@ impl Cache {
     }
 
     fn check_lists(&self, violations: &mut Vec<Violation>) {
-        let at = |place| self.slabs.iter().filter(|s| s.place == place).count();
+        let at = |place| self.slabs.iter().filter(|(_, s)| s.place == place).count();
         let mut listed = 0;
         for (node, list) in self.nodes.iter().enumerate() {
             let (mut number, mut prev, mut len) = (list.head, NONE, 0);
-            while number != NONE && len <= self.slabs.len() as u32 {
-                let slab = &self.slabs[number as usize];
+            while number != NONE && u64::from(len) <= self.nr_slabs {
+                let slab = &self.slabs[number];
                 if slab.place != Place::Node || slab.prev != prev || slab.node.index() != node {
                     violations.push(self.violation(Some(slab.pfn), format!("slab {number} is listed: {slab:?}")));
                 }
@@ -85,9 +81,9 @@ impl Cache {
         let mut kept = 0;
         for cpu in &self.cpus {
             let mut number = cpu.partial;
-            while number != NONE && kept <= self.slabs.len() {
+            while number != NONE && kept as u64 <= self.nr_slabs {
                 kept += 1;
-                number = self.slabs[number as usize].next;
+                number = self.slabs[number].next;
             }
         }
         let current = self.cpus.iter().filter(|c| c.current != NONE).count();

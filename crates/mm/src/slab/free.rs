@@ -9,7 +9,7 @@
 //! Abstracted: nothing more. Omitted: bulk free; CPU hotplug.
 
 use super::alloc::slab_stat;
-use super::{Cache, CacheId, NONE, Obj, Place};
+use super::{Cache, CacheId, NONE, Obj, Place, Slab};
 use crate::{Env, Kind, Mm};
 
 /// What is to be done with a slab after an object was freed.
@@ -25,8 +25,8 @@ impl Cache {
     fn release(&mut self, obj: Obj) -> After {
         let number = obj.0 >> self.shift;
         let slot = obj.0 & ((1 << self.shift) - 1);
-        let slab = &mut self.slabs[number as usize];
-        let word = &mut self.free[number as usize * self.words + slot as usize / 64];
+        let (slab, free) = self.slabs.with_slots(number);
+        let word = &mut free[slot as usize / 64];
         debug_assert!(slab.inuse > 0 && *word >> (slot % 64) & 1 == 0, "{}: {obj:?} freed twice", self.spec.name);
         *word |= 1 << (slot % 64);
         slab.inuse -= 1;
@@ -81,7 +81,7 @@ impl Mm {
         list.weight = 0;
         while at != NONE {
             let number = at;
-            at = self.slabs.caches[cache.index()].slabs[number as usize].next;
+            at = self.slabs.caches[cache.index()].slabs[number].next;
             self.slab_to_node(env, cache, number, false);
         }
     }
@@ -93,7 +93,7 @@ impl Mm {
         if number == NONE {
             return;
         }
-        let slab = &mut owner.slabs[number as usize];
+        let slab = &mut owner.slabs[number];
         if slab.inuse == slab.objects {
             slab.place = Place::Full;
         } else {
@@ -104,7 +104,7 @@ impl Mm {
     /// Puts a slab with free objects on its node's list, or gives it back.
     fn slab_to_node(&mut self, env: &Env, cache: CacheId, number: u32, first: bool) {
         let owner = &mut self.slabs.caches[cache.index()];
-        let slab = &mut owner.slabs[number as usize];
+        let slab = &mut owner.slabs[number];
         if slab.inuse == slab.objects {
             slab.place = Place::Full;
         } else if slab.inuse == 0 && owner.nodes[slab.node.index()].len >= owner.min_partial {
@@ -117,15 +117,12 @@ impl Mm {
     /// Gives the pages of an empty slab that is on no list back.
     fn discard_slab(&mut self, env: &Env, cache: CacheId, number: u32) {
         let owner = &mut self.slabs.caches[cache.index()];
-        let slab = &mut owner.slabs[number as usize];
-        debug_assert!(slab.inuse == 0 && slab.place != Place::Unused);
-        let (pfn, node) = (slab.pfn, slab.node);
-        let (charges, objects) = (std::mem::replace(&mut slab.charges, Obj::NONE), slab.objects);
+        let slab = &owner.slabs[number];
+        debug_assert!(slab.inuse == 0);
+        let Slab { pfn, node, charges, objects, .. } = *slab;
         owner.nr_slabs -= 1;
-        owner.nr_objects -= u64::from(slab.objects);
-        slab.place = Place::Unused;
-        slab.next = owner.unused;
-        owner.unused = number;
+        owner.nr_objects -= u64::from(objects);
+        owner.slabs.remove(number);
         let stat = slab_stat(owner.spec.reclaimable);
         let order = self.frames[pfn].order();
         self.stat.node_add(node, stat, -i64::from(order.pages()));

@@ -21,12 +21,14 @@ mod free;
 mod model;
 mod order;
 mod runs;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use runs::ObjectRuns;
 
 use rules::CpuPartial;
+use table::Table;
 use units::{NodeId, Order};
 
 use crate::{AllocRequest, Mm};
@@ -112,8 +114,6 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Place {
-    /// The number is not in use.
-    Unused,
     /// A CPU allocates from it.
     Cpu,
     /// On a CPU's list of partial slabs.
@@ -166,18 +166,12 @@ struct Cache {
     min_order: Order,
     /// log2 of the objects' numbers that a slab takes.
     shift: u32,
-    /// Words of the bitmap of a slab.
-    words: usize,
     min_partial: u32,
     cpu_partial: u32,
     /// Whether CPUs keep partial slabs, and whether `cpu_partial` counts them (or objects).
     has_cpu_partial: bool,
     cpu_partial_slabs: bool,
-    slabs: Vec<Slab>,
-    /// Free slots, `words` words a slab.
-    free: Vec<u64>,
-    /// First unused slab number, chained by `next`.
-    unused: u32,
+    slabs: Table,
     nodes: Vec<Partial>,
     cpus: Vec<CpuSlab>,
     nr_slabs: u64,
@@ -219,18 +213,18 @@ impl Slabs {
     #[inline]
     pub fn node_of(&self, cache: CacheId, obj: Obj) -> NodeId {
         let cache = &self.caches[cache.index()];
-        cache.slabs[(obj.0 >> cache.shift) as usize].node
+        cache.slabs[obj.0 >> cache.shift].node
     }
 
     /// First frame of the slab that an object is on.
     pub fn pfn_of(&self, cache: CacheId, obj: Obj) -> units::Pfn {
         let cache = &self.caches[cache.index()];
-        cache.slabs[(obj.0 >> cache.shift) as usize].pfn
+        cache.slabs[obj.0 >> cache.shift].pfn
     }
 
     /// Host bytes that all tables occupy.
     pub fn host_bytes(&self) -> usize {
-        self.caches.iter().map(|c| c.slabs.capacity() * size_of::<Slab>() + c.free.capacity() * 8).sum()
+        self.caches.iter().map(|c| c.slabs.host_bytes()).sum()
     }
 }
 
@@ -252,7 +246,7 @@ impl Cache {
         let mut at = self.nodes[node].head;
         let mut free = 0;
         while at != NONE {
-            let slab = &self.slabs[at as usize];
+            let slab = &self.slabs[at];
             free += u64::from(slab.objects - slab.inuse);
             at = slab.next;
         }
@@ -261,34 +255,34 @@ impl Cache {
 
     /// Puts a slab that is on no list on its node's: first, or last.
     fn add_partial(&mut self, number: u32, first: bool) {
-        let list = &mut self.nodes[self.slabs[number as usize].node.index()];
+        let list = &mut self.nodes[self.slabs[number].node.index()];
         list.len += 1;
         let (prev, next) = if first { (NONE, list.head) } else { (list.tail, NONE) };
         match prev {
             NONE => list.head = number,
-            _ => self.slabs[prev as usize].next = number,
+            _ => self.slabs[prev].next = number,
         }
         match next {
             NONE => list.tail = number,
-            _ => self.slabs[next as usize].prev = number,
+            _ => self.slabs[next].prev = number,
         }
-        let slab = &mut self.slabs[number as usize];
+        let slab = &mut self.slabs[number];
         (slab.prev, slab.next, slab.place) = (prev, next, Place::Node);
     }
 
     /// Takes a slab off its node's list.
     fn remove_partial(&mut self, number: u32) {
-        let Slab { prev, next, node, place, .. } = self.slabs[number as usize];
+        let Slab { prev, next, node, place, .. } = self.slabs[number];
         debug_assert!(place == Place::Node, "slab {number} of {} is not on a node's list", self.spec.name);
         let list = &mut self.nodes[node.index()];
         list.len -= 1;
         match prev {
             NONE => list.head = next,
-            _ => self.slabs[prev as usize].next = next,
+            _ => self.slabs[prev].next = next,
         }
         match next {
             NONE => self.nodes[node.index()].tail = prev,
-            _ => self.slabs[next as usize].prev = prev,
+            _ => self.slabs[next].prev = prev,
         }
     }
 }
@@ -313,14 +307,11 @@ impl Mm {
             order,
             min_order: order::get_order(spec.size),
             shift: objects.next_power_of_two().trailing_zeros(),
-            words: objects.div_ceil(64) as usize,
             min_partial: order::min_partial(spec.size),
             cpu_partial: order::cpu_partial(spec.size, objects, self.rules.cpu_partial),
             has_cpu_partial: self.rules.cpu_partial != CpuPartial::None,
             cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
-            slabs: Vec::new(),
-            free: Vec::new(),
-            unused: NONE,
+            slabs: Table::new(objects.div_ceil(64) as usize),
             nodes: vec![Partial { head: NONE, tail: NONE, len: 0 }; nr_nodes],
             cpus: vec![CpuSlab { current: NONE, partial: NONE, weight: 0 }; nr_cpus],
             nr_slabs: 0,

@@ -109,13 +109,14 @@ impl Mm {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
         let security = self.vfs.security.get(n as u32);
+        let vector = self.vfs.vectors.get(n as u32);
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
         if rec.dentry.is_some() && !rec.inode.is_some() && !rec.has(FileRec::UNLINKED | FileRec::NEGATIVE) {
             wrong("a dentry without an inode has a name");
         }
-        if rec.opens > 0 && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
+        if rec.has(FileRec::OPEN) && !rec.dentry.is_some() && !rec.has(FileRec::ROOT) {
             wrong("open without a dentry");
         }
         if rec.has(FileRec::INODE_LRU) && rec.has(FileRec::RECLAIMABLE) {
@@ -124,7 +125,7 @@ impl Mm {
         if rec.has(FileRec::FREEING) {
             wrong("left in eviction");
         }
-        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.opens > 0 || rec.blocks > 0) {
+        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || rec.blocks > 0) {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
@@ -132,7 +133,7 @@ impl Mm {
         {
             wrong("parts of an inode without it");
         }
-        if rec.has(FileRec::IN_CIL) != rec.vector.is_some()
+        if rec.has(FileRec::IN_CIL) != vector.is_some()
             || rec.has(FileRec::VECTOR_LARGE) && !rec.has(FileRec::IN_CIL)
             || rec.has(FileRec::SHADOW_LARGE) && !rec.second.is_some()
         {
@@ -151,7 +152,7 @@ impl Mm {
             for id in self.vfs.dentry_lru[list].iter(&self.vfs.dentry_links) {
                 dentries += 1;
                 let rec = &self.vfs.files[id as usize];
-                let home = self.dentry_share(rec).index(self.vfs.nodes);
+                let home = self.dentry_share(FileId(id)).index(self.vfs.nodes);
                 if !rec.has(FileRec::DENTRY_LRU) || home != list {
                     violations.push(violation(format!("dentry of file {id} is on list {list}, not {home}: {rec:?}")));
                 }

@@ -206,7 +206,8 @@ impl Mm {
             return;
         }
         let shadow = std::mem::replace(&mut rec.second, Obj::NONE);
-        let old = std::mem::replace(&mut rec.vector, shadow);
+        let old = self.vfs.vectors.set(file.0, shadow);
+        let rec = self.vfs.rec_mut(file);
         rec.set(FileRec::VECTOR_LARGE, rec.has(FileRec::SHADOW_LARGE));
         rec.flags = rec.flags & !FileRec::SHADOW_LARGE | FileRec::IN_CIL;
         if collected {
@@ -264,7 +265,7 @@ impl Mm {
         let rec = self.vfs.rec_mut(file);
         let cache = vector_cache(&spec, rec.has(FileRec::VECTOR_LARGE));
         rec.flags &= !(FileRec::IN_CIL | FileRec::VECTOR_LARGE);
-        (cache, std::mem::take(&mut rec.vector))
+        (cache, self.vfs.vectors.take(file.0))
     }
 
     /// The bio after which the last change of a file is in the log, and the commit that it ends, if it does; none if it is

@@ -68,17 +68,17 @@ impl Mm {
         debug_assert!(!rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU));
         rec.dentry = dentry;
         // An inode that is listed stays with the group that it is listed for.
-        if !rec.has(FileRec::INODE_LRU) {
-            rec.memcg = env.task.memcg;
+        let (parent, listed) = (rec.parent, rec.has(FileRec::INODE_LRU));
+        if !listed {
+            self.vfs.charged.set(file.0, env.task.memcg);
         }
-        let parent = rec.parent;
         self.vfs.dirs[parent.0 as usize].children += 1;
         self.vfs.nr_dentries += 1;
     }
 
     /// Whether somebody uses a dentry: an open file, or a dentry below it.
     pub(super) fn dentry_in_use(&self, file: FileId) -> bool {
-        self.vfs.rec(file).opens > 0 || self.vfs.dir_of(file).is_some_and(|dir| dir.children > 0)
+        self.vfs.rec(file).has(FileRec::OPEN) || self.vfs.dir_of(file).is_some_and(|dir| dir.children > 0)
     }
 
     /// The last user of a dentry goes.
@@ -92,21 +92,22 @@ impl Mm {
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_REF;
         }
         if !rec.has(FileRec::DENTRY_LRU) {
-            let lists = self.vfs.lists_of(self.dentry_share(&rec));
+            let lists = self.vfs.lists_of(self.dentry_share(file));
             self.vfs.rec_mut(file).flags |= FileRec::DENTRY_LRU;
             self.vfs.dentry_lru[lists].push_back(&mut self.vfs.dentry_links, file.0);
         }
     }
 
     /// Whose the dentry of a file is.
-    pub(super) fn dentry_share(&self, rec: &FileRec) -> Share {
-        Share { node: self.slabs.node_of(CacheId::DENTRY, rec.dentry), memcg: rec.memcg }
+    pub(super) fn dentry_share(&self, file: FileId) -> Share {
+        let node = self.slabs.node_of(CacheId::DENTRY, self.vfs.rec(file).dentry);
+        Share { node, memcg: self.vfs.charged.get(file.0) }
     }
 
     fn remove_from_dentry_lru(&mut self, file: FileId) {
         let rec = *self.vfs.rec(file);
         if rec.has(FileRec::DENTRY_LRU) {
-            let lists = self.vfs.lists_of(self.dentry_share(&rec));
+            let lists = self.vfs.lists_of(self.dentry_share(file));
             self.vfs.dentry_lru[lists].remove(&mut self.vfs.dentry_links, file.0);
             self.vfs.rec_mut(file).flags &= !(FileRec::DENTRY_LRU | FileRec::DENTRY_REF);
         }

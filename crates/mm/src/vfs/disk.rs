@@ -229,7 +229,7 @@ impl Vfs {
         let rec = self.rec(file);
         let written = index + pages;
         let mut end = written;
-        if written >= rec.size && rec.size >= self.spec_of(file).prealloc_from_pages && rec.opens > 0 {
+        if written >= rec.size && rec.size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
             end = written.saturating_add(written.min(PREALLOC_MAX));
         }
         let following = self.extents.next_start(rec.more, rec.blocks, index);

@@ -84,7 +84,7 @@ impl Extents {
 
     /// The extent that holds a page.
     pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
-        if list.is_some() && list.len() <= PACKED_WORDS {
+        if list.is_some() && self.pool.len(list) <= PACKED_WORDS {
             return Extents::find_packed(self.pool.words(list), first, index);
         }
         let entries = self.entries(list);
@@ -190,7 +190,7 @@ impl Extents {
 
     /// Puts `new` in the place of some entries.
     fn splice(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[Entry]) {
-        if list.is_some() && list.len() > PACKED_WORDS {
+        if list.is_some() && self.pool.len(*list) > PACKED_WORDS {
             return self.splice_long(list, old, new);
         }
         let mut entries = Packed::from_slice(&self.entries(*list));
@@ -207,7 +207,7 @@ impl Extents {
             self.pool.free(std::mem::replace(list, Block::NONE));
             return;
         }
-        if list.len() < after * ENTRY {
+        if self.pool.len(*list) < after * ENTRY {
             *list = self.pool.grow(*list, after * ENTRY);
         }
         let (entries, _) = self.pool.words_mut(*list).as_chunks_mut();
@@ -224,7 +224,7 @@ impl Extents {
             Some((words, used)) => (Some(words), used),
             None => (None, (entries.len() * ENTRY).max(PACKED_WORDS + 1)),
         };
-        if list.is_some() && (list.len() < needed || needed == 0) {
+        if list.is_some() && (self.pool.len(*list) < needed || needed == 0) {
             self.pool.free(std::mem::replace(list, Block::NONE));
         }
         if needed == 0 {

@@ -81,8 +81,8 @@ impl Mm {
 
     /// Whose an inode in memory is.
     fn inode_share(&self, file: FileId) -> Share {
-        let rec = self.vfs.rec(file);
-        Share { node: self.slabs.node_of(self.vfs.spec_of(file).inode_cache, rec.inode), memcg: rec.memcg }
+        let node = self.slabs.node_of(self.vfs.spec_of(file).inode_cache, self.vfs.rec(file).inode);
+        Share { node, memcg: self.vfs.charged.get(file.0) }
     }
 
     /// Sees to it that the inode of a file is in memory: the cluster of it must be.

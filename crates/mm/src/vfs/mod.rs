@@ -36,8 +36,9 @@ mod times;
 
 use units::{FileId, MemcgId, NodeId, Pfn};
 
-use crate::memcg::{ROOT, Uncharged};
+use crate::memcg::Uncharged;
 use crate::pool::Block;
+use crate::scattered::Scattered;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
@@ -119,7 +120,18 @@ pub struct Handle {
     filp: Obj,
 }
 
-/// One file: on disk, and what is in memory of it. 60 bytes.
+impl Handle {
+    /// No open file.
+    pub const NONE: Handle = Handle { file: FileId(u32::MAX), filp: Obj::NONE };
+
+    /// Whether this names an open file.
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self != Handle::NONE
+    }
+}
+
+/// One file: on disk, and what is in memory of it. 52 bytes.
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
@@ -128,8 +140,6 @@ struct FileRec {
     inode: Obj,
     ili: Obj,
     second: Obj,
-    /// The vector that the checkpoint being collected has of it (`li_lv`).
-    vector: Obj,
     extents: Obj,
     /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
     size: u32,
@@ -143,10 +153,6 @@ struct FileRec {
     blocks: u32,
     /// Its other extents.
     more: Block,
-    /// Open files; with the children in memory, the dentry's reference count.
-    opens: u16,
-    /// Group that its dentry and its inode in memory are charged to.
-    memcg: MemcgId,
     flags: u32,
 }
 
@@ -193,13 +199,14 @@ impl FileRec {
     /// XFS: which size the array of its extents has (iext.rs), in three bits.
     const ARRAY_SIZE: u32 = 0b111 << Self::ARRAY_SHIFT;
     const ARRAY_SHIFT: u32 = 22;
+    /// Is open; with the children in memory, what keeps its dentry in use.
+    const OPEN: u32 = 1 << 25;
 
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
         inode: Obj::NONE,
         ili: Obj::NONE,
         second: Obj::NONE,
-        vector: Obj::NONE,
         extents: Obj::NONE,
         size: NONE,
         parent: DirId(NONE),
@@ -208,8 +215,6 @@ impl FileRec {
         block: 0,
         blocks: 0,
         more: Block::NONE,
-        opens: 0,
-        memcg: ROOT,
         flags: 0,
     };
 
@@ -273,6 +278,12 @@ pub struct Vfs {
     extents: Extents,
     /// What security modules keep of inodes in memory, by file.
     security: Sparse<Obj>,
+    /// The vector that the checkpoint being collected has of a file (`li_lv`).
+    vectors: Scattered<Obj>,
+    /// Open files of a file beside the first one.
+    more_opens: Sparse<u16>,
+    /// Group that the dentry and the inode of a file are charged to.
+    charged: Sparse<MemcgId>,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -306,7 +317,10 @@ impl Vfs {
 
     /// Open files of all processes.
     pub fn open_files(&self) -> u64 {
-        self.files.iter().map(|rec| u64::from(rec.opens)).sum()
+        {
+            let first = self.files.iter().filter(|rec| rec.has(FileRec::OPEN)).count() as u64;
+            first + self.more_opens.iter().map(|(_, opens)| u64::from(*opens)).sum::<u64>()
+        }
     }
 
     /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
@@ -336,6 +350,9 @@ impl Vfs {
             + self.extents.host_bytes()
             + self.security.host_bytes()
             + self.timed.host_bytes()
+            + self.vectors.host_bytes()
+            + self.more_opens.host_bytes()
+            + self.charged.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()
@@ -352,6 +369,30 @@ impl Vfs {
             self.inode_lru.resize(at + 1, Lru::EMPTY);
         }
         at
+    }
+
+    /// A file is opened.
+    fn add_open(&mut self, file: FileId) {
+        let rec = self.rec_mut(file);
+        if !rec.has(FileRec::OPEN) {
+            rec.flags |= FileRec::OPEN;
+            return;
+        }
+        let more = self.more_opens.get(file.0).checked_add(1).expect("at most 65536 opens of a file");
+        self.more_opens.set(file.0, more);
+    }
+
+    /// A file is closed; says whether it is open still.
+    fn remove_open(&mut self, file: FileId) -> bool {
+        let more = self.more_opens.get(file.0);
+        if more > 0 {
+            self.more_opens.set(file.0, more - 1);
+            return true;
+        }
+        let rec = self.rec_mut(file);
+        debug_assert!(rec.has(FileRec::OPEN), "a handle is closed once");
+        rec.flags &= !FileRec::OPEN;
+        false
     }
 
     fn rec(&self, file: FileId) -> &FileRec {
@@ -398,9 +439,9 @@ impl Vfs {
         if !rec.has(FileRec::UNLINKED) || rec.dentry.is_some() || rec.inode.is_some() {
             return;
         }
-        debug_assert!(
-            rec.opens == 0 && rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0
-        );
+        debug_assert!(rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0);
+        debug_assert!(!rec.has(FileRec::OPEN));
+        self.charged.take(file.0);
         let next = self.unused_file.unwrap_or(NONE);
         *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };
         self.unused_file = Some(file.0);

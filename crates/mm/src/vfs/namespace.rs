@@ -187,7 +187,7 @@ impl Mm {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
-                *rec = FileRec { dentry: rec.dentry, memcg: rec.memcg, flags, ..made };
+                *rec = FileRec { dentry: rec.dentry, flags, ..made };
                 file
             }
             None => self.vfs.new_file(made),
@@ -237,7 +237,7 @@ impl Mm {
         let filp = self.vfs_alloc(env, CacheId::FILP, Gfp::KERNEL)?;
         match self.create_inode(env, dir, self.vfs.dirs[dir.0 as usize].ag, negative) {
             Ok(file) => {
-                self.vfs.rec_mut(file).opens = 1;
+                self.vfs.add_open(file);
                 Ok(Handle { file, filp })
             }
             Err(need) => {
@@ -277,8 +277,7 @@ impl Mm {
             self.slab_free(env, CacheId::FILP, filp);
             return Err(need);
         }
-        let rec = self.vfs.rec_mut(file);
-        rec.opens = rec.opens.checked_add(1).expect("at most 65535 opens of a file");
+        self.vfs.add_open(file);
         self.charge(self.costs.open_file + self.costs.open_close);
         Ok(Handle { file, filp })
     }
@@ -335,11 +334,10 @@ impl Mm {
     pub fn vfs_close(&mut self, env: &Env, handle: Handle) {
         let Handle { file, filp } = handle;
         self.slab_free(env, CacheId::FILP, filp);
-        let rec = self.vfs.rec_mut(file);
-        rec.opens = rec.opens.checked_sub(1).expect("a handle is closed once");
-        if rec.opens > 0 {
+        if self.vfs.remove_open(file) {
             return;
         }
+        let rec = self.vfs.rec(file);
         let size = rec.size;
         if !rec.has(FileRec::DIR) {
             self.vfs.free_blocks(file, size);
@@ -364,7 +362,7 @@ impl Mm {
         self.log_dir_change(rec.parent, rec.dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
-        if rec.opens > 0 {
+        if rec.has(FileRec::OPEN) {
             self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;
         } else {
             self.iput(env, file);

@@ -8,7 +8,6 @@
 use units::{FileId, Pfn};
 
 use super::inodes::On;
-use crate::pagecache::NO_RECORD;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::{Effect, Env, Frame, Kind, Mm};
 
@@ -32,75 +31,64 @@ impl Mm {
         self.memcg.count_dirty(pfn, 1);
         self.stat.node_add(node, NodeStat::Dirtied, 1);
         self.stat.zone_add(zone, ZoneStat::WritePending, 1);
-        let record = self.record_for(FileId(file));
-        let state = &mut self.writeback.records[record];
-        state.nr_dirty += 1;
-        let (device, listed) = (state.device, state.on != On::Nothing);
+        let (device, listed) = self.dirty_state_of(FileId(file));
         let state = self.writeback.device_mut(device);
         state.reclaimable += 1;
         state.dirtied += 1;
         if !listed {
-            self.list_dirty_inode(env, record);
+            self.list_dirty_inode(env, FileId(file));
         }
         true
     }
 
-    /// The record of a file, made if there is none.
+    /// Device of a file, and whether it is on a list; makes its record if there is none.
     #[inline]
-    pub(super) fn record_for(&mut self, file: FileId) -> u32 {
-        let record = self.pagecache.trees.files[file.index()].record;
-        if record != NO_RECORD {
-            return record;
+    fn dirty_state_of(&mut self, file: FileId) -> (u16, bool) {
+        if let Some(record) = self.writeback.records.get(file) {
+            return (record.device, record.on != On::Nothing);
         }
         let device = self.device_of(file);
-        let record = self.writeback.records.add(file, device);
-        self.pagecache.trees.files[file.index()].record = record;
-        record
+        self.writeback.records.add(file, device);
+        (device, false)
     }
 
     /// The inode got its first dirty page.
-    fn list_dirty_inode(&mut self, env: &Env, record: u32) {
-        let (device, file) = (self.writeback.records[record].device, self.writeback.records[record].file);
+    fn list_dirty_inode(&mut self, env: &Env, file: FileId) {
+        let device = self.writeback.records[file.0].device;
         let first = !self.writeback.device_mut(device).has_dirty_io();
         let state = &mut self.writeback.devices[usize::from(device)];
         let jiffy = state.dirtied_now(&self.writeback.records, env.now);
-        self.writeback.records[record].set_dirtied_when(jiffy);
-        state.move_inode(&mut self.writeback.records, record, On::Dirty);
-        self.inode_dirty(FileId(file), true);
+        self.writeback.records[file.0].set_dirtied_when(jiffy);
+        state.move_inode(&mut self.writeback.records, file.0, On::Dirty);
+        self.inode_dirty(file, true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {
             self.effects.push(Effect::ArmFlusher(device, env.now + self.flush_interval()));
         }
     }
 
     /// The flusher, or truncation, found the inode clean: off the lists.
-    pub(super) fn unlist_dirty_inode(&mut self, record: u32) {
-        let (device, file) = (self.writeback.records[record].device, self.writeback.records[record].file);
+    pub(super) fn unlist_dirty_inode(&mut self, file: FileId) {
+        let device = self.writeback.records[file.0].device;
         let state = &mut self.writeback.devices[usize::from(device)];
-        state.move_inode(&mut self.writeback.records, record, On::Nothing);
-        self.release_record(record);
-        self.inode_dirty(FileId(file), false);
+        state.move_inode(&mut self.writeback.records, file.0, On::Nothing);
+        self.release_record(file);
+        self.inode_dirty(file, false);
     }
 
     /// Frees a record that nothing needs any more.
-    pub(super) fn release_record(&mut self, record: u32) {
-        let state = &self.writeback.records[record];
-        if state.on == On::Nothing && state.nr_dirty == 0 && state.nr_writeback == 0 {
-            self.pagecache.trees.files[state.file as usize].record = NO_RECORD;
-            self.writeback.records.free(record);
+    pub(super) fn release_record(&mut self, file: FileId) {
+        let state = &self.writeback.records[file.0];
+        if state.on == On::Nothing && state.nr_writeback == 0 && self.pagecache.trees.nr_dirty(file.0) == 0 {
+            self.writeback.records.free(file.0);
         }
     }
 
     /// All pages of a file were truncated: it is not dirty any more.
     pub(crate) fn forget_dirty_inode(&mut self, file: FileId) {
-        let Some(cache) = self.pagecache.trees.files.get(file.index()) else { return };
-        self.pagecache.trees.writeback_index.take(file.0);
-        let record = cache.record;
-        if record == NO_RECORD {
-            return;
-        }
-        debug_assert!(self.writeback.records[record].nr_dirty == 0);
-        if self.writeback.records[record].on != On::Nothing {
-            self.unlist_dirty_inode(record);
+        self.pagecache.trees.writeback_index.set(file.0, 0);
+        debug_assert!(self.pagecache.trees.nr_dirty(file.0) == 0);
+        if self.writeback.records.get(file).is_some_and(|record| record.on != On::Nothing) {
+            self.unlist_dirty_inode(file);
         }
     }
 
@@ -117,16 +105,12 @@ impl Mm {
 
     /// A page whose `DIRTY` flag was just cleared is not dirty: tags and counters but for `WritePending`.
     #[inline]
-    pub(super) fn untag_dirty(&mut self, pfn: Pfn) -> u32 {
+    pub(super) fn untag_dirty(&mut self, pfn: Pfn) {
         let (FileId(file), index) = self.file_home(pfn);
         self.pagecache.trees.clear_dirty(file, index);
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
         self.memcg.count_dirty(pfn, -1);
-        let record = self.pagecache.trees.files[file as usize].record;
-        let state = &mut self.writeback.records[record];
-        state.nr_dirty -= 1;
-        let device = state.device;
+        let device = self.writeback.records[file].device;
         self.writeback.devices[usize::from(device)].reclaimable -= 1;
-        record
     }
 }

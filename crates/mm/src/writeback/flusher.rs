@@ -20,7 +20,6 @@ use super::inodes::On;
 use super::limits::DirtyLimits;
 use super::submit::{OpenBio, Written};
 use super::{HZ, Request, jiffies};
-use crate::pagecache::NO_RECORD;
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm, WakeFlusher};
 
@@ -63,7 +62,6 @@ struct Work {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Slice {
     file: FileId,
-    record: u32,
     /// Pages that it may still write.
     left: u64,
     next: u32,
@@ -316,18 +314,17 @@ impl Mm {
         }
         let waits = matches!(work.reason, Reason::Request(_));
         let state = &mut self.writeback.devices[usize::from(device)];
-        let Some(record) = state.next_to_write(&mut self.writeback.records, waits) else {
+        let Some(file) = state.next_to_write(&mut self.writeback.records, waits) else {
             let (_, wrote) = work.batch.unwrap_or_default();
             return Some(self.end_batch(device, work, now, wrote));
         };
-        let left = self.slice_pages(device, record, work);
-        let file = FileId(self.writeback.records[record].file);
+        let file = FileId(file);
+        let left = self.slice_pages(device, file, work);
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
-        self.writeback.records[record].syncing = true;
+        self.writeback.records[file.0].syncing = true;
         work.inode = Some(Slice {
             file,
-            record,
             left,
             next,
             wrote: 0,
@@ -370,9 +367,9 @@ impl Mm {
     }
 
     /// Pages that an inode may write at a time (`writeback_chunk_size()`).
-    fn slice_pages(&self, device: u16, record: u32, work: &Work) -> u64 {
+    fn slice_pages(&self, device: u16, file: FileId, work: &Work) -> u64 {
         if let Reason::Request(_) = work.reason {
-            return u64::from(self.writeback.records[record].nr_dirty);
+            return u64::from(self.pagecache.trees.nr_dirty(file.0));
         }
         let state = &self.writeback.devices[usize::from(device)];
         let left = u64::try_from(work.nr_pages).unwrap_or(0);
@@ -382,7 +379,7 @@ impl Mm {
     /// Writes a part of the inode's slice.
     fn write_slice(&mut self, env: &Env, device: u16, work: &mut Work, budget: u32) -> FlushStep {
         let Some(mut slice) = work.inode else { return FlushStep::More };
-        if self.pagecache.trees.files[slice.file.index()].record != slice.record {
+        if self.writeback.records.get(slice.file).is_none() {
             // It was truncated meanwhile.
             self.submit_open(env, &mut slice.open);
             work.inode = None;
@@ -414,26 +411,25 @@ impl Mm {
 
     /// Puts an inode where it belongs after its slice; says whether it is clean.
     fn requeue_inode(&mut self, env: &Env, device: u16, slice: &Slice, sync: bool) -> bool {
-        let record = slice.record;
-        if self.pagecache.trees.files[slice.file.index()].record == NO_RECORD {
-            return true;
-        }
-        self.writeback.records[record].syncing = false;
-        if self.writeback.records[record].nr_dirty == 0 {
-            if self.writeback.records[record].on != On::Nothing {
-                self.unlist_dirty_inode(record);
+        let Some(record) = self.writeback.records.get_mut(slice.file) else { return true };
+        record.syncing = false;
+        let listed = record.on != On::Nothing;
+        if self.pagecache.trees.nr_dirty(slice.file.0) == 0 {
+            if listed {
+                self.unlist_dirty_inode(slice.file);
             }
             return true;
         }
+        let file = slice.file.0;
         let state = &mut self.writeback.devices[usize::from(device)];
         if sync {
             let jiffy = state.dirtied_now(&self.writeback.records, env.now);
-            self.writeback.records[record].set_dirtied_when(jiffy);
+            self.writeback.records[file].set_dirtied_when(jiffy);
         }
         if slice.left == 0 && !sync && !slice.skipped {
-            state.move_inode(&mut self.writeback.records, record, On::MoreIo);
+            state.move_inode(&mut self.writeback.records, file, On::MoreIo);
         } else {
-            state.redirty_tail(&mut self.writeback.records, record, env.now);
+            state.redirty_tail(&mut self.writeback.records, file, env.now);
         }
         false
     }

@@ -12,8 +12,10 @@
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
-use crate::pagecache::NO_RECORD;
-use crate::table;
+use crate::sparse::Sparse;
+
+/// No inode.
+const NO_INODE: u32 = u32::MAX;
 
 /// Which list an inode is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,16 +30,14 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 28 bytes.
+/// An inode with dirty pages or pages under writeback; 20 bytes. How many pages are dirty the tree of its pages knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
     /// When it became dirty, in jiffies (`dirtied_when`).
     dirtied_when: u32,
-    pub(super) file: u32,
+    /// Its neighbours on the list, by file.
     prev: u32,
     next: u32,
-    /// Dirty pages.
-    pub(super) nr_dirty: u32,
     /// Pages under writeback.
     pub(super) nr_writeback: u32,
     pub(super) device: u16,
@@ -58,74 +58,67 @@ impl Record {
     }
 }
 
-/// All records, with free places. The table is given back when all are free: programs write a million files and then read them.
-#[derive(Debug)]
+/// All records, by file.
+#[derive(Debug, Default)]
 pub(super) struct Records {
-    table: Vec<Record>,
-    in_use: u32,
-    /// First free place, chained by `next`, or [`NO_RECORD`].
-    free: u32,
-}
-
-impl Default for Records {
-    fn default() -> Records {
-        Records { table: Vec::new(), in_use: 0, free: NO_RECORD }
-    }
+    table: Sparse<Option<Record>>,
 }
 
 impl Records {
-    pub(super) fn add(&mut self, file: FileId, device: u16) -> u32 {
+    /// Makes a record for a file that has none.
+    pub(super) fn add(&mut self, file: FileId, device: u16) {
         let record = Record {
             dirtied_when: 0,
-            file: file.0,
-            prev: NO_RECORD,
-            next: NO_RECORD,
-            nr_dirty: 0,
+            prev: NO_INODE,
+            next: NO_INODE,
             nr_writeback: 0,
             device,
             on: On::Nothing,
             syncing: false,
         };
-        self.in_use += 1;
-        let at = self.free;
-        if at == NO_RECORD {
-            table::push(&mut self.table, record);
-            return self.table.len() as u32 - 1;
-        }
-        self.free = std::mem::replace(&mut self[at], record).next;
-        at
+        let old = self.table.set(file.0, Some(record));
+        debug_assert!(old.is_none());
     }
 
-    pub(super) fn free(&mut self, at: u32) {
-        debug_assert!(self[at].on == On::Nothing && self[at].nr_dirty == 0 && self[at].nr_writeback == 0);
-        let next = std::mem::replace(&mut self.free, at);
-        (self[at].file, self[at].next) = (u32::MAX, next);
-        self.in_use -= 1;
-        if self.in_use == 0 {
-            *self = Records::default();
-        }
+    pub(super) fn free(&mut self, file: u32) {
+        debug_assert!(self[file].on == On::Nothing && self[file].nr_writeback == 0);
+        self.table.take(file);
     }
 
-    /// Records in use.
+    /// The record of a file, if it has one.
+    #[inline]
+    pub(super) fn get(&self, file: FileId) -> Option<&Record> {
+        self.table.get_ref(file.0)?.as_ref()
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(super) fn get_mut(&mut self, file: FileId) -> Option<&mut Record> {
+        self.table.get_mut(file.0)?.as_mut()
+    }
+
+    /// All of them, with their files.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Record)> {
-        self.table.iter().enumerate().map(|(at, r)| (at as u32, r)).filter(|(_, r)| r.file != u32::MAX)
+        self.table.iter().filter_map(|(file, record)| Some((file, record.as_ref()?)))
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Record>()
+        self.table.host_bytes()
     }
 }
 
 impl std::ops::Index<u32> for Records {
     type Output = Record;
-    fn index(&self, at: u32) -> &Record {
-        &self.table[at as usize]
+    #[inline]
+    fn index(&self, file: u32) -> &Record {
+        self.get(FileId(file)).expect("a dirty inode has a record")
     }
 }
 
 impl std::ops::IndexMut<u32> for Records {
-    fn index_mut(&mut self, at: u32) -> &mut Record {
-        &mut self.table[at as usize]
+    #[inline]
+    fn index_mut(&mut self, file: u32) -> &mut Record {
+        self.get_mut(FileId(file)).expect("a dirty inode has a record")
     }
 }
 
@@ -137,21 +130,21 @@ pub(super) struct InodeList {
 }
 
 impl InodeList {
-    pub(super) const EMPTY: InodeList = InodeList { head: NO_RECORD, tail: NO_RECORD };
+    pub(super) const EMPTY: InodeList = InodeList { head: NO_INODE, tail: NO_INODE };
 
     pub(super) fn is_empty(&self) -> bool {
-        self.head == NO_RECORD
+        self.head == NO_INODE
     }
 
     /// The one to be taken next.
     pub(super) fn tail(&self) -> Option<u32> {
-        (self.tail != NO_RECORD).then_some(self.tail)
+        (self.tail != NO_INODE).then_some(self.tail)
     }
 
     fn push_head(&mut self, records: &mut Records, at: u32) {
         let old = std::mem::replace(&mut self.head, at);
-        (records[at].prev, records[at].next) = (NO_RECORD, old);
-        if old == NO_RECORD {
+        (records[at].prev, records[at].next) = (NO_INODE, old);
+        if old == NO_INODE {
             self.tail = at;
         } else {
             records[old].prev = at;
@@ -161,19 +154,19 @@ impl InodeList {
     fn remove(&mut self, records: &mut Records, at: u32) {
         let (prev, next) = (records[at].prev, records[at].next);
         match prev {
-            NO_RECORD => self.head = next,
+            NO_INODE => self.head = next,
             _ => records[prev].next = next,
         }
         match next {
-            NO_RECORD => self.tail = prev,
+            NO_INODE => self.tail = prev,
             _ => records[next].prev = prev,
         }
-        (records[at].prev, records[at].next) = (NO_RECORD, NO_RECORD);
+        (records[at].prev, records[at].next) = (NO_INODE, NO_INODE);
     }
 
     /// From head to tail.
     pub(super) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = u32> + 'a {
-        let step = |at: u32| (at != NO_RECORD).then_some(at);
+        let step = |at: u32| (at != NO_INODE).then_some(at);
         std::iter::successors(step(self.head), move |&at| step(records[at].next))
     }
 }
@@ -246,8 +239,7 @@ mod tests {
 
     /// Draws the lists from head to tail; files are letters.
     fn drawn(device: &Device, records: &Records) -> String {
-        let list =
-            |l: &InodeList| l.iter(records).map(|at| (b'a' + records[at].file as u8) as char).collect::<String>();
+        let list = |l: &InodeList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
         format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
     }
 
@@ -255,7 +247,8 @@ mod tests {
     fn dirtied(times: &[u64]) -> (Device, Records) {
         let (mut device, mut records) = (Device::new(), Records::default());
         for (file, &time) in times.iter().enumerate() {
-            let at = records.add(FileId(file as u32), 0);
+            let at = file as u32;
+            records.add(FileId(at), 0);
             records[at].set_dirtied_when(from_jiffies(time));
             device.move_inode(&mut records, at, On::Dirty);
         }
@@ -263,20 +256,20 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_28_bytes() {
-        assert_eq!(size_of::<Record>(), 28);
+    fn a_record_takes_20_bytes() {
+        assert_eq!(size_of::<Option<Record>>(), 20);
     }
 
     #[test]
-    fn the_table_is_given_back_when_all_records_are_free() {
+    fn files_that_are_clean_again_take_none() {
         let mut records = Records::default();
-        let all = [0, 1, 2].map(|file| records.add(FileId(file), 0));
-        records.free(all[0]);
-        records.free(all[2]);
-        assert_eq!((records.add(FileId(7), 0), records.host_bytes() > 0), (all[2], true));
-        records.free(all[2]);
-        records.free(all[1]);
-        assert_eq!((records.host_bytes(), records.add(FileId(8), 0)), (0, 0));
+        let files = [0, 1, 70].map(FileId);
+        files.iter().for_each(|file| records.add(*file, 3));
+        let full = records.host_bytes();
+        assert!(records.iter().map(|(file, record)| (FileId(file), record.device)).eq(files.map(|file| (file, 3))));
+        records.free(70);
+        assert!(records.get(files[2]).is_none() && records.get(files[1]).is_some());
+        assert!(full - records.host_bytes() >= 64 * size_of::<Option<Record>>(), "64 files from 64 on");
     }
 
     #[test]

@@ -233,23 +233,22 @@ impl Mm {
         debug_assert!(frame.has(Frame::DIRTY) && !frame.has_any(Frame::WRITEBACK | Frame::LOCKED));
         frame.clear(Frame::DIRTY);
         frame.set(Frame::WRITEBACK);
-        let record = self.untag_dirty(pfn);
-        let state = &mut self.writeback.records[record];
+        self.untag_dirty(pfn);
+        let (owner, _) = self.file_home(pfn);
+        let state = &mut self.writeback.records[owner.0];
         state.nr_writeback += 1;
         let device = state.device;
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);
-        let (owner, _) = self.file_home(pfn);
         self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
     }
 
     /// A page under writeback is not any more: counters of its file.
     pub(crate) fn record_end_writeback(&mut self, pfn: Pfn) {
         let (file, _) = self.file_home(pfn);
-        let record = self.pagecache.trees.files[file.index()].record;
-        self.writeback.records[record].nr_writeback -= 1;
-        self.release_record(record);
+        self.writeback.records[file.0].nr_writeback -= 1;
+        self.release_record(file);
     }
 
     /// The same for its node, zone and device.

@@ -9,7 +9,7 @@
 use units::{FileId, Pfn};
 
 use super::submit::{OpenBio, Written};
-use crate::pagecache::{NO_RECORD, Slot};
+use crate::pagecache::Slot;
 use crate::vfs::CommitId;
 use crate::{Bio, Env, Frame, Mm};
 
@@ -85,12 +85,8 @@ impl Mm {
 
     /// Pages of a file that are dirty, and that are under writeback.
     pub fn dirty_pages_of(&self, file: FileId) -> (u32, u32) {
-        let record = self.pagecache.trees.files.get(file.index()).map_or(NO_RECORD, |c| c.record);
-        if record == NO_RECORD {
-            return (0, 0);
-        }
-        let state = &self.writeback.records[record];
-        (state.nr_dirty, state.nr_writeback)
+        let under_writeback = self.writeback.records.get(file).map_or(0, |record| record.nr_writeback);
+        (self.pagecache.trees.nr_dirty(file.0), under_writeback)
     }
 
     /// The first page under writeback from `*from` on, which is marked as waited for; `*from` moves there.

@@ -1,6 +1,6 @@
 //! Recount of dirty pages and inodes.
 
-use units::{NodeId, Pfn, ZoneId};
+use units::{FileId, NodeId, Pfn, ZoneId};
 
 use super::inodes::On;
 use crate::stat::{NodeStat, ZoneStat};
@@ -55,7 +55,7 @@ impl Mm {
                 }
             }
             let of_device = state.records.iter().filter(|(_, r)| usize::from(r.device) == device);
-            let dirty: u64 = of_device.map(|(_, r)| u64::from(r.nr_dirty)).sum();
+            let dirty: u64 = of_device.map(|(file, _)| u64::from(self.pagecache.trees.nr_dirty(file))).sum();
             if dirty != wb.reclaimable {
                 wrong(format!("device {device}: {} dirty pages, {dirty} of its files", wb.reclaimable));
             }
@@ -64,21 +64,25 @@ impl Mm {
                 wrong(format!("device {device}: b_dirty is not in the order of dirtying"));
             }
         }
-        for (at, record) in state.records.iter() {
-            if self.pagecache.trees.files[record.file as usize].record != at {
-                wrong(format!("file {} does not name its record {at}", record.file));
+        for (file, record) in state.records.iter() {
+            let nr_dirty = self.pagecache.trees.nr_dirty(file);
+            if nr_dirty > 0 && record.on == On::Nothing {
+                wrong(format!("file {file} has {nr_dirty} dirty pages and is on no list"));
             }
-            if record.nr_dirty > 0 && record.on == On::Nothing {
-                wrong(format!("file {} has {} dirty pages and is on no list", record.file, record.nr_dirty));
-            }
+        }
+        for file in 0..self.pagecache.trees.files.len() as u32 {
+            let counted = self.pagecache.trees.nr_dirty(file);
             let mut tagged = 0;
             let mut from = Some(0);
-            while let Some(index) = from.and_then(|f| self.pagecache.trees.next_dirty(record.file, f)) {
+            while let Some(index) = from.and_then(|from| self.pagecache.trees.next_dirty(file, from)) {
                 tagged += 1;
                 from = index.checked_add(1);
             }
-            if tagged != record.nr_dirty {
-                wrong(format!("file {}: {tagged} dirty tags, {} counted", record.file, record.nr_dirty));
+            if tagged != counted {
+                wrong(format!("file {file}: {tagged} dirty tags, {counted} counted"));
+            }
+            if counted > 0 && state.records.get(FileId(file)).is_none() {
+                wrong(format!("file {file} has {counted} dirty pages and no record"));
             }
         }
     }

@@ -5,12 +5,13 @@
 //! the lowest free descriptor.
 //! Abstracted: the number of a descriptor that was closed in the middle of a call is given out again after that call.
 //!
-//! 12 bytes a file: a writer of a million small files has them all open, and never reads. What readahead remembers is beside.
+//! 8 bytes a file: a writer of a million small files has them all open, calls work on few of them at a time, and it never
+//! reads. What was advised and what readahead remembers is beside.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use mm::pagecache::{Readahead, Resting};
+use mm::pagecache::{LastRead, Readahead, RestingWindow};
 use mm::sparse::Sparse;
 use mm::vfs::Handle;
 use mm::writeback::ErrorsSeen;
@@ -19,20 +20,20 @@ use units::FileId;
 
 /// `read_ahead_kb`: 128 KiB.
 const READAHEAD_PAGES: u32 = 32;
-/// An open file.
+/// An open file that calls work on.
 #[derive(Clone, Copy, Debug)]
-struct OpenFile {
-    handle: Handle,
-    /// Calls that work on it, one of a thread at most; `pid_max` (32768) bounds the threads.
+struct Held {
+    fd: u32,
+    /// The calls, one of a thread at most; `pid_max` (32768) bounds the threads.
     users: u16,
-    /// It was closed while calls worked on it.
+    /// It was closed meanwhile.
     closed: bool,
-    advised: Advised,
 }
 
 /// What `posix_fadvise()` said of the reads to come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Advised {
+    #[default]
     Normal,
     Sequential,
     Random,
@@ -67,39 +68,49 @@ impl Advised {
 /// The table (`struct files_struct`).
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    table: Vec<Option<OpenFile>>,
+    table: Vec<Handle>,
+    /// Those that calls work on, in no order: as many as threads at most.
+    held: Vec<Held>,
     /// Places of the table that were freed.
     free: BinaryHeap<Reverse<u32>>,
+    advised: Sparse<Advised>,
     /// What readahead remembers of files that were read.
-    windows: Sparse<Resting>,
+    last_reads: Sparse<LastRead>,
+    windows: Sparse<RestingWindow>,
     /// Failed writes that open files need not report, where there were any.
     errors_seen: BTreeMap<u32, ErrorsSeen>,
 }
 
 impl Descriptors {
-    fn get(&self, fd: Fd) -> Option<&OpenFile> {
-        self.table.get(fd.0 as usize)?.as_ref()
+    /// What a descriptor stands for, whether it was closed in the middle of a call or not.
+    #[inline]
+    fn get(&self, fd: Fd) -> Option<Handle> {
+        self.table.get(fd.0 as usize).copied().filter(|handle| handle.is_some())
     }
 
-    fn get_mut(&mut self, fd: Fd) -> Option<&mut OpenFile> {
-        self.table.get_mut(fd.0 as usize)?.as_mut()
+    /// The calls that work on an open file, if there are any.
+    #[inline]
+    fn held(&self, fd: Fd) -> Option<usize> {
+        self.held.iter().position(|held| held.fd == fd.0)
     }
 
-    /// The same, as long as it was not closed.
-    fn open_mut(&mut self, fd: Fd) -> Result<&mut OpenFile> {
-        self.get_mut(fd).filter(|open| !open.closed).ok_or(SysError::BadFd)
+    /// An open file that was not closed, and the calls that work on it.
+    #[inline]
+    fn open(&self, fd: Fd) -> Result<(Handle, Option<usize>)> {
+        let held = self.held(fd);
+        let closed = held.is_some_and(|at| self.held[at].closed);
+        Ok((self.get(fd).filter(|_| !closed).ok_or(SysError::BadFd)?, held))
     }
 
     /// Gives an open file the lowest free descriptor.
     pub(crate) fn install(&mut self, handle: Handle) -> Fd {
-        let open = Some(OpenFile { handle, users: 0, closed: false, advised: Advised::Normal });
         match self.free.pop() {
             Some(Reverse(fd)) => {
-                self.table[fd as usize] = open;
+                self.table[fd as usize] = handle;
                 Fd(fd)
             }
             None => {
-                mm::table::push(&mut self.table, open);
+                mm::table::push(&mut self.table, handle);
                 Fd(self.table.len() as u32 - 1)
             }
         }
@@ -108,29 +119,47 @@ impl Descriptors {
     /// Holds an open file for a call, until [`Descriptors::put`].
     #[inline]
     pub(crate) fn hold(&mut self, fd: Fd) -> Result<FileId> {
-        let open = self.open_mut(fd)?;
-        open.users = open.users.checked_add(1).expect("fewer threads than pid_max");
-        Ok(open.handle.file)
+        let (handle, held) = self.open(fd)?;
+        match held {
+            Some(at) => {
+                let users = &mut self.held[at].users;
+                *users = users.checked_add(1).expect("fewer threads than pid_max");
+            }
+            None => self.held.push(Held { fd: fd.0, users: 1, closed: false }),
+        }
+        Ok(handle.file)
     }
 
     /// The call is over. What nobody refers to any more is to be closed by the caller.
     #[inline]
     pub(crate) fn put(&mut self, fd: Fd) -> Option<Handle> {
-        let open = self.get_mut(fd).expect("a file that is held is in the table");
-        open.users -= 1;
-        if open.closed && open.users == 0 { self.remove(fd) } else { None }
+        let at = self.held(fd).expect("a file that is held is in the table");
+        let held = &mut self.held[at];
+        held.users -= 1;
+        if held.users > 0 {
+            return None;
+        }
+        if self.held.swap_remove(at).closed { self.remove(fd) } else { None }
     }
 
     /// Closes a descriptor. What nobody refers to any more is to be closed by the caller.
     pub(crate) fn close(&mut self, fd: Fd) -> Result<Option<Handle>> {
-        let open = self.open_mut(fd)?;
-        open.closed = true;
-        Ok(if open.users == 0 { self.remove(fd) } else { None })
+        let (_, held) = self.open(fd)?;
+        match held {
+            Some(at) => {
+                self.held[at].closed = true;
+                Ok(None)
+            }
+            None => Ok(self.remove(fd)),
+        }
     }
 
     fn remove(&mut self, fd: Fd) -> Option<Handle> {
-        let OpenFile { handle, .. } = self.table.get_mut(fd.0 as usize)?.take()?;
+        let handle = self.get(fd)?;
+        self.table[fd.0 as usize] = Handle::NONE;
         self.errors_seen.remove(&fd.0);
+        self.advised.take(fd.0);
+        self.last_reads.take(fd.0);
         self.windows.take(fd.0);
         self.free.push(Reverse(fd.0));
         Some(handle)
@@ -138,26 +167,27 @@ impl Descriptors {
 
     /// Frees the whole table; what it referred to is to be closed by the caller, in this order.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Handle> + use<> {
-        std::mem::take(self).table.into_iter().flatten().map(|open| open.handle)
+        std::mem::take(self).table.into_iter().filter(|handle| handle.is_some())
     }
 
     /// Takes what `posix_fadvise()` says of the reads to come.
     pub(crate) fn advise(&mut self, fd: Fd, advice: FileAdvice) {
-        if let Some(open) = self.get_mut(fd) {
-            open.advised = open.advised.and(advice);
+        if self.get(fd).is_some() {
+            self.advised.set(fd.0, self.advised.get(fd.0).and(advice));
         }
     }
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
     pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
-        let open = self.get(fd).expect("a file that is held is in the table");
-        open.advised.readahead().resume(self.windows.get(fd.0))
+        self.advised.get(fd.0).readahead().resume(self.last_reads.get(fd.0), self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
         if self.get(fd).is_some() {
-            self.windows.set(fd.0, readahead.rest());
+            let (last_read, window) = readahead.rest();
+            self.last_reads.set(fd.0, last_read);
+            self.windows.set(fd.0, window);
         }
     }
 
@@ -175,7 +205,9 @@ impl Descriptors {
 
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Option<OpenFile>>()
+        self.table.capacity() * size_of::<Handle>()
+            + self.advised.host_bytes()
+            + self.last_reads.host_bytes()
             + self.windows.host_bytes()
             + self.free.capacity() * size_of::<u32>()
     }
@@ -186,8 +218,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_file_takes_12_bytes() {
-        assert_eq!(size_of::<Option<OpenFile>>(), 12);
+    fn an_open_file_takes_8_bytes() {
+        assert_eq!(size_of::<Handle>(), 8);
     }
 
     #[test]

@@ -102,7 +102,8 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
     let file = open.file;
     let state = |mm: &Mm| {
         let rec = mm.vfs.rec(file);
-        [rec.vector.is_some(), rec.has(FileRec::VECTOR_LARGE), rec.second.is_some(), rec.has(FileRec::SHADOW_LARGE)]
+        let vector = mm.vfs.vectors.get(file.0);
+        [vector.is_some(), rec.has(FileRec::VECTOR_LARGE), rec.second.is_some(), rec.has(FileRec::SHADOW_LARGE)]
     };
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
     mm.allocate_blocks(file, 0, 4);

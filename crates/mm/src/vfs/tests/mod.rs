@@ -93,7 +93,7 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 
 #[test]
 fn a_record_takes_60_bytes() {
-    assert_eq!(size_of::<FileRec>(), 60);
+    assert_eq!(size_of::<FileRec>(), 52);
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! The slabs of a cache, by number.
+//!
+//! Numbers stand in the objects of a slab. They are given out again, the last one first; a chunk of 64 goes back to the
+//! host when none of its numbers is in use: caches grow to many times what they have most of the time.
+
+use super::Slab;
+use crate::table;
+
+/// Slabs of a chunk.
+const CHUNK: usize = u64::BITS as usize;
+
+/// Slabs whose numbers follow each other.
+#[derive(Debug)]
+struct Chunk {
+    /// None while no number is in use.
+    slabs: Box<[Slab]>,
+    /// Free slots of the slabs.
+    free: Box<[u64]>,
+    /// Numbers that are in use, a bit each.
+    used: u64,
+}
+
+/// All slabs of a cache.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Words of the bitmap of a slab.
+    words: usize,
+    chunks: Vec<Chunk>,
+    /// Numbers that were given back, the last one last; all from `next` on were never used.
+    unused: Vec<u32>,
+    next: u32,
+    /// Chunks with a number in use.
+    present: usize,
+}
+
+/// Place of a slab: its chunk, and which of it.
+#[inline]
+fn place(number: u32) -> (usize, usize) {
+    (number as usize / CHUNK, number as usize % CHUNK)
+}
+
+impl Table {
+    /// No slab yet; a slab has so many words of free slots.
+    pub(super) fn new(words: usize) -> Table {
+        Table { words, chunks: Vec::new(), unused: Vec::new(), next: 0, present: 0 }
+    }
+
+    /// Gives a slab a number; all its slots are taken.
+    pub(super) fn add(&mut self, slab: Slab) -> u32 {
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        let (at, place) = place(number);
+        if at == self.chunks.len() {
+            table::push(&mut self.chunks, Chunk { slabs: Box::default(), free: Box::default(), used: 0 });
+        }
+        let chunk = &mut self.chunks[at];
+        if chunk.used == 0 {
+            self.present += 1;
+            chunk.slabs = vec![slab; CHUNK].into_boxed_slice();
+            chunk.free = vec![0; CHUNK * self.words].into_boxed_slice();
+        }
+        chunk.used |= 1 << place;
+        chunk.slabs[place] = slab;
+        chunk.free[place * self.words..][..self.words].fill(0);
+        number
+    }
+
+    /// Takes the number of a slab back.
+    pub(super) fn remove(&mut self, number: u32) {
+        table::push(&mut self.unused, number);
+        let (at, place) = place(number);
+        let chunk = &mut self.chunks[at];
+        debug_assert!(chunk.used >> place & 1 == 1, "slab {number} is gone already");
+        chunk.used &= !(1 << place);
+        if chunk.used == 0 {
+            (chunk.slabs, chunk.free) = (Box::default(), Box::default());
+            self.present -= 1;
+        }
+    }
+
+    /// A slab and its free slots, to be changed.
+    #[inline]
+    pub(super) fn with_slots(&mut self, number: u32) -> (&mut Slab, &mut [u64]) {
+        let (at, number) = place(number);
+        let chunk = &mut self.chunks[at];
+        (&mut chunk.slabs[number], &mut chunk.free[number * self.words..][..self.words])
+    }
+
+    /// Free slots of a slab.
+    pub(super) fn slots(&self, number: u32) -> &[u64] {
+        let (at, number) = place(number);
+        &self.chunks[at].free[number * self.words..][..self.words]
+    }
+
+    /// All slabs with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Slab)> {
+        self.chunks.iter().enumerate().flat_map(|(at, chunk)| {
+            let used = (0..CHUNK).filter(|number| chunk.used >> number & 1 == 1);
+            used.map(move |number| ((at * CHUNK + number) as u32, &chunk.slabs[number]))
+        })
+    }
+
+    /// Host bytes.
+    pub(super) fn host_bytes(&self) -> usize {
+        let chunk = CHUNK * (size_of::<Slab>() + self.words * size_of::<u64>());
+        self.present * chunk + self.chunks.capacity() * size_of::<Chunk>() + self.unused.capacity() * size_of::<u32>()
+    }
+}
+
+impl std::ops::Index<u32> for Table {
+    type Output = Slab;
+    #[inline]
+    fn index(&self, number: u32) -> &Slab {
+        let (at, number) = place(number);
+        &self.chunks[at].slabs[number]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Table {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut Slab {
+        let (at, number) = place(number);
+        &mut self.chunks[at].slabs[number]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{NodeId, Pfn};
+
+    use super::super::{NONE, Obj, Place};
+    use super::*;
+
+    fn slab(pfn: u32) -> Slab {
+        let (prev, next, charges) = (NONE, NONE, Obj::NONE);
+        Slab { pfn: Pfn(pfn), prev, next, inuse: 0, objects: 8, charges, node: NodeId(0), place: Place::Cpu }
+    }
+
+    #[test]
+    fn a_slab_takes_24_bytes() {
+        assert_eq!(size_of::<Slab>(), 24);
+    }
+
+    #[test]
+    fn numbers_are_used_again_and_empty_chunks_take_no_memory() {
+        let mut table = Table::new(2);
+        assert!((0..130).map(|pfn| table.add(slab(pfn))).eq(0..130));
+        table.with_slots(70).1[1] = 5;
+        assert_eq!((table[70].pfn, table.slots(70)), (Pfn(70), &[0, 5][..]));
+        let full = table.host_bytes();
+        (64..128).for_each(|number| table.remove(number));
+        assert_eq!(full - table.host_bytes(), 64 * (24 + 2 * 8) - 64 * 4, "a number that is unused takes 4 bytes");
+        assert!(table.iter().map(|(number, slab)| (number, slab.pfn.0)).eq((0..64).chain(128..130).map(|n| (n, n))));
+        table.remove(3);
+        assert_eq!([7, 8, 9].map(|pfn| table.add(slab(pfn))), [3, 127, 126]);
+        assert_eq!(table.slots(126), [0, 0]);
+    }
+}
