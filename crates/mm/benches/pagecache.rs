@@ -64,7 +64,7 @@ fn fsync(mm: &mut Mm, env: &Env, file: FileId, effects: &mut Vec<Effect>) {
             FsyncStep::Log(bio) => {
                 mm.begin_metadata(bio);
             }
-            FsyncStep::More | FsyncStep::Wait(_) => {}
+            FsyncStep::More | FsyncStep::Journal | FsyncStep::Wait(_) => {}
         }
         complete(mm, env, effects);
     }

@@ -8,7 +8,8 @@
 //! Source: `brd_submit_bio()`, `brd_rw_page()` (drivers/block/brd.c), `pmem_submit_bio()` (drivers/nvdimm/pmem.c), `bdev_read_page()`,
 //! `bdev_write_page()` (block/bdev.c), `SWP_SYNCHRONOUS_IO` in `do_swap_page()` (mm/memory.c), `pageout()` (mm/vmscan.c); 6.1.
 //! A cgroup's limit (`io.max`) holds the bios of the group's pages back; the log and metadata are written by threads of the root
-//! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c).
+//! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c). Where the root group itself
+//! has a limit (`blkio.throttle` of cgroup v1) it holds everything back.
 //! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`]); the swap cache is passed by
 //! since 0bcac06f27d7 (4.15).
 //! A bio that was held back is copied by the worker that goes on with it ([`Mm::charge_copy`]).
@@ -73,6 +74,8 @@ impl CopyRoom {
 pub(crate) struct CopyDevice {
     end: BioEnd,
     room: CopyRoom,
+    /// Its limit is the root group's.
+    limits_root: bool,
 }
 
 impl Mm {
@@ -83,6 +86,15 @@ impl Mm {
             self.copy_devices.resize(index + 1, CopyDevice::default());
         }
         self.copy_devices[index].end = end;
+    }
+
+    /// Says that the limit in front of a device is the root group's.
+    pub fn limit_root(&mut self, device: u16) {
+        self.copy_devices[usize::from(device)].limits_root = true;
+    }
+
+    fn limits_root(&self, device: u16) -> bool {
+        self.copy_devices.get(usize::from(device)).is_some_and(|device| device.limits_root)
     }
 
     /// Says what fits through the limit of a device that copies.
@@ -131,8 +143,11 @@ impl Mm {
         self.charge(costs.bio.0 + costs.page.0 * u64::from(pages));
     }
 
-    /// Whether a bio counts as the root group's, which has no limit: metadata, and data of a file whose submitter is of that group.
+    /// Whether a bio counts as the root group's, which has no limit but where that is the root's own: metadata, and data of a file whose submitter is of that group.
     fn is_of_root(&self, env: &Env, bio: &Bio) -> bool {
+        if self.limits_root(bio.device) {
+            return false;
+        }
         match bio.target {
             BioTarget::Metadata => true,
             BioTarget::File { file, .. } => {
@@ -195,7 +210,7 @@ impl Mm {
     pub fn begin_metadata(&mut self, bio: Bio) -> bool {
         debug_assert!(bio.target == BioTarget::Metadata);
         self.account_bio(bio);
-        self.copy_bio(&bio, true)
+        self.copy_bio(&bio, !self.limits_root(bio.device))
     }
 
     /// A bio that was queued has ended, or failed.
@@ -331,5 +346,10 @@ mod tests {
         rig.mm.submit(&env, metadata);
         rig.collect();
         assert!(rig.effects.contains(&Effect::Copied { bio: metadata, of_root: true }), "{:?}", rig.effects);
+        // A limit of the root group holds it back, too.
+        rig.mm.limit_root(DEVICE);
+        rig.mm.submit(&env, metadata);
+        rig.collect();
+        assert_eq!(rig.bios.len(), 1);
     }
 }

@@ -115,6 +115,8 @@ pub enum Effect {
     ArmReclaim,
     /// Wake who ends the writes of XFS that changed a file's size.
     WakeAppended,
+    /// What was being written to a journal is there.
+    WakeJournalled,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
     ArmFlusher(u16, Nanos),
     /// Wake the worker of a CPU that tells of reclaim's pressure.

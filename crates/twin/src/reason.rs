@@ -15,6 +15,8 @@ pub enum SleepReason {
     PageBit,
     /// It waits for metadata from a device (`xfs_buf_iowait`).
     Metadata,
+    /// It waits for the journal to have what it wants to change (`do_get_write_access`).
+    Journal,
     /// It waits for a flusher to be through with what was asked of it (`wb_wait_for_completion`).
     SyncWork,
     /// It waits until the data of a file is on the device (`filemap_fdatawait`).
@@ -54,8 +56,8 @@ pub enum SleepReason {
 impl SleepReason {
     /// Whether the kernel waits by `io_schedule()`. XFS waits for its metadata by `wait_for_completion()`.
     pub(crate) fn is_io(self) -> bool {
-        use SleepReason::{BioPool, DirtyThrottle, Fsync, PageBit, RequestQueue};
-        matches!(self, PageBit | DirtyThrottle | Fsync | RequestQueue | BioPool)
+        use SleepReason::{BioPool, DirtyThrottle, Fsync, Journal, PageBit, RequestQueue};
+        matches!(self, PageBit | DirtyThrottle | Fsync | Journal | RequestQueue | BioPool)
     }
 
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).

@@ -339,6 +339,10 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     mm.trace.filter = spec.trace;
     for (device, disk) in machine.disks.iter().enumerate() {
         mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
+        if !machine.cpus.workload_group {
+            // No group but the root that a limit could be of.
+            mm.limit_root(device as u16);
+        }
         mm.set_request_limits(device as u16, request_limits(disk.device.get_ref()));
     }
     let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();

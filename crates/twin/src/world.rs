@@ -71,6 +71,8 @@ pub(crate) struct Queues {
     pub(crate) evicted: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
     pub(crate) appended: WaitQueueId,
+    /// Those that wait for a journal to be written.
+    pub(crate) journalled: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
     /// Each CPU's worker that tells of reclaim's pressure, while it sleeps.
@@ -92,6 +94,7 @@ impl Queues {
             dispatch: WaitQueueId(u32::MAX),
             evicted: WaitQueueId(u32::MAX),
             appended: WaitQueueId(u32::MAX),
+            journalled: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
             vmpressure: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
@@ -112,6 +115,7 @@ impl Queues {
             dispatch: table(1)[0],
             evicted: table(1)[0],
             appended: table(1)[0],
+            journalled: table(1)[0],
             swap_bio: table(1)[0],
             vmpressure: table(nr_cpus),
             zswap: table(1)[0],
@@ -321,6 +325,9 @@ impl World {
                 }
                 Effect::ArmReclaim => {
                     ctl.wake_all(self.queues.evicted);
+                }
+                Effect::WakeJournalled => {
+                    ctl.wake_all(self.queues.journalled);
                 }
                 Effect::WakeAppended => {
                     ctl.wake_all(self.queues.appended);

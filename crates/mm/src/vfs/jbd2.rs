@@ -3,17 +3,18 @@
 //! Rule: a block that a transaction changes gets a `journal_head`, which keeps its buffer: its page can neither be reclaimed
 //! nor moved. Five seconds after its first change, when it has as many blocks as a transaction may have, and for an fsync, the running transaction is committed: a copy of each
 //! block goes to the log, with a buffer head of its own until that is written, behind descriptors and before a commit
-//! block; the journal's thread gives way after each descriptor's blocks. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
+//! block; the journal's thread gives way after each descriptor's blocks. Who wants to change a block whose copy is on its way to the log waits until that is there:
+//! behind a device's queue this can take all writers, and the flusher, a second. A block that has not been changed again since is dirty then for the flusher of the device, and stays kept until it has
 //! been written and a later commit finds that.
 //! Source: `jbd2_journal_get_write_access()`, `__jbd2_journal_refile_buffer()` (fs/jbd2/transaction.c),
 //! `jbd2_journal_commit_transaction()`, `jbd2_journal_write_metadata_buffer()` (fs/jbd2/commit.c, journal.c),
-//! `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
+//! `do_get_write_access()` and `BH_Shadow` (transaction.c); `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
 //! `add_transaction_credits()` (transaction.c), `jbd2_journal_get_max_txn_bufs()` (journal.c).
 //! Since/until: [`JournalTransaction`]; [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
 //! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit, but for one by an
 //! fsync, which leaves it to the log; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
-//! under way.
+//! under way; a copy is on its way from when the last block of its commit is handed over until the commit is in the log.
 //! Omitted: what running handles have reserved of a transaction; copies of blocks that are changed while they are being committed (`frozen_data`), records of revoked blocks, transactions that
 //! wait for room in the log; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
 
@@ -41,6 +42,8 @@ struct Head {
     running: bool,
     /// Commits under way that write it.
     commits: u8,
+    /// Of those, such as have handed all that they write to the log (`BH_Shadow`).
+    shadows: u8,
     /// Was freed meanwhile: the last of them leaves nothing to be written.
     forgotten: bool,
 }
@@ -107,7 +110,11 @@ impl Mm {
         let (block, _) = self.vfs.place(fs, of);
         if !self.vfs.fs_mut(fs).journal.keeps(block) {
             let obj = self.slab_alloc_nowait(env, CacheId::JBD2_JOURNAL_HEAD, Gfp::NOFS);
-            self.vfs.fs_mut(fs).journal.heads.insert(block, Head { obj, running: false, commits: 0, forgotten: false });
+            self.vfs
+                .fs_mut(fs)
+                .journal
+                .heads
+                .insert(block, Head { obj, running: false, commits: 0, shadows: 0, forgotten: false });
         }
         if let Some(pfn) = self.block_page(bdev, block) {
             self.frames[pfn].set(Frame::PINNED);
@@ -211,6 +218,11 @@ impl Mm {
         let blocks = ((commit.blocks.len() - commit.logged) as u64).min(TAGS);
         commit.logged += blocks as usize;
         let is_last = commit.logged == commit.blocks.len();
+        if is_last {
+            for block in &commit.blocks {
+                fs.journal.heads.get_mut(block).expect("it is kept").shadows += 1;
+            }
+        }
         self.charge(blocks * self.costs.commit_block);
         if !is_last {
             self.journal_add(env, device, (1 + blocks) * PAGE_SIZE);
@@ -243,11 +255,13 @@ impl Mm {
         for copy in copies.into_iter().filter(|copy| copy.is_some()) {
             self.slab_free(env, CacheId::BUFFER_HEAD, copy);
         }
+        self.effects.push(Effect::WakeJournalled);
         let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
         for block in blocks {
             let journal = &mut self.vfs.fs_mut(fs).journal;
             let head = journal.heads.get_mut(&block).expect("it is kept");
             head.commits -= 1;
+            head.shadows -= 1;
             if !head.forgotten
                 && !journal.is_uncommitted(block)
                 && let Some(pfn) = self.block_page(bdev, block)
@@ -255,6 +269,31 @@ impl Mm {
                 self.set_page_dirty(env, pfn);
             }
         }
+    }
+
+    /// Whether a block may be changed now (`do_get_write_access()`).
+    ///
+    /// # Errors
+    /// Its copy is on its way to the log.
+    pub(super) fn may_change(&self, fs: FsId, of: Metadata) -> Result<(), Need> {
+        let record = &self.vfs.fs[fs.0 as usize];
+        if record.journal.commits.is_empty() {
+            return Ok(());
+        }
+        let (block, _) = self.vfs.place(fs, of);
+        let shadowed = record.journal.heads.get(&block).is_some_and(|head| head.shadows > 0);
+        if shadowed { Err(Need::Journal) } else { Ok(()) }
+    }
+
+    /// The same of the block of a file's inode.
+    pub(crate) fn may_change_inode(&self, file: FileId) -> Result<(), Need> {
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        let record = &self.vfs.fs[fs.0 as usize];
+        if record.journal.commits.is_empty() || ino == super::NONE {
+            return Ok(());
+        }
+        let (chunk, cluster) = record.cluster_of(ino);
+        self.may_change(fs, Metadata::Inodes { chunk, cluster })
     }
 
     /// Whether a page of a device is written without I/O, since all that is dirty in it is the journal's.

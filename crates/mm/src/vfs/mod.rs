@@ -61,6 +61,8 @@ pub enum Need {
     Read(Bio),
     /// Room below the limit of a memory cgroup: reclaim from it, and repeat.
     Charge(Uncharged),
+    /// What is being written to the journal is to be there first: wait for that, repeat.
+    Journal,
     /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
     Space,
 }

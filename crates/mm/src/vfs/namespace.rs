@@ -139,6 +139,8 @@ impl Mm {
             FsKind::Ext4 => {
                 let (_, cluster) = self.vfs.fs_mut(fs).cluster_of(slot);
                 self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+                self.may_change(fs, Metadata::Inodes { chunk, cluster })?;
+                self.may_change_name(dir, dirent)?;
             }
         }
         Ok(Place { dirent, chunk, slot })
@@ -212,6 +214,14 @@ impl Mm {
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let spec = self.vfs.fs_mut(fs).spec;
         self.alloc_inode(env, self.inode_caches(&spec, spec.extent_cache, true), Gfp::NOFS)
+    }
+
+    /// Whether the block of a name may be changed now.
+    fn may_change_name(&self, dir: DirId, dirent: u32) -> Result<(), Need> {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        self.vfs
+            .dir_block_of(dir, dirent)
+            .map_or(Ok(()), |index| self.may_change(fs, Metadata::Directory { dir, index }))
     }
 
     /// Notes that a name in a directory changed.
@@ -353,7 +363,8 @@ impl Mm {
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
         let there = self.get_dir_block(env, rec.parent, rec.dirent).and_then(|()| self.get_leaf(env, file));
-        if let Err(need) = there.and_then(|()| self.log_change(env, file)) {
+        let free = there.and_then(|()| self.may_change_name(rec.parent, rec.dirent));
+        if let Err(need) = free.and_then(|()| self.log_change(env, file)) {
             self.put_unused(env, file);
             return Err(need);
         }

@@ -108,6 +108,8 @@ pub enum FlushStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
+    /// Wait until what is being written to the journal is there, then call again.
+    Journal,
     /// Other tasks write every inode that is left; call again once some write has ended.
     Busy,
     /// Nothing is left; sleep until then, or until woken if there is no time.
@@ -396,6 +398,7 @@ impl Mm {
         work.inode = Some(slice);
         match run.stop {
             Written::Wait(pfn) => return FlushStep::Wait(pfn),
+            Written::Journal => return FlushStep::Journal,
             Written::Enough if slice.left > 0 => return FlushStep::More,
             Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }

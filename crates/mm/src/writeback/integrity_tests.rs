@@ -291,6 +291,7 @@ impl World {
             self.collect();
             match step {
                 FsyncStep::More => {}
+                FsyncStep::Journal => panic!("nothing commits"),
                 FsyncStep::Wait(pfn) => {
                     while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
                         // It may be in a bio that the flusher has not submitted yet.

@@ -38,6 +38,8 @@ pub(crate) enum Written {
     End,
     /// A page is under an earlier writeback; wait for it.
     Wait(Pfn),
+    /// Blocks are to be allocated, and the inode is on its way to the journal.
+    Journal,
 }
 
 /// What writing a part of a file's dirty pages did.
@@ -128,6 +130,10 @@ impl Mm {
                 run.skipped = true;
                 run.next = index + 1;
                 continue;
+            }
+            if self.may_change_inode(file).is_err() && self.map_block(file, index).is_none() {
+                run.stop = Written::Journal;
+                break;
             }
             if of_device && self.is_journal_dirty(file, index) {
                 self.start_writeback(pfn);

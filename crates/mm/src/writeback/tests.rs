@@ -19,6 +19,7 @@ fn flush(rig: &mut Rig, work: &mut FlushWork) -> Option<Nanos> {
         match step {
             FlushStep::More => {}
             FlushStep::Wait(_) => assert!(rig.complete_one()),
+            FlushStep::Journal => panic!("nothing commits"),
             FlushStep::Busy => panic!("no other task writes"),
             FlushStep::Idle(until) => return until,
         }
@@ -311,6 +312,7 @@ fn fsync_writes_waits_and_forces_the_log() {
         rig.collect();
         match step {
             FsyncStep::More => {}
+            FsyncStep::Journal => panic!("nothing commits"),
             FsyncStep::Wait(pfn) => {
                 waits += 1;
                 assert!(rig.mm.frames[pfn].has(Frame::WRITEBACK));
@@ -385,7 +387,7 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
         while rig.env.now >= wake_flusher && rig.bios.len() < 128 {
             match rig.mm.writeback_step(&rig.env, DEVICE, &mut work, 256) {
                 FlushStep::More => {}
-                FlushStep::Wait(_) | FlushStep::Busy => break,
+                FlushStep::Wait(_) | FlushStep::Journal | FlushStep::Busy => break,
                 FlushStep::Idle(until) => wake_flusher = until.unwrap_or(Nanos::MAX),
             }
             rig.collect();

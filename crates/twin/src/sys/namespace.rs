@@ -36,8 +36,8 @@ impl SysTwin {
     pub(super) async fn make_directory(&self, path: &str) -> Result<Dir> {
         let root = self.task.ctx.with(|world, _| world.processes.root()).ok_or(SysError::NoEntry)?;
         let mut at = root;
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            if name == "." || name == ".." || name.len() > NAME_MAX {
+        for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+            if name == ".." || name.len() > NAME_MAX {
                 return Err(SysError::Invalid);
             }
             at = self.until_satisfied(|world, ctl| subdirectory(world, ctl, at, name)).await?;

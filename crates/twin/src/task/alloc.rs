@@ -63,6 +63,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
+            Need::Journal => self.wait_for_journal().await,
             Need::Charge(charge) => Box::pin(self.charge_memcg(charge)).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }

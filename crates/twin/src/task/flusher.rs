@@ -36,6 +36,7 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
         match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
             FlushStep::More => task.ctx.preempt_point().await,
             FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+            FlushStep::Journal => task.wait_for_journal().await,
             FlushStep::Busy => {
                 let written = task.ctx.with(|world, _| world.queues.written);
                 task.ctx.wait_timeout(written, SleepReason::FlusherBusy, BUSY_RETRY).await;
@@ -188,6 +189,12 @@ impl Task {
         timer
     }
 
+    /// Waits until what is being written to a journal is there.
+    pub(super) async fn wait_for_journal(&self) {
+        let journalled = self.ctx.with(|world, _| world.queues.journalled);
+        self.ctx.wait(journalled, SleepReason::Journal).await;
+    }
+
     /// Writes a file's dirty data and waits for it.
     pub(crate) async fn sync_file(&self, file: FileId) {
         let mut fsync = Fsync::default();
@@ -195,6 +202,7 @@ impl Task {
             match self.mm(|mm, env| mm.fsync_step(env, file, &mut fsync)) {
                 FsyncStep::More => self.ctx.preempt_point().await,
                 FsyncStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                FsyncStep::Journal => self.wait_for_journal().await,
                 FsyncStep::Log(bio) => self.metadata_io(bio).await,
                 FsyncStep::Done => return,
             }

@@ -118,10 +118,11 @@ fn a_leaf_that_is_freed_while_it_is_committed_stays_clean() {
     let [one, _] = interleaved(&mut rig, 5);
     let leaf = leaf_of(&rig, one.file);
     let bdev = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
-    let (id, _) = rig.mm.vfs_begin_commit(&rig.env, FS).expect("something was changed");
+    let id = rig.mm.vfs_take_commit(&rig.env, FS).expect("something was changed");
+    remove(&mut rig, one);
+    while rig.mm.vfs_log_commit(&rig.env, FS, id).is_none() {}
     rig.collect();
     rig.complete_all();
-    remove(&mut rig, one);
     rig.mm.vfs_end_commit(&rig.env, FS, id);
     let pfn = rig.mm.block_page(bdev, leaf).expect("it is still in memory");
     assert!(!rig.mm.frames[pfn].has(Frame::DIRTY));

@@ -2,9 +2,10 @@
 
 use super::super::disk::Metadata;
 use super::super::jbd2::CommitId;
-use super::super::{FileRec, FsId};
+use super::super::{FileRec, FsId, Need};
 use crate::pagecache::rig::Rig;
-use crate::{Bio, Frame, Kind, Mm};
+use crate::writeback::{FlushStep, FlushWork};
+use crate::{Bio, Effect, Env, Frame, Kind, Mm, WakeFlusher};
 use rules::{DeviceMigration, JournalRelease, JournalTransaction, Rules};
 use units::{FileId, Pfn};
 
@@ -105,6 +106,30 @@ fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
 }
 
 #[test]
+fn what_is_on_its_way_to_the_log_is_not_changed_until_it_is_there() {
+    let mut rig = Rig::ext4(1 << 14);
+    let file = rig.create();
+    rig.write(file, 0);
+    let (id, _) = begin(&mut rig).expect("something was changed");
+    let later = Env { now: units::Nanos::secs(1), ..rig.env };
+    // The file's inode and another one's are of one block, and so are their names.
+    assert_eq!(rig.mm.vfs_update_time(&later, file), Err(Need::Journal));
+    assert_eq!(rig.mm.vfs_create(&later, rig.dir), Err(Need::Journal));
+    let mut work = FlushWork::default();
+    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    let stopped = |step| !matches!(step, FlushStep::More);
+    let step = (0..8).map(|_| rig.mm.writeback_step(&later, 3, &mut work, 64)).find(|step| stopped(*step));
+    assert_eq!(step, Some(FlushStep::Journal), "it has no block yet");
+    rig.effects.clear();
+    rig.mm.vfs_end_commit(&later, FS, id);
+    rig.collect();
+    assert!(rig.effects.contains(&Effect::WakeJournalled));
+    assert_eq!(rig.mm.vfs_update_time(&later, file), Ok(()));
+    assert!(rig.mm.vfs_create(&later, rig.dir).is_ok());
+    rig.check();
+}
+
+#[test]
 fn a_commit_writes_each_block_once_with_descriptors_and_a_commit_block() {
     let mut rig = Rig::ext4(1 << 14);
     for _ in 0..20 {
@@ -145,8 +170,10 @@ fn a_commit_hands_the_log_the_blocks_of_a_descriptor_at_a_time() {
 fn a_block_that_is_changed_during_its_commit_waits_for_the_next() {
     let mut rig = Rig::ext4(1 << 14);
     rig.create();
-    let (id, _) = begin(&mut rig).expect("something was changed");
+    let id = rig.mm.vfs_take_commit(&rig.env, FS).expect("something was changed");
     rig.create();
+    assert!(rig.mm.vfs_log_commit(&rig.env, FS, id).is_some(), "a descriptor names both");
+    rig.collect();
     rig.mm.vfs_end_commit(&rig.env, FS, id);
     assert_eq!(count(&rig, Frame::DIRTY), 0, "both blocks were changed again");
     commit(&mut rig);
