@@ -44,6 +44,7 @@ impl Mm {
             return Err(need);
         }
         self.attach_dentry(env, file, dentry);
+        self.charge_lookup(parent);
         Ok(())
     }
 

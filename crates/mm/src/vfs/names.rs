@@ -2,12 +2,13 @@
 //!
 //! Rule: a directory of XFS is in its inode, then a block, then data blocks and one with the hashes of all names, then a tree of such blocks
 //! and blocks that say where there is room: each form has more blocks to read, to change and to log. One of ext4 is a row of
-//! blocks, later with an index by hash: a new name is compared with those of its block.
+//! blocks, later with an index by hash: a new name is compared with those of its block, to know that it is not there and to find room; one
+//! that exists is found half way.
 //! Source: `xfs_dir_createname()`, `xfs_dir_removename()`, fs/xfs/libxfs/xfs_dir2.c, `xfs_dir3_max_leaf_ents()`,
 //! fs/xfs/libxfs/xfs_da_format.c (4.20); `add_dirent_to_buf()`, `dx_probe()`, fs/ext4/namei.c (6.12).
 //! Abstracted: names have one length; a new name on ext4 is looked for among all of a block, or three quarters of the one that its hash
 //! names; a directory of XFS goes back to a smaller form as soon as its names fit. Omitted: what looking for a name
-//! that exists costs beside reading its block.
+//! that exists costs on XFS, which goes by its hash.
 
 use units::PAGE_SIZE;
 
@@ -63,6 +64,14 @@ impl Mm {
             FsKind::Xfs => self.costs.create_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.create_ext4 + self.costs.search_name * self.vfs.names_searched(dir),
         });
+    }
+
+    /// Charges looking up a name that exists, whose dentry is not in memory.
+    pub(super) fn charge_lookup(&mut self, dir: DirId) {
+        if self.vfs_kind(self.vfs.dirs[dir.0 as usize].fs) == FsKind::Ext4 {
+            // Half of the names, once and not twice.
+            self.charge(self.costs.search_name * self.vfs.names_searched(dir) / 4);
+        }
     }
 
     /// Charges removing a file from a directory.
