@@ -319,10 +319,8 @@ impl Vfs {
 
     /// Open files of all processes.
     pub fn open_files(&self) -> u64 {
-        {
-            let first = self.files.iter().filter(|rec| rec.has(FileRec::OPEN)).count() as u64;
-            first + self.more_opens.iter().map(|(_, opens)| u64::from(*opens)).sum::<u64>()
-        }
+        let first = self.files.iter().filter(|rec| rec.has(FileRec::OPEN)).count() as u64;
+        first + self.more_opens.iter().map(|(_, opens)| u64::from(*opens)).sum::<u64>()
     }
 
     /// Dentries on LRU lists (`nr_unused` of dentry-state, with those that are in use again and still listed).
