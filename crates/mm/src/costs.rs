@@ -60,8 +60,10 @@ impl Costs {
         }
     }
 
-    /// The same, but three quarters of what opening, reading and writing files takes in `whole` paths.
+    /// The same, but three quarters of what finding, opening, reading and writing files takes in `whole` paths, a third of making them
+    /// and two fifths of removing them.
     fn with_calls_of(self, whole: Costs) -> Costs {
+        let (create_ext4, unlink_ext4) = (whole.create_ext4 / 3, whole.unlink_ext4 * 2 / 5);
         let calls = whole.with_paths(PathLength::ThreeQuarters);
         Costs {
             syscall: calls.syscall,
@@ -73,6 +75,9 @@ impl Costs {
             write_ext4: calls.write_ext4,
             extend_ext4: calls.extend_ext4,
             delayed_handle: calls.delayed_handle,
+            search_name: calls.search_name,
+            create_ext4,
+            unlink_ext4,
             ..self
         }
     }
@@ -329,7 +334,7 @@ mod tests {
         assert_eq!(half.program_call, whole.program_call, "programs are the same");
         let calls = Costs::default().with_paths(PathLength::HalfButCalls);
         assert_eq!((calls.read_call, calls.extend_ext4, calls.fault), (180, 623, 480));
-        assert_eq!(calls.unlink_ext4, half.unlink_ext4);
+        assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (5_233, 9_160, half.unlink_file));
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
         assert_eq!(Costs::default().with_paths(PathLength::HalfFaults), Costs { fault: 480, ..whole });
     }

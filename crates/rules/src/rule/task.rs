@@ -27,7 +27,7 @@ rule!(
     PathLength {
         /// Half of 6.12's: 2.6.39.
         Half,
-        /// Half of them, but three quarters for opening, reading and writing files: 4.4, which stands for 3.19.
+        /// Half of them, but three quarters for finding, opening, reading and writing files, a third for making and two fifths for removing them: 4.4, which stands for 3.19.
         HalfButCalls,
         /// Three quarters of them: 3.1.
         ThreeQuarters,
