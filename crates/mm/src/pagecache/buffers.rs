@@ -1,7 +1,7 @@
 //! Buffer heads: what says where the blocks of a page are.
 //!
 //! Rule: on ext4, and on XFS where [`XfsBuffers`] says so, a page that is written gets a `buffer_head` for its block, which
-//! lives as long as the page is in its file; a page that is only read gets none.
+//! lives as long as the page is in its file; a page that is only read gets none. Where its block is, it is told as it gets it.
 //! Source: `create_empty_buffers()`, `try_to_free_buffers()` (fs/buffer.c), `ext4_block_write_begin()`,
 //! `ext4_page_mkwrite()` (fs/ext4/inode.c), `buffer_migrate_folio()` (mm/migrate.c), 6.12.
 //! Abstracted: blocks of 4 KiB, one head a page.
@@ -17,7 +17,8 @@ use crate::{Env, Mm};
 impl Mm {
     /// Gives a page of a file, which is about to be written, its buffer head if it needs one.
     pub(crate) fn attach_buffers(&mut self, env: &Env, pfn: Pfn) -> Result<(), Need> {
-        let with_buffers = match self.fs_kind(self.file_home(pfn).0) {
+        let (file, index) = self.file_home(pfn);
+        let with_buffers = match self.fs_kind(file) {
             FsKind::Ext4 => true,
             FsKind::Xfs => self.rules.xfs_buffers == XfsBuffers::BufferHeads,
         };
@@ -30,6 +31,7 @@ impl Mm {
         let cache = CacheId::BUFFER_HEAD;
         let head = self.slab_alloc(env, cache, Gfp::NOFS).map_err(|request| Need::Slab(cache, request))?;
         self.pagecache.buffers.set(pfn.0, head);
+        self.note_write(env, file, index);
         Ok(())
     }
 

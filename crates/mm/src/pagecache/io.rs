@@ -36,7 +36,7 @@ impl Mm {
     /// Starts reading the locked pages `from .. to` of a file.
     pub(super) fn submit_read(&mut self, env: &Env, file: FileId, from: u32, to: u32) {
         let mut at = from;
-        self.note_looked_up(env, file);
+        self.note_read(env, file, from, to);
         while at < to {
             let Some(Extent { device, sector, pages }) = self.map_block(file, at) else {
                 self.charge(self.costs.zero_page);

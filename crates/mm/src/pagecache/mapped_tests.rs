@@ -116,7 +116,7 @@ fn a_store_dirties_a_page_once_until_it_is_written() {
 fn beyond_the_end_of_the_file_there_is_nothing() {
     let mut m = Mapped::new(8);
     m.rig.mm.truncate_pages(&m.rig.env, m.file, 4);
-    m.rig.mm.set_inode_size_pages(m.file, 4);
+    m.rig.mm.set_inode_size_pages(&m.rig.env, m.file, 4);
     let mut touch = Touch::new(m.space, m.base + 4, 1, false, u64::MAX >> 1);
     assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::IoError);
 }

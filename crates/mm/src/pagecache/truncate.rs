@@ -38,7 +38,7 @@ impl Mm {
         }
         let frame = self.frames[pfn];
         debug_assert!(frame.kind() == Kind::File && !frame.has(Frame::ISOLATED));
-        self.account_cleaned(pfn);
+        self.account_cleaned(env, pfn);
         if frame.has(Frame::LRU) {
             self.lru_del(pfn);
         }

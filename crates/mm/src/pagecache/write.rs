@@ -71,7 +71,6 @@ impl Mm {
             return WriteStop::Need(need);
         }
         self.hold_ilock(env, file);
-        self.note_write(env, file, index);
         let extends = index >= self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
@@ -81,7 +80,7 @@ impl Mm {
             self.mark_page_accessed(env, pfn);
         }
         if extends {
-            self.set_inode_size_pages(file, index + 1);
+            self.set_inode_size_pages(env, file, index + 1);
         }
         WriteStop::Done { dirtied: self.set_page_dirty(env, pfn) }
     }

@@ -21,7 +21,7 @@ use super::jbd2::Journal;
 use super::orlov::Orlov;
 use super::space::Space;
 use super::{DirId, Extent, FileRec, FsId, FsKind, FsSpec, NONE, Vfs};
-use crate::Mm;
+use crate::{Env, Mm};
 
 /// Sectors of a block.
 const SECTORS: u64 = 8;
@@ -281,6 +281,30 @@ impl Vfs {
         self.relog_extents(file, extents);
     }
 
+    /// The first extent of a file that ends behind a page: its pages.
+    pub(super) fn extent_from(&self, file: FileId, page: u32) -> Option<(u32, u32)> {
+        let rec = self.rec(file);
+        if page < rec.blocks {
+            return Some((0, rec.blocks));
+        }
+        let list = (rec.more, rec.blocks);
+        let extent = self.extents.find(list.0, list.1, page).or_else(|| {
+            let start = self.extents.next_start(list.0, list.1, page)?;
+            self.extents.find(list.0, list.1, start)
+        })?;
+        Some((extent.index, extent.index + extent.blocks))
+    }
+
+    /// Where the extent before a page without a block ends, and where the next one begins.
+    pub(super) fn extents_around(&self, file: FileId, page: u32) -> (Option<u32>, Option<u32>) {
+        let rec = self.rec(file);
+        if page < rec.blocks {
+            return (None, None);
+        }
+        let before = self.extents.end_before(rec.more, rec.blocks, page);
+        (before.or((rec.blocks > 0).then_some(rec.blocks)), self.extents.next_start(rec.more, rec.blocks, page))
+    }
+
     fn extent(&self, file: FileId, (block, pages): (u32, u32)) -> Extent {
         Extent { device: self.spec_of(file).device, sector: u64::from(block) * SECTORS, pages }
     }
@@ -304,15 +328,17 @@ impl Mm {
 
     /// Allocates blocks for `pages` pages from `index` (delayed allocation, at writeback); the extent says how many
     /// of them are contiguous.
-    pub fn allocate_blocks(&mut self, file: FileId, index: u32, pages: u32) -> Extent {
+    pub fn allocate_blocks(&mut self, env: &Env, file: FileId, index: u32, pages: u32) -> Extent {
         assert!(pages > 0);
         if self.vfs.find_extent(file, index).is_none() {
+            self.note_allocating(env, file);
             let want = self.vfs.blocks_wanted(file, index, pages);
             let extents = self.vfs.xfs_extents(file);
             self.vfs.add_extent(file, index, want);
             self.vfs.relog_extents(file, extents);
             self.unclaim_allocated(file, index);
-            self.note_allocated(file);
+            let (_, blocks) = self.vfs.find_extent(file, index).expect("it was allocated");
+            self.note_allocated(env, file, index, blocks.min(pages));
             self.note_appended(file);
             self.log_inode(file);
         }
@@ -357,9 +383,10 @@ impl Mm {
     }
 
     /// A dirty page is dropped.
-    pub(crate) fn release_delalloc(&mut self, file: FileId, index: u32) {
+    pub(crate) fn release_delalloc(&mut self, env: &Env, file: FileId, index: u32) {
         if self.vfs.find_extent(file, index).is_none() {
             self.space_of(file).unclaim(1);
+            self.note_dropped(env, file, index);
         }
     }
 
@@ -385,11 +412,12 @@ impl Mm {
     }
 
     /// Sets the size; blocks beyond a smaller one are freed.
-    pub fn set_inode_size_pages(&mut self, file: FileId, pages: u32) {
+    pub fn set_inode_size_pages(&mut self, env: &Env, file: FileId, pages: u32) {
         let rec = self.vfs.rec_mut(file);
         debug_assert!(!rec.has(FileRec::DIR));
         let old = std::mem::replace(&mut rec.size, pages);
         if pages < old {
+            self.note_truncated(env, file, pages);
             self.vfs.free_blocks(file, pages);
             self.vfs.log_leaf(file);
         }

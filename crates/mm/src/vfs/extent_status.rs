@@ -1,168 +1,242 @@
-//! What ext4 remembers of where the blocks of a file are (`extent_status`), and its shrinker.
+//! What ext4 remembers of where the blocks of a file are (`extent_status`).
 //!
-//! Rule: a write to a page without a block looks the place up, which leaves an entry for the hole from there on, and makes or lengthens
-//! the entry of delayed blocks. Writeback makes that one of written blocks. A read that goes to the device looks the blocks
-//! up, and remembers them if they are not known. An entry that is looked up again is marked as referenced, where the mark is not lost. The
-//! shrinker goes round the inodes: it frees entries that are neither delayed nor referenced, and takes the mark of those that are.
-//! Source: `ext4_da_get_block_prep()`, `ext4_determine_insert_hole()`, `ext4_mpage_readpages()`, `ext4_es_lookup_extent()`,
-//! `ext4_es_count()`, `__es_shrink()`, `es_do_reclaim_extents()` (fs/ext4/extents_status.c), 6.12.
-//! Since/until: [`ExtentStatus`].
-//! Abstracted: one entry for all blocks of a file and one for the hole behind them; the shrinker's list is in the order of the
-//! files' numbers; an entry is allocated without sleeping, and missing if that fails.
-//! Omitted: entries of unwritten blocks, `EXT4_STATE_EXT_PRECACHED`.
+//! Rule: a file has an entry for each range of pages of one status: with blocks that follow each other, with blocks whose allocation
+//! is delayed, without any. What is inserted takes the place of what was known of its range, and is joined to the same beside it. A
+//! page that gets its buffer is looked up first; if it has no block, it is delayed, which leaves less of the hole around it. Writeback
+//! makes delayed blocks written ones. A read that goes to the device looks up each range that it reads. What is looked up
+//! and is known is marked, where the mark is not lost; what is not known is inserted as the file's extents say. Truncation removes what is behind the new end.
+//! Source: `ext4_da_map_blocks()`, `ext4_map_blocks()` (fs/ext4/inode.c), `ext4_mpage_readpages()`, `ext4_find_extent()`,
+//! `ext4_ext_find_hole()`, `ext4_determine_insert_hole()` (fs/ext4/extents.c), `ext4_es_lookup_extent()`, `__es_insert_extent()`,
+//! `__es_remove_extent()` (fs/ext4/extents_status.c), 6.12; `ext4_ext_put_gap_in_cache()`, 4.4.
+//! Since/until: [`ExtentStatus`], [`ExtentLookup`], [`HoleLookup`].
+//! Abstracted: an entry is allocated without sleeping, and missing if that fails, but for one of delayed blocks, which is without its object then.
+//! Blocks are written ones as soon as they are allocated (since 5.6 they are unwritten ones until their I/O ends, and looked up then).
+//! Omitted: what is read from a leaf (extent_tree.rs) that was not in memory, directories, `EXT4_STATE_EXT_PRECACHED`.
 
-use rules::ExtentStatus;
+use rules::{ExtentLookup, ExtentStatus, HoleLookup};
+use smallvec::SmallVec;
 use units::{FileId, Gfp};
 
-use super::{FileRec, FsKind, Obj, Scanned};
-use crate::{Env, Mm, Violation};
+use super::statuses::{Entry, Status};
+use super::{FileRec, FsKind, Obj};
+use crate::{Env, Mm};
 
-/// An entry of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Entry {
-    /// Its blocks.
-    Blocks,
-    /// The hole behind them.
-    Hole,
-}
-
-impl Entry {
-    fn of(self, rec: &mut FileRec) -> &mut Obj {
-        match self {
-            Entry::Blocks => &mut rec.extents,
-            Entry::Hole => &mut rec.second,
-        }
-    }
-
-    /// The flag that it was looked up again.
-    fn mark(self) -> u32 {
-        match self {
-            Entry::Blocks => FileRec::BLOCKS_REF,
-            Entry::Hole => FileRec::HOLE_REF,
-        }
-    }
-}
-
-impl FileRec {
-    /// Entries that the shrinker may free: those of blocks that are not delayed, and of the hole.
-    fn shrinkable(&self) -> u64 {
-        u64::from(self.extents.is_some() && !self.has(FileRec::DELAYED)) + u64::from(self.second.is_some())
-    }
-}
+/// Behind the last page that a file may have (`EXT_MAX_BLOCKS`).
+const PAGES_END: u32 = u32::MAX;
 
 impl Mm {
-    fn has_statuses(&self, file: FileId) -> bool {
+    pub(super) fn has_statuses(&self, file: FileId) -> bool {
         self.rules.extent_status != ExtentStatus::None
-            && !self.vfs.rec(file).has(FileRec::BDEV)
             && self.vfs.spec_of(file).kind == FsKind::Ext4
+            && !self.vfs.rec(file).has(FileRec::BDEV)
     }
 
-    /// Changes a file's entries, and keeps count of those that can be freed.
-    fn change_statuses(&mut self, file: FileId, change: impl FnOnce(&mut FileRec)) {
-        let rec = &mut self.vfs.files[file.index()];
-        let before = rec.shrinkable();
-        change(rec);
-        self.vfs.nr_statuses = self.vfs.nr_statuses + rec.shrinkable() - before;
-    }
-
-    /// Looks an entry up: marks it, or makes it if it is not known.
-    fn look_up(&mut self, env: &Env, file: FileId, entry: Entry) {
-        let mark = if self.rules.extent_status == ExtentStatus::Marked { entry.mark() } else { 0 };
-        let rec = self.vfs.rec_mut(file);
-        if entry.of(rec).is_some() {
-            rec.flags |= mark;
+    /// A page of a file gets its buffer because it is about to be dirtied: without a block, that is delayed.
+    pub(crate) fn note_write(&mut self, env: &Env, file: FileId, page: u32) {
+        if !self.has_statuses(file) {
             return;
         }
-        let cache = self.vfs.spec_of(file).extent_cache;
-        let made = self.slab_alloc_nowait(env, cache, Gfp::NOFS);
-        self.change_statuses(file, |rec| *entry.of(rec) = made);
+        let known = self.look_up_status(file, page);
+        match known.map(|entry| entry.status) {
+            Some(Status::Written | Status::Delayed) => return,
+            Some(Status::Hole) => {}
+            None if self.insert_found(env, file, page, 1).is_some() => return,
+            None => {}
+        }
+        if self.rules.hole_lookup == HoleLookup::AroundPage {
+            self.look_up_status(file, page);
+        }
+        self.insert_status(env, file, page, page + 1, Status::Delayed);
     }
 
-    /// A page of a file is about to be dirtied: without a block, that is delayed.
-    pub(crate) fn note_write(&mut self, env: &Env, file: FileId, index: u32) {
-        if !self.has_statuses(file) || self.vfs.find_extent(file, index).is_some() {
-            return;
+    /// Blocks of a file are about to be allocated.
+    pub(super) fn note_allocating(&mut self, env: &Env, file: FileId) {
+        if self.has_statuses(file) {
+            self.insert_root(env, file);
         }
-        self.look_up(env, file, Entry::Hole);
-        if !self.vfs.rec(file).extents.is_some() {
-            self.look_up(env, file, Entry::Blocks);
-        }
-        self.change_statuses(file, |rec| rec.flags |= FileRec::DELAYED);
     }
 
     /// Delayed blocks of a file were allocated.
-    pub(super) fn note_allocated(&mut self, file: FileId) {
-        self.change_statuses(file, |rec| rec.flags &= !(FileRec::DELAYED | FileRec::BLOCKS_REF));
+    pub(super) fn note_allocated(&mut self, env: &Env, file: FileId, page: u32, pages: u32) {
+        if self.has_statuses(file) {
+            self.insert_status(env, file, page, page + pages, Status::Written);
+        }
     }
 
-    /// Where the blocks of a file are was looked up.
-    pub(crate) fn note_looked_up(&mut self, env: &Env, file: FileId) {
+    /// A delayed page was dropped.
+    pub(super) fn note_dropped(&mut self, env: &Env, file: FileId, page: u32) {
         if self.has_statuses(file) {
-            self.look_up(env, file, Entry::Blocks);
+            self.remove_statuses(env, file, page, page + 1);
+        }
+    }
+
+    /// Where the blocks of some pages of a file are is looked up.
+    pub(crate) fn note_read(&mut self, env: &Env, file: FileId, from: u32, to: u32) {
+        if !self.has_statuses(file) {
+            return;
+        }
+        let mut at = from;
+        while at < to {
+            at = match self.look_up_status(file, at) {
+                Some(Entry { end, status: Status::Written, .. }) => end,
+                // Of what has no block each page is looked up by itself.
+                Some(_) => at + 1,
+                None => at + self.insert_found(env, file, at, to - at).unwrap_or(1),
+            };
+        }
+    }
+
+    /// What is behind page `from` goes.
+    pub(crate) fn note_truncated(&mut self, env: &Env, file: FileId, from: u32) {
+        if self.has_statuses(file) {
+            self.remove_statuses(env, file, from, PAGES_END);
         }
     }
 
     /// The inode goes, and its entries with it.
-    pub(super) fn forget_statuses(&mut self, file: FileId) {
+    pub(super) fn forget_statuses(&mut self, env: &Env, file: FileId) {
         if self.has_statuses(file) {
-            self.vfs.nr_statuses -= self.vfs.rec(file).shrinkable();
-            self.vfs.rec_mut(file).flags &= !(FileRec::DELAYED | FileRec::BLOCKS_REF | FileRec::HOLE_REF);
+            self.remove_statuses(env, file, 0, PAGES_END);
+            self.vfs.statuses.resume.remove(&file);
         }
     }
 
-    /// Lets the shrinker look at `nr` entries.
-    pub(super) fn shrink_statuses(&mut self, env: &Env, nr: u64) -> Scanned {
-        let (mut left, mut freed) = (nr, 0);
-        for _ in 0..self.vfs.files.len() {
-            if left == 0 || self.vfs.nr_statuses == 0 {
-                break;
-            }
-            let file = FileId(self.vfs.status_hand);
-            self.vfs.status_hand = (self.vfs.status_hand + 1) % self.vfs.files.len() as u32;
-            let rec = self.vfs.rec(file);
-            if rec.shrinkable() > 0 && rec.has(FileRec::LIVE) && self.has_statuses(file) {
-                freed += self.reclaim_statuses(env, file, &mut left);
-            }
+    /// The entry that holds a page, which is marked (`ext4_es_lookup_extent()`).
+    fn look_up_status(&mut self, file: FileId, page: u32) -> Option<Entry> {
+        let at = self.vfs.status_at(file, page);
+        let entry = self.vfs.status(file, at).filter(|entry| entry.start <= page)?;
+        if self.rules.extent_status == ExtentStatus::Marked && !entry.referenced {
+            self.vfs.replace_statuses(file, at..at + 1, &[Entry { referenced: true, ..entry }]);
         }
-        self.charge((nr - left) * self.costs.shrink_extent);
-        Scanned { scanned: nr, freed }
+        Some(entry)
     }
 
-    /// Goes through the entries of a file, the blocks' and then the hole's, while there are some `left` to look at; says
-    /// how many were freed.
-    fn reclaim_statuses(&mut self, env: &Env, file: FileId, left: &mut u64) -> u64 {
-        let cache = self.vfs.spec_of(file).extent_cache;
-        let mut freed = 0;
-        for entry in [Entry::Blocks, Entry::Hole] {
-            let rec = self.vfs.rec_mut(file);
-            let obj = *entry.of(rec);
-            if *left == 0 || !obj.is_some() {
-                continue;
+    /// Inserts what the file's extents say of up to `pages` pages; how many of them have blocks (`ext4_map_query_blocks()`).
+    fn insert_found(&mut self, env: &Env, file: FileId, page: u32, pages: u32) -> Option<u32> {
+        self.insert_root(env, file);
+        let Some((_, blocks)) = self.vfs.find_extent(file, page) else {
+            if let Some((start, end)) = self.hole_around(file, page) {
+                self.insert_status(env, file, start, end, Status::Hole);
             }
-            *left -= 1;
-            if entry == Entry::Blocks && rec.has(FileRec::DELAYED) {
-                continue;
-            }
-            if rec.has(entry.mark()) {
-                rec.flags &= !entry.mark();
-                continue;
-            }
-            self.change_statuses(file, |rec| *entry.of(rec) = Obj::NONE);
-            self.slab_free(env, cache, obj);
-            freed += 1;
-        }
-        freed
+            return None;
+        };
+        let found = blocks.min(pages);
+        self.insert_status(env, file, page, page + found, Status::Written);
+        Some(found)
     }
 
-    /// The count of entries that can be freed is that of all files'.
-    pub(super) fn check_statuses(&self, violations: &mut Vec<Violation>) {
-        let files = (0..self.vfs.files.len() as u32).map(FileId);
-        let of = |file: FileId| self.vfs.rec(file).shrinkable();
-        let live = files.filter(|file| self.vfs.rec(*file).has(FileRec::LIVE) && self.has_statuses(*file));
-        let found: u64 = live.map(of).sum();
-        if found != self.vfs.nr_statuses {
-            let what = format!("{} entries of extent_status can be freed, recounted {found}", self.vfs.nr_statuses);
-            violations.push(Violation { place: "vfs", pfn: None, what });
+    /// The extents that an inode holds itself are gone through, and what is not known of them or between them is inserted
+    /// (`ext4_cache_extents()`).
+    fn insert_root(&mut self, env: &Env, file: FileId) {
+        if self.rules.extent_lookup != ExtentLookup::WholeInode || self.vfs.has_leaf(file) {
+            return;
+        }
+        let mut before = 0;
+        let mut next = self.vfs.extent_from(file, 0);
+        while let Some((start, end)) = next {
+            if before > 0 && before < start {
+                self.insert_unknown(env, file, before, start, Status::Hole);
+            }
+            self.insert_unknown(env, file, start, end, Status::Written);
+            before = end;
+            next = self.vfs.extent_from(file, end);
+        }
+    }
+
+    /// Inserts an entry if nothing is known of its range (`ext4_es_cache_extent()`).
+    fn insert_unknown(&mut self, env: &Env, file: FileId, start: u32, end: u32, status: Status) {
+        let next = self.vfs.status(file, self.vfs.status_at(file, start));
+        if next.is_none_or(|next| next.start >= end) {
+            self.insert_status(env, file, start, end, status);
+        }
+    }
+
+    /// The hole that a page without a block is in, less what is delayed.
+    fn hole_around(&self, file: FileId, page: u32) -> Option<(u32, u32)> {
+        let (before, after) = self.vfs.extents_around(file, page);
+        // With no extent at all it begins with the file; where it begins before the first one, nobody looks.
+        let start = before.unwrap_or(if after.is_some() { page } else { 0 });
+        let end = after.unwrap_or(PAGES_END);
+        let delayed_from = |from: u32| {
+            let mut entries = self.vfs.statuses_from(file, self.vfs.status_at(file, from));
+            entries.find(|entry| entry.status == Status::Delayed).filter(|entry| entry.start < end)
+        };
+        let Some(delayed) = delayed_from(start) else { return Some((start, end)) };
+        match self.rules.hole_lookup {
+            HoleLookup::FromExtent if delayed.start <= start => None,
+            HoleLookup::AroundPage if delayed.end <= page => {
+                Some((page, delayed_from(page).map_or(end, |delayed| delayed.start)))
+            }
+            _ => Some((start, delayed.start)),
+        }
+    }
+
+    /// Inserts an entry in the place of what is known of its range (`ext4_es_insert_extent()`).
+    fn insert_status(&mut self, env: &Env, file: FileId, start: u32, end: u32, status: Status) {
+        self.remove_statuses(env, file, start, end);
+        let at = self.vfs.status_at(file, start);
+        let new = Entry { start, end, status, referenced: false, obj: Obj::NONE };
+        let before = at.checked_sub(1).and_then(|at| self.vfs.status(file, at)).filter(|e| self.joins(file, e, &new));
+        let after = self.vfs.status(file, at).filter(|entry| self.joins(file, &new, entry));
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                let referenced = before.referenced || after.referenced;
+                let joined = Entry { end: after.end, referenced, ..before };
+                self.vfs.replace_statuses(file, at - 1..at + 1, &[joined]);
+                self.free_status(env, file, after.obj);
+            }
+            (Some(before), None) => self.vfs.replace_statuses(file, at - 1..at, &[Entry { end, ..before }]),
+            (None, Some(after)) => self.vfs.replace_statuses(file, at..at + 1, &[Entry { start, ..after }]),
+            (None, None) => {
+                if let Some(new) = self.with_object(env, file, new) {
+                    self.vfs.replace_statuses(file, at..at, &[new]);
+                }
+            }
+        }
+    }
+
+    /// Whether two entries make one (`ext4_es_can_be_merged()`).
+    fn joins(&self, file: FileId, left: &Entry, right: &Entry) -> bool {
+        if left.end != right.start || left.status != right.status {
+            return false;
+        }
+        let block = |page| self.vfs.find_extent(file, page).map(|(block, _)| block);
+        left.status != Status::Written || block(left.end - 1).map(|last| last + 1) == block(right.start)
+    }
+
+    /// Forgets what is known of a range (`__es_remove_extent()`).
+    fn remove_statuses(&mut self, env: &Env, file: FileId, start: u32, end: u32) {
+        let first = self.vfs.status_at(file, start);
+        let gone: SmallVec<[Entry; 4]> =
+            self.vfs.statuses_from(file, first).take_while(|entry| entry.start < end).collect();
+        let (Some(left), Some(right)) = (gone.first().copied(), gone.last().copied()) else { return };
+        let mut kept: SmallVec<[Entry; 2]> = SmallVec::new();
+        if left.start < start {
+            kept.push(Entry { end: start, ..left });
+        }
+        if right.end > end {
+            let right = Entry { start: end, ..right };
+            // Of one entry two are left.
+            let split = gone.len() == 1 && !kept.is_empty();
+            kept.extend(if split { self.with_object(env, file, right) } else { Some(right) });
+        }
+        self.vfs.replace_statuses(file, first..first + gone.len(), &kept);
+        for entry in gone {
+            if !kept.iter().any(|kept| kept.obj == entry.obj) {
+                self.free_status(env, file, entry.obj);
+            }
+        }
+    }
+
+    /// Gives a new entry its object; without memory, it is there only if it has to be.
+    fn with_object(&mut self, env: &Env, file: FileId, entry: Entry) -> Option<Entry> {
+        let obj = self.slab_alloc_nowait(env, self.vfs.spec_of(file).extent_cache, Gfp::NOFS);
+        (obj.is_some() || !entry.shrinkable()).then_some(Entry { obj, ..entry })
+    }
+
+    pub(super) fn free_status(&mut self, env: &Env, file: FileId, obj: Obj) {
+        if obj.is_some() {
+            self.slab_free(env, self.vfs.spec_of(file).extent_cache, obj);
         }
     }
 }

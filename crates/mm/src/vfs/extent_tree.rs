@@ -48,7 +48,7 @@ impl Vfs {
         self.fs_mut(fs).leaves.get_mut(&file).expect("the file has a leaf")
     }
 
-    fn has_leaf(&self, file: FileId) -> bool {
+    pub(super) fn has_leaf(&self, file: FileId) -> bool {
         self.fs[self.fs_of(file).0 as usize].leaves.contains_key(&file)
     }
 
@@ -115,7 +115,7 @@ impl Mm {
         self.journal_changes(env, fs);
         let Some(leaf) = self.vfs.fs_mut(fs).leaves.remove(&file) else { return };
         self.charge(extents * self.costs.change_leaf);
-        self.journal_forget(fs, leaf.block);
+        self.journal_forget(env, fs, leaf.block);
         self.vfs.fs_mut(fs).space.give(leaf.block, 1);
     }
 }

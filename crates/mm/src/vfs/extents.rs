@@ -111,6 +111,13 @@ impl Extents {
         Extents::extents(&entries, from, first).map(|extent| extent.index).find(|start| *start > index)
     }
 
+    /// Where the last extent that ends at a page or before it ends.
+    pub(super) fn end_before(&self, list: Block, first: u32, index: u32) -> Option<u32> {
+        let entries = self.entries(list);
+        let behind = entries.partition_point(|[_, end]| *end <= index);
+        (0..behind).rev().map(|at| Extents::entry(&entries, at, first)).find(|e| e.block != NONE).map(|e| e.end())
+    }
+
     /// The extent that ends with the page before `index`.
     pub(super) fn ending_at(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
         self.find(list, first, index.checked_sub(1)?).filter(|extent| extent.end() == index)

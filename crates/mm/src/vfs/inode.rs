@@ -9,7 +9,7 @@
 //! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
 //! cluster; a reclaimer that writes a cluster, or has the log written for an inode that it pins, does not wait, and it does not read the cluster first. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
-//! with the inode; of ext4's, see extent_status.rs.
+//! with the inode; ext4 has none, but entries (extent_status.rs).
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
 use rules::{InodeReclaim, SingleUse, StructSizes, XfsReclaim};
@@ -23,7 +23,8 @@ use crate::{Effect, Env, Mm};
 
 /// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
 const LOOKUP_BATCH: u64 = 32;
-/// Objects of an inode: itself, its extents, its log item, the item's log vector, what security modules keep of it.
+/// Objects of an inode: itself, its extents, its log item, the item's log vector, what security modules keep of it. ext4
+/// has neither the second nor the fourth.
 pub(super) const PARTS: usize = 5;
 
 impl Mm {
@@ -36,19 +37,15 @@ impl Mm {
     /// security/security.c; afb1cbe37440).
     fn part_caches(&self, spec: &FsSpec, extents: CacheId, large_shadow: bool) -> [Option<CacheId>; PARTS] {
         let secured = self.rules.struct_sizes == StructSizes::Linux612;
-        let second = match spec.kind {
-            FsKind::Xfs => vector_cache(spec, large_shadow),
-            FsKind::Ext4 => spec.extent_cache,
-        };
-        let always = [spec.inode_cache, extents, spec.item_cache, second].map(Some);
-        [always[0], always[1], always[2], always[3], secured.then_some(CacheId::LSM_INODE)]
+        let xfs = spec.kind == FsKind::Xfs;
+        let [extents, second] = [extents, vector_cache(spec, large_shadow)].map(|cache| xfs.then_some(cache));
+        [Some(spec.inode_cache), extents, Some(spec.item_cache), second, secured.then_some(CacheId::LSM_INODE)]
     }
 
-    /// The same of those that come with it; the log's only if it is `changed`. ext4 has its extents when it looks for them.
+    /// The same of those that come with it; the log's only if it is `changed`.
     pub(super) fn inode_caches(&self, spec: &FsSpec, extents: CacheId, changed: bool) -> [Option<CacheId>; PARTS] {
         let [inode, extents, item, second, security] = self.part_caches(spec, extents, false);
-        let xfs = spec.kind == FsKind::Xfs;
-        [inode, extents.filter(|_| xfs), item.filter(|_| changed), second.filter(|_| xfs && changed), security]
+        [inode, extents, item.filter(|_| changed), second.filter(|_| changed), security]
     }
 
     /// The parts of an inode, or none and what is missing.
@@ -228,7 +225,7 @@ impl Mm {
     /// Frees the objects of an inode.
     fn free_inode(&mut self, env: &Env, file: FileId) {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
-        self.forget_statuses(file);
+        self.forget_statuses(env, file);
         let large_shadow = self.vfs.rec(file).has(FileRec::SHADOW_LARGE);
         let caches = self.part_caches(self.vfs.spec_of(file), self.vfs.array_cache_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);

@@ -134,7 +134,7 @@ impl Mm {
     }
 
     /// A block is not metadata any more: nothing of its changes is written from now on (`jbd2_journal_forget()`).
-    pub(super) fn journal_forget(&mut self, fs: FsId, block: u32) {
+    pub(super) fn journal_forget(&mut self, env: &Env, fs: FsId, block: u32) {
         let Journal { heads, running, .. } = &mut self.vfs.fs_mut(fs).journal;
         if let Some(head) = heads.get_mut(&block) {
             head.forgotten = true;
@@ -145,7 +145,7 @@ impl Mm {
         }
         let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
         if let Some(pfn) = self.block_page(bdev, block) {
-            self.account_cleaned(pfn);
+            self.account_cleaned(env, pfn);
         }
     }
 

@@ -30,6 +30,8 @@ mod packed;
 mod shrink;
 mod space;
 mod spec;
+mod status_shrink;
+mod statuses;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -49,6 +51,7 @@ pub use jbd2::CommitId;
 use lru::{Links, Lru, NONE};
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
+use statuses::Statuses;
 
 /// What an operation lacks before it can go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +140,7 @@ impl Handle {
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
-    /// for its log item (`li_lv_shadow`), in ext4 the entry of the hole behind its blocks.
+    /// for its log item (`li_lv_shadow`). In ext4 the place of the extent records is that of the list of entries (statuses.rs).
     dentry: Obj,
     inode: Obj,
     ili: Obj,
@@ -189,10 +192,8 @@ impl FileRec {
     const IN_CIL: u32 = 1 << 14;
     /// No file, but the device of its file system: the page cache of its blocks.
     const BDEV: u32 = 1 << 15;
-    /// ext4: it has blocks whose allocation is delayed; the entry of its blocks, that of its hole was looked up.
-    const DELAYED: u32 = 1 << 16;
-    const BLOCKS_REF: u32 = 1 << 17;
-    const HOLE_REF: u32 = 1 << 18;
+    /// ext4: it is on the list of those that have an entry of `extent_status` which can be freed.
+    const STATUS_LISTED: u32 = 1 << 16;
     /// XFS: the vector in reserve, that of the checkpoint, has room for extents.
     const SHADOW_LARGE: u32 = 1 << 19;
     const VECTOR_LARGE: u32 = 1 << 20;
@@ -303,9 +304,8 @@ pub struct Vfs {
     /// Neighbours of dentries and of inodes on these lists, by file.
     dentry_links: Links,
     inode_links: Links,
-    /// Entries of `extent_status` that can be freed, and the file at which their shrinker goes on.
-    nr_statuses: u64,
-    status_hand: u32,
+    /// Entries of ext4's `extent_status`.
+    statuses: Statuses,
     nr_dentries: u64,
     nr_inodes: u64,
     timed: times::Timed,
@@ -348,6 +348,7 @@ impl Vfs {
         let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
         self.files.capacity() * size_of::<FileRec>()
             + self.extents.host_bytes()
+            + self.statuses.host_bytes()
             + self.security.host_bytes()
             + self.timed.host_bytes()
             + self.vectors.host_bytes()

@@ -88,7 +88,7 @@ impl Mm {
             ShrinkerId::Inodes if apart => hundreds(inodes),
             ShrinkerId::XfsInodes if apart => evicted,
             ShrinkerId::Superblock | ShrinkerId::Dentries | ShrinkerId::Inodes | ShrinkerId::XfsInodes => 0,
-            ShrinkerId::ExtentStatus => self.vfs.nr_statuses,
+            ShrinkerId::ExtentStatus => self.vfs.statuses.shrinkable,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
             ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
             ShrinkerId::SwapShadowNodes => self.swap_shadow_nodes_count(node),

@@ -93,13 +93,13 @@ impl Mm {
     }
 
     /// A page is dropped: if it was dirty, it is not any more, without having been written.
-    pub(crate) fn account_cleaned(&mut self, pfn: Pfn) {
+    pub(crate) fn account_cleaned(&mut self, env: &Env, pfn: Pfn) {
         if !self.frames[pfn].take(Frame::DIRTY) {
             return;
         }
         let (file, index) = self.file_home(pfn);
         self.untag_dirty(pfn);
-        self.release_delalloc(file, index);
+        self.release_delalloc(env, file, index);
         self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -1);
     }
 

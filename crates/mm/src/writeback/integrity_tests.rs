@@ -258,7 +258,7 @@ impl World {
         let id = self.files[file].id;
         self.rig.mm.truncate_pages(&self.rig.env, id, pages);
         let size = self.rig.mm.inode_size_pages(id).min(pages);
-        self.rig.mm.set_inode_size_pages(id, size);
+        self.rig.mm.set_inode_size_pages(&self.rig.env, id, size);
         self.forget(id, pages);
         self.collect();
     }

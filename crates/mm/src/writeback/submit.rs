@@ -195,7 +195,7 @@ impl Mm {
             Some(extent) => extent,
             None => {
                 let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
-                let extent = self.allocate_blocks(file, index, run);
+                let extent = self.allocate_blocks(env, file, index, run);
                 self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
                 self.note_extent_added(env, file);
                 self.log_item_nowait(env, file);

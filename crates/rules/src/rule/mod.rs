@@ -277,6 +277,10 @@ pub struct Rules {
     pub io_max_exempt: IoMaxExempt,
     /// Where the blocks of files are.
     pub extent_status: ExtentStatus,
+    /// Extents that are gone through.
+    pub extent_lookup: ExtentLookup,
+    /// Holes that are found.
+    pub hole_lookup: HoleLookup,
     /// Reads beyond the end of a file.
     pub read_past_end: ReadPastEnd,
     /// Windows of readahead.
@@ -418,6 +422,8 @@ impl Rules {
             bio_room: BioRoom::Most,
             io_max_exempt: IoMaxExempt::SwapOut,
             extent_status: ExtentStatus::Marked,
+            extent_lookup: ExtentLookup::WholeInode,
+            hole_lookup: HoleLookup::AroundPage,
             read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
             task_picking: TaskPicking::EarliestDeadline,

@@ -77,6 +77,25 @@ rule!(
     }
 );
 rule!(
+    /// What ext4 remembers of extents that it goes through to find one.
+    ExtentLookup {
+        /// The one that was looked for: until 5.5, and of a file whose extents are in a block of their own.
+        Found,
+        /// All that are in the inode, and the holes between them: since 4068664e3cd2 (5.6).
+        WholeInode,
+    }
+);
+rule!(
+    /// What ext4 remembers of the hole that it finds a page in, which is delayed then.
+    HoleLookup {
+        /// From the extent before it to the first delayed block, which may be before the page: until 6.7.
+        FromExtent,
+        /// Between the delayed blocks around the page; the page is looked up again before it is delayed
+        /// (`ext4_determine_insert_hole()`, `ext4_da_map_blocks()`, 6.12, and 6.1 as Debian has it).
+        AroundPage,
+    }
+);
+rule!(
     /// Whether writing a page whose blocks are allocated later begins a handle of ext4's journal.
     DelayedWrite {
         /// It does: until 5.14.

@@ -266,7 +266,7 @@ impl SysTwin {
         let file = self.fget(fd)?;
         self.task.mm(|mm, env| {
             mm.truncate_pages(env, file, pages as u32);
-            mm.set_inode_size_pages(file, pages as u32);
+            mm.set_inode_size_pages(env, file, pages as u32);
         });
         self.task.ctx.with(|world, _| world.processes.set_end(file, length));
         self.fput(fd);

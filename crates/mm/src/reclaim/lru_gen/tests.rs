@@ -400,7 +400,7 @@ fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
     let mut m = machine();
     let (env, space) = (m.env, m.mm.space_create());
     let base = m.mm.mmap_file(space, m.file, 512);
-    m.mm.set_inode_size_pages(m.file, 512);
+    m.mm.set_inode_size_pages(&m.env, m.file, 512);
     m.add(&"f".repeat(512), Kind::File, 0);
     let mut touch = Touch::new(space, base, 512, false, u64::MAX >> 1);
     assert_eq!(m.mm.touch(&env, &mut touch, None), TouchStop::Done);

@@ -147,7 +147,7 @@ fn until_4_14_what_was_used_once_gets_another_round_as_well() {
 
 /// Caches so many clean pages of a file.
 fn cache_pages(mm: &mut Mm, file: FileId, pages: u32) {
-    mm.set_inode_size_pages(file, pages);
+    mm.set_inode_size_pages(&on(0), file, pages);
     let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NODE };
     for index in 0..pages {
         let pfn = mm.alloc_pages(&on(0), request).expect("memory is plentiful");

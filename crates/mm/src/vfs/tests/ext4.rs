@@ -93,8 +93,8 @@ fn with_flex_bg_inodes_lie_in_tables_and_directories_before_the_data() {
     let dir = mm.vfs_mkdir(&on(0), root).expect("memory is plentiful");
     for _ in 0..200 {
         let handle = create(&mut mm, dir);
-        mm.set_inode_size_pages(handle.file, 2);
-        mm.allocate_blocks(handle.file, 0, 2);
+        mm.set_inode_size_pages(&on(0), handle.file, 2);
+        mm.allocate_blocks(&on(0), handle.file, 0, 2);
         mm.vfs_close(&on(0), handle);
     }
     // Two groups of 2 GiB, each with 16 blocks of headers, a table of an inode for each 16 KiB: 2 GiB / 16 KiB / 16 a block,

@@ -82,7 +82,7 @@ fn a_leaf_is_in_each_transaction_that_changes_it() {
     rig.complete_all();
     // The sixth extent: its inode and its leaf.
     assert_eq!(commit(&mut rig), 4);
-    rig.mm.set_inode_size_pages(one.file, 5);
+    rig.mm.set_inode_size_pages(&rig.env, one.file, 5);
     // It is shorter: the same two.
     assert_eq!(commit(&mut rig), 4);
     rig.check();

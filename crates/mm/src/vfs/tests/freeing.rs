@@ -8,8 +8,8 @@ fn scattered(mm: &mut Mm, dir: DirId, extents: u32) -> FileId {
     let [one, other] = [create(mm, dir), create(mm, dir)];
     for index in 0..extents {
         for handle in [one, other] {
-            mm.set_inode_size_pages(handle.file, index + 1);
-            mm.allocate_blocks(handle.file, index, 1);
+            mm.set_inode_size_pages(&on(0), handle.file, index + 1);
+            mm.allocate_blocks(&on(0), handle.file, index, 1);
             mm.note_extent_added(&on(0), handle.file);
         }
     }

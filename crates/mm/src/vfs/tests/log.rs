@@ -106,7 +106,7 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
         [vector.is_some(), rec.has(FileRec::VECTOR_LARGE), rec.second.is_some(), rec.has(FileRec::SHADOW_LARGE)]
     };
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
-    mm.allocate_blocks(file, 0, 4);
+    mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item_nowait(&on(0), file);
     assert_eq!(state(&mm), [true, true, false, false], "the larger one took the place of the first");
     mm.log_size(&on(0), file);
@@ -131,7 +131,7 @@ fn a_small_shadow_gives_way_to_a_large_one() {
     mm.log_item(&on(0), file).expect("memory is plentiful");
     checkpoint(&mut mm, fs);
     assert!(mm.vfs.rec(file).second.is_some() && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
-    mm.allocate_blocks(file, 0, 4);
+    mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item(&on(0), file).expect("memory is plentiful");
     let rec = mm.vfs.rec(file);
     assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !rec.second.is_some());
