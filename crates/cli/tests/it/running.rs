@@ -226,8 +226,8 @@ fn generations_are_switched_in_the_midst_of_a_run() {
         command.args(changes.iter().flat_map(|change| ["--change", change]));
         command
     };
-    let document = json(&mut run(&["lru_gen.enabled=n@0.5", "lru_gen.enabled=y@2.5"]));
-    assert_eq!(document["manifest"]["sysctls"]["lru_gen.enabled@0.5"], "n");
+    let document = json(&mut run(&["lru_gen.enabled=n@0.2", "lru_gen.enabled=y@2.5"]));
+    assert_eq!(document["manifest"]["sysctls"]["lru_gen.enabled@0.2"], "n");
     // Generations never count so: it is the lists, which were in use in between.
     assert!(document["vmstat"]["pgdeactivate"].as_i64().unwrap() > 0, "{}", document["vmstat"]);
     for (change, told) in [
@@ -244,7 +244,7 @@ fn a_kswapd_that_takes_page_cache_in_use_is_told_so_and_one_with_room_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let table = |changes: &[&str]| {
         let mut command = mmtwin();
-        command.current_dir(&dir).args(["run", "kswapd-cache", "-m", "small-noswap", "--memory", "128MiB"]);
+        command.current_dir(&dir).args(["run", "kswapd-cache", "-m", "node-noswap", "--memory", "128MiB"]);
         command.args(["-k", "6.12", "-p", "seconds=2"]).args(changes);
         stdout(&mut command)
     };

@@ -103,7 +103,7 @@ mod tests {
         let all = CpuSet::all(&topology);
         let mut scheduler = Scheduler::new(topology, params);
         for (task, vruntime) in had.iter().enumerate() {
-            scheduler.add(0, (task >= grouped).then_some(CpuGroup(0)), all.clone());
+            scheduler.add(0, (task >= grouped).then_some(CpuGroup(0)), all);
             let entity = &mut scheduler.tasks[task].entity;
             (entity.vruntime, entity.started) = (*vruntime, true);
         }
