@@ -278,8 +278,8 @@ costs! {
     /// The same of a page behind the end: reservation of a block, the inode in the journal. Calibration: the same guests take 5,000
     /// more for each page of a new file, of which allocation, insertion and zeroing are 1,670.
     extend_ext4 = 830;
-    /// Setting a time of a file on ext4. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of
-    /// 20 KiB, 64 open at a time) take 162,000 for each file and its five pages, 150,000 of which are the other costs here.
+    /// Setting a time of a file on ext4. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of 50 and of 5 pages)
+    /// take 1,500 and 2,800 more for each file and tick that is written if 64 files are open.
     new_time_ext4 = 585;
     /// A handle of the journal around the write of a page, until 5.14. Calibration: such guests (4.4, thpfio3 with files of 200 KiB) take
     /// 8,100 in the kernel for each page of a new file, 5,600 of which are the other costs here, in three quarters of 6.12's paths.

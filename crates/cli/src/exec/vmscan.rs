@@ -2,8 +2,7 @@
 //!
 //! Source: include/trace/events/vmscan.h, `show_reclaim_flags()`, `trace_shrink_flags()`; `LRU_NAMES`
 //! (include/trace/events/mmflags.h); `ISOLATE_*` (include/linux/swap.h, 3.1; include/linux/mmzone.h, 3.19).
-//! Abstracted: reclaim is asynchronous in the flags of every batch; until 3.4 some that waited for writeback was not. In 3.1 the
-//! model's ext4 has a shrinker for extents, which came with 3.8.
+//! Abstracted: reclaim is asynchronous in the flags of every batch; until 3.4 some that waited for writeback was not.
 
 use observe::{FieldValue, VmscanEvent, gfp_names};
 use rules::VmscanEvents;

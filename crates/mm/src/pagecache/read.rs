@@ -8,6 +8,7 @@
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
 //! Since/until: [`ReadPastEnd`].
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
+//! A read beyond the end leaves the window of readahead as it is.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
 use rules::ReadPastEnd;

@@ -451,7 +451,7 @@ fn a_second_write_makes_a_page_active_until_4_6() {
 }
 
 #[test]
-fn a_read_past_the_end_leaves_a_page_of_zeros_until_5_2() {
+fn a_read_past_the_end_leaves_a_page_of_zeros_where_the_size_is_looked_at_late() {
     for (read_past_end, pages) in [(ReadPastEnd::CachesPage, 6), (ReadPastEnd::Stops, 5)] {
         let mut rig = Rig::with_rules(1, 4096, Rules { read_past_end, ..old_rules() });
         let file = rig.create();

@@ -287,11 +287,8 @@ impl Vfs {
         if page < rec.blocks {
             return Some((0, rec.blocks));
         }
-        let list = (rec.more, rec.blocks);
-        let extent = self.extents.find(list.0, list.1, page).or_else(|| {
-            let start = self.extents.next_start(list.0, list.1, page)?;
-            self.extents.find(list.0, list.1, start)
-        })?;
+        let find = |page| self.extents.find(rec.more, rec.blocks, page);
+        let extent = find(page).or_else(|| find(self.extents.next_start(rec.more, rec.blocks, page)?))?;
         Some((extent.index, extent.index + extent.blocks))
     }
 

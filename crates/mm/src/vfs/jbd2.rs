@@ -14,7 +14,8 @@
 //! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit, but for one by an
 //! fsync, which leaves it to the log; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
-//! under way; a copy is on its way from when the last block of its commit is handed over until the commit is in the log.
+//! under way; a copy is on its way from when the last block of its commit is handed over until the commit is in the log, and who
+//! makes or removes a name, sets a time or allocates blocks waits for it; who frees an inode, changes a leaf or the inode of a directory does not.
 //! Omitted: what running handles have reserved of a transaction; copies of blocks that are changed while they are being committed (`frozen_data`), records of revoked blocks, transactions that
 //! wait for room in the log; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
 
@@ -288,11 +289,10 @@ impl Mm {
     /// The same of the block of a file's inode.
     pub(crate) fn may_change_inode(&self, file: FileId) -> Result<(), Need> {
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
-        let record = &self.vfs.fs[fs.0 as usize];
-        if record.journal.commits.is_empty() || ino == super::NONE {
+        if ino == super::NONE {
             return Ok(());
         }
-        let (chunk, cluster) = record.cluster_of(ino);
+        let (chunk, cluster) = self.vfs.fs[fs.0 as usize].cluster_of(ino);
         self.may_change(fs, Metadata::Inodes { chunk, cluster })
     }
 

@@ -44,6 +44,10 @@ impl Form {
 }
 
 impl Vfs {
+    fn kind_of_dir(&self, dir: DirId) -> FsKind {
+        self.fs[self.dirs[dir.0 as usize].fs.0 as usize].spec.kind
+    }
+
     fn names_of(&self, dir: DirId) -> (u32, u32) {
         let dir = &self.dirs[dir.0 as usize];
         (dir.dirents - dir.free_dirents.len() as u32, self.fs[dir.fs.0 as usize].spec.dirents_per_block())
@@ -60,7 +64,7 @@ impl Vfs {
 impl Mm {
     /// Charges making a file in a directory, which has the names of others.
     pub(super) fn charge_create(&mut self, dir: DirId) {
-        self.charge(match self.vfs_kind(self.vfs.dirs[dir.0 as usize].fs) {
+        self.charge(match self.vfs.kind_of_dir(dir) {
             FsKind::Xfs => self.costs.create_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.create_ext4 + self.costs.search_name * self.vfs.names_searched(dir),
         });
@@ -68,7 +72,7 @@ impl Mm {
 
     /// Charges looking up a name that exists, whose dentry is not in memory.
     pub(super) fn charge_lookup(&mut self, dir: DirId) {
-        if self.vfs_kind(self.vfs.dirs[dir.0 as usize].fs) == FsKind::Ext4 {
+        if self.vfs.kind_of_dir(dir) == FsKind::Ext4 {
             // Half of the names, once and not twice.
             self.charge(self.costs.search_name * self.vfs.names_searched(dir) / 4);
         }
@@ -76,7 +80,7 @@ impl Mm {
 
     /// Charges removing a file from a directory.
     pub(super) fn charge_unlink(&mut self, dir: DirId) {
-        self.charge(match self.vfs_kind(self.vfs.dirs[dir.0 as usize].fs) {
+        self.charge(match self.vfs.kind_of_dir(dir) {
             FsKind::Xfs => self.costs.unlink_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.unlink_ext4,
         });

@@ -9,7 +9,7 @@
 
 use units::FileId;
 
-use super::statuses::Entry;
+use super::statuses::{Entry, Status};
 use super::{FileRec, Obj, Scanned};
 use crate::{Env, Mm, Violation};
 
@@ -102,7 +102,6 @@ impl Mm {
 
     /// Whether an entry says what is so of its pages.
     fn status_holds(&self, file: FileId, entry: &Entry) -> bool {
-        use super::statuses::Status;
         let blocks = |page| self.vfs.find_extent(file, page).is_some();
         let sound = entry.start < entry.end && (entry.obj != Obj::NONE || !entry.shrinkable());
         let dirty = |page| self.pagecache.trees.next_dirty(file.0, page) == Some(page);

@@ -6,6 +6,7 @@
 //! disk gets its log item and the item's vector now; ext4 writes it into the inode's block.
 //! Source: `touch_atime()`, `relatime_need_update()`, `file_update_time()`, `current_time()`, fs/inode.c; `xfs_vn_update_time()`,
 //! `xfs_trans_ijoin()`, fs/xfs, 4.20; `ext4_dirty_inode()`, fs/ext4/inode.c, 6.12.
+//! Abstracted: CPUs whose clocks are a slice apart at the end of a tick may change a file twice in it.
 //! Omitted: the update of access times that are older than a day.
 
 use std::collections::BTreeSet;

@@ -85,7 +85,8 @@ pub struct CpuDef {
     /// Where the speed comes from.
     pub source: String,
     /// The workload runs in a cgroup of its own, with the cpu and memory controllers: its tasks form one group for the
-    /// scheduler, beside each of the kernel's threads, and their memory is charged to it.
+    /// scheduler, beside each of the kernel's threads, and their memory is charged to it. Without it a disk's limit is the root
+    /// group's and holds the journal and metadata back, too.
     #[serde(default)]
     pub workload_group: bool,
 }

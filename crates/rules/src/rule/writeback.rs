@@ -125,9 +125,9 @@ rule!(
     /// What a `read()` does that wants more than a file has, whose end is that of a page.
     ReadPastEnd {
         /// It looks for the page behind the end, and makes it if it is missing, before it looks at the file's size
-        /// (`generic_file_buffered_read()`, 5.2).
+        /// (`generic_file_buffered_read()`, 5.0, for which 5.2 is taken too).
         CachesPage,
-        /// It looks at the size first (`filemap_read()`, 5.19).
+        /// It looks at the size first (`filemap_read()`, 6.1, for which 5.19 is taken too).
         Stops,
     }
 );

@@ -10,12 +10,9 @@
 //! `dequeue_task_fair()`, kernel/sched/fair.c (4.4, 5.0, 6.1, 6.12); features LAST_BUDDY, PICK_BUDDY and, off, NEXT_BUDDY.
 
 use super::level::{LevelId, Member};
-use super::{SchedPolicy, Scheduler};
+use super::{SchedPolicy, Scheduler, fair};
 use crate::TaskId;
 use units::CpuId;
-
-/// Members from which on the preempted one is remembered (`sched_nr_latency`).
-const LAST_FROM: usize = 8;
 
 /// The buddies of a level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,8 +39,8 @@ impl Scheduler {
         }
         self.set_buddies(at, woken, |buddies, member| buddies.next = Some(member));
         // The woken one stands in the queue already, the current one does not.
-        let members = self.level(at).queue.iter().count();
-        if at == self.level_of(current) && members >= LAST_FROM {
+        let members = self.level(at).queue.iter().count() as u64;
+        if at == self.level_of(current) && members >= fair::TASKS_PER_PERIOD {
             self.set_buddies(at, Member::Task(current), |buddies, member| buddies.last = Some(member));
         }
     }
@@ -168,6 +165,8 @@ mod tests {
             run(&mut scheduler, &mut now, Nanos(0), Leave::GoesToSleep);
             let group = Member::Group(CpuGroup(0));
             assert_eq!(scheduler.level(LevelId::root(CPU)).buddies.next, Some(group));
+            assert_eq!(scheduler.dispatch(now), Some((CPU, other)));
+            assert_eq!(scheduler.level(LevelId::root(CPU)).buddies.next, None, "it is picked");
         }
     }
 

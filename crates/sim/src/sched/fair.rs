@@ -5,7 +5,7 @@ use units::Nanos;
 /// Weight at nice 0 (`NICE_0_LOAD`).
 pub(super) const WEIGHT_NICE_0: u32 = 1024;
 /// More tasks than this and the period grows with their number (`sched_nr_latency`).
-const TASKS_PER_PERIOD: u64 = 8;
+pub(super) const TASKS_PER_PERIOD: u64 = 8;
 /// `CONFIG_HZ=250`, as Debian and SUSE build.
 const TICK: Nanos = Nanos::millis(4);
 /// CPUs beyond this do not lengthen the periods further (`get_update_sysctl_factor()`).
