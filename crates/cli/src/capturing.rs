@@ -112,6 +112,7 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         spanned: zone.spanned,
         present: zone.present,
         managed: zone.managed,
+        protection: zone.protection.first_chunk().copied(),
         anon: [stat("inactive_anon"), stat("active_anon")],
         unevictable: stat("unevictable"),
         pcp: pcp.collect(),

@@ -102,6 +102,7 @@ impl Mm {
         };
         mm.setup_lruvecs();
         mm.free_all_at_boot(layout);
+        mm.setup_lowmem_reserve();
         mm.setup_watermarks();
         mm.setup_slabs();
         mm.setup_writeback();

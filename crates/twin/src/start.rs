@@ -51,6 +51,7 @@ fn state_of(zone: &ZoneDef) -> ZoneStart {
         pcp: zone.pcp.iter().map(|pcp| (pcp.count as u32, pcp.high as u32)).collect(),
         spare: anon,
         spare_kernel: if anon > 0 { anon.div_ceil(LEAF_PAGES) + UPPER_TABLES } else { 0 },
+        lowmem_reserve: zone.protection,
         ..ZoneStart::default()
     };
     for migratetype in MigrateType::ALL {

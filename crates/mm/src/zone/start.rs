@@ -15,7 +15,7 @@ use rules::FreeListEnd;
 use thiserror::Error;
 use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
-use crate::{Kind, MigrateType, Mm};
+use crate::{Kind, MigrateType, Mm, ZoneKind};
 
 use super::buddy::Place;
 use super::image::KernelImage;
@@ -29,6 +29,9 @@ pub struct ZoneStart {
     pub free: [[u64; Order::MAX.0 as usize + 1]; MigrateType::COUNT],
     /// Each CPU's lists: pages on them, and how many may be.
     pub pcp: Vec<(u32, u32)>,
+    /// Pages kept from requests that may use a higher zone, by its kind. A kernel computes them before it frees what only its boot
+    /// needed, so that they are less than what the managed pages give; without them it is that.
+    pub lowmem_reserve: Option<[u64; ZoneKind::COUNT]>,
     /// Pages in use that the caller will allocate next: the first CPU's lists hold them too.
     pub spare: u32,
     /// The same of pages of the kernel: the page tables of those.
@@ -123,6 +126,9 @@ impl Mm {
     /// # Errors
     /// The zone has no room for it.
     pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
+        if let Some(reserve) = start.lowmem_reserve {
+            self.zones[zone.index()].lowmem_reserve = reserve;
+        }
         self.take_all(zone);
         let gaps = start.image.map(|image| self.free_image_gaps(zone, &image)).unwrap_or_default();
         let in_gap: BTreeSet<Pfn> = gaps.iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();

@@ -63,10 +63,9 @@ fn watermarks(zone: &Zone, min_free_kib: u64, lowmem_pages: u64, scale_factor: O
 }
 
 impl Mm {
-    /// Sets watermarks, reserves and the sizes of per-CPU lists from the tunables; resets every boost. To be called
+    /// Sets watermarks and the sizes of per-CPU lists from the tunables; resets every boost. To be called
     /// again when `min_free_kbytes`, `watermark_scale_factor` or `thp.enabled` changes.
     pub fn setup_watermarks(&mut self) {
-        self.setup_lowmem_reserve();
         for zone in &mut self.zones {
             zone.watermarks = Watermarks::default();
         }
@@ -103,8 +102,8 @@ impl Mm {
         }
     }
 
-    /// `setup_per_zone_lowmem_reserve()`.
-    fn setup_lowmem_reserve(&mut self) {
+    /// `setup_per_zone_lowmem_reserve()`, which runs once, at boot: a later write to `min_free_kbytes` leaves the reserves as they are.
+    pub(crate) fn setup_lowmem_reserve(&mut self) {
         for node in &self.nodes {
             for &id in &node.zones {
                 let kind = self.zones[id.index()].kind;

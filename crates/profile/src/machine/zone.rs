@@ -40,6 +40,10 @@ pub struct ZoneDef {
     pub present: u64,
     /// Pages given to the page allocator.
     pub managed: u64,
+    /// Pages kept from requests that may use a higher zone, by that zone as in [`ZONE_NAMES`]; without them a share of what is managed
+    /// above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<[u64; 4]>,
     /// Pages of the inactive and of the active list of anonymous memory, tmpfs included.
     #[serde(default)]
     pub anon: [u64; 2],
@@ -97,6 +101,9 @@ impl ZoneDef {
         }
         if !(self.managed <= self.present && self.present <= self.spanned) {
             return Some(("managed", "expected managed <= present <= spanned".to_string()));
+        }
+        if self.protection.is_some_and(|pages| pages.iter().any(|pages| *pages >= PFN_END)) {
+            return Some(("protection", format!("expected pages below {PFN_END}")));
         }
         let known = |name: &String| MIGRATE_TYPES.contains(&name.as_str());
         if let Some(name) = self.pageblocks.keys().chain(self.free.keys()).find(|name| !known(name)) {

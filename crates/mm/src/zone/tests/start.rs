@@ -40,6 +40,14 @@ fn free_blocks_of_a_type_lie_in_its_pageblocks_and_stay_apart() {
 }
 
 #[test]
+fn what_the_zone_kept_from_higher_ones_is_kept_on() {
+    let kept = started(8, &ZoneStart { lowmem_reserve: Some([0, 0, 511, 511]), ..ZoneStart::default() });
+    assert_eq!(kept.zones[0].lowmem_reserve, [0, 0, 511, 511]);
+    // Without, there is nothing above the only zone.
+    assert_eq!(started(8, &ZoneStart::default()).zones[0].lowmem_reserve, [0; ZoneKind::COUNT]);
+}
+
+#[test]
 fn memory_is_handed_out_from_the_end_that_boot_began_with() {
     // Two free pairs of pageblocks and a single one; an Unmovable pageblock; 64 pages of another one.
     let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], ..ZoneStart::default() };

@@ -90,6 +90,14 @@ fn lower_zones_keep_a_share_of_the_memory_above_them() {
     assert_eq!(mm.zones[2].lowmem_reserve, [0, 0, 0, 0]);
 }
 
+#[test]
+fn what_lower_zones_keep_is_settled_at_boot() {
+    let mut mm = Mm::new(&eight_gib(), rules_4_20(), Tunables::default(), Costs::default());
+    mm.zones[2].managed += 1 << 18;
+    mm.set_sysctl("vm.min_free_kbytes", 8192).expect("it is one");
+    assert_eq!(mm.zones[0].lowmem_reserve, [0, 3072, 8192, 8192]);
+}
+
 /// A zone with exactly `free` free pages, all single, and a min watermark of 100 pages.
 fn with_free(free: u64, rules: Rules) -> Mm {
     let mut mm = one_zone(8, rules);
