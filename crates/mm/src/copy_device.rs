@@ -235,6 +235,7 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
+    use rules::IoendEnd;
     use units::Pfn;
 
     use super::*;
@@ -313,14 +314,20 @@ mod tests {
 
     #[test]
     fn only_what_is_under_way_holds_memory() {
-        let objects = |end: BioEnd, room: u64| {
+        let objects = |end: BioEnd, room: u64, ioend: IoendEnd| {
             let (mut rig, [file]) = written(end, room, [4]);
+            rig.mm.rules.ioend_end = ioend;
             rig.write_back(file);
             (rig.bios.len(), rig.objects("biovec-max") > 0)
         };
-        assert_eq!(objects(BioEnd::Interrupt, 0), (1, true));
-        assert_eq!(objects(BioEnd::Copy(COSTS), 3), (1, true), "the limit holds it back");
-        assert_eq!(objects(BioEnd::Copy(COSTS), 4), (0, false));
+        assert_eq!(objects(BioEnd::Interrupt, 0, IoendEnd::EachBio), (1, true));
+        assert_eq!(objects(BioEnd::Copy(COSTS), 3, IoendEnd::EachBio), (1, true), "the limit holds it back");
+        assert_eq!(
+            objects(BioEnd::Copy(COSTS), 4, IoendEnd::EachBio),
+            (0, true),
+            "it had a slab until XFS's worker had seen it"
+        );
+        assert_eq!(objects(BioEnd::Copy(COSTS), 4, IoendEnd::LastBio), (0, false), "the ioend is apart");
     }
 
     #[test]

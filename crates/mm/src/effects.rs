@@ -39,11 +39,14 @@ pub enum BioTarget {
     Metadata,
 }
 
+/// The bio itself, its vectors, and what the file system keeps beside it, each with where it is from.
+pub(crate) type BioObjects = [(CacheId, Obj); 3];
+
 /// Slab objects that a bio holds until its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BioMemory {
-    /// The bio itself, its vectors, and what the file system keeps beside it, each with where it is from.
-    pub(crate) objects: [(CacheId, Obj); 3],
+    /// Its objects.
+    pub(crate) objects: BioObjects,
     /// The write that it is part of.
     pub(crate) ioend: IoendId,
 }

@@ -1,11 +1,11 @@
 //! Reads of pages into the cache: bios, and what their end does.
 //!
 //! Rule: one bio for each run of pages that lie side by side in the file and on the device, at most
-//! `BIO_MAX_PAGES` (256) long. A page is locked from before the read is submitted until it ends; then it is up to
+//! `BIO_MAX_PAGES` long. A page is locked from before the read is submitted until it ends; then it is up to
 //! date. A page without a block on the device is a hole and is zeroed at once.
 //! Source: `iomap_readpages()`, fs/iomap.c (4.20); `iomap_readahead()`, fs/iomap/buffered-io.c (6.12);
 //! `submit_bio()`, block/blk-core.c, for `pgpgin` and `pgpgout`, which count sectors and are printed in KiB.
-//! Abstracted: bios are limited to 256 pages in 6.12, too, where only the queue's limits count.
+//! Abstracted: bios are limited to so many pages in 6.12, too, where only the queue's limits count.
 
 use units::{FileId, PAGE_SHIFT, Pfn};
 
@@ -13,9 +13,6 @@ use super::Slot;
 use crate::stat::VmEvent;
 use crate::vfs::Extent;
 use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
-
-/// Most vectors of a bio (`BIO_MAX_PAGES`, `BIO_MAX_VECS`).
-pub(crate) const BIO_VECTORS: u32 = 256;
 
 impl Mm {
     /// Counts and charges a bio that is handed to the block layer.
@@ -45,7 +42,7 @@ impl Mm {
                 continue;
             };
             debug_assert!(pages > 0);
-            let pages = pages.min(to - at).min(BIO_VECTORS);
+            let pages = pages.min(to - at).min(self.bio_vectors_max());
             self.charge(self.costs.read_bio);
             if self.is_synchronous(device) {
                 self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));

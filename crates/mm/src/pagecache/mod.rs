@@ -44,7 +44,6 @@ use crate::Mm;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
 
-pub(crate) use io::BIO_VECTORS;
 pub(crate) use leaf::{NODE_SHIFT, NODE_SLOTS};
 pub(crate) use mapped::FaultStop;
 pub(crate) use shadow::freeable;

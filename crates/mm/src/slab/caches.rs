@@ -102,7 +102,7 @@ caches! {
     XFS_IOEND "bio-320" 320 320 false free;
     /// What ext4 keeps beside a bio. 3.19: `/proc/slabinfo` of a guest.
     EXT4_IO_END "ext4_io_end" 72 64 false free;
-    /// 16, 64, 128 and 256 vectors of a bio.
+    /// 16, 64, 128 and as many vectors of a bio as there may be, 256 here.
     BIOVEC_16 "biovec-16" 256 256 false free;
     /// See above.
     BIOVEC_64 "biovec-64" 1024 1024 false free;

@@ -31,6 +31,7 @@ use rules::CpuPartial;
 use table::Table;
 use units::{NodeId, Order};
 
+use crate::writeback::BIO_VECTOR_BYTES;
 use crate::{AllocRequest, Mm};
 
 /// A slab cache.
@@ -290,7 +291,9 @@ impl Cache {
 impl Mm {
     /// Creates the caches that every machine has.
     pub(crate) fn setup_slabs(&mut self) {
-        for spec in caches::table(self.rules.struct_sizes) {
+        let mut table = caches::table(self.rules.struct_sizes);
+        table[CacheId::BIOVEC_MAX.index()].size = self.bio_vectors_max() * BIO_VECTOR_BYTES;
+        for spec in table {
             self.create_cache(spec);
         }
     }

@@ -4,21 +4,25 @@
 //! keeps an `ext4_io_end` beside it. Blocks of a device go by their buffers, whose bios have their vector inside. What cannot be had without
 //! sleeping comes from a reserve. A bio that has ended when its submission returns takes no more than a place for a moment; one that a limit in
 //! front of a copying device holds back keeps what it has, so that thousands of small files under writeback take MiB of
-//! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback.
+//! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback. So does one that waits for XFS's worker after its
+//! end (complete.rs).
 //! Source: `io_submit_init_bio()`, `ext4_init_io_end()` (fs/ext4/page-io.c), `xfs_alloc_ioend_bio()` (fs/xfs/xfs_aops.c), `bio_get_nr_vecs()`,
 //! `bvec_alloc()`, `BIO_INLINE_VECS` (block/bio.c), `submit_bh()` (fs/buffer.c), 3.19; 4.20.
 //! Since/until: [`BioRoom`].
 //! Abstracted: a bio is allocated as it is submitted, not as it is begun; blocks of a device that lie side by side share one, and the bios
-//! of an inode's slice have an `ext4_io_end` each.
+//! of an inode's slice have an `ext4_io_end` each; what waits for XFS's worker gives its memory back and takes it again.
 //! Omitted: bios of reads.
 
-use rules::BioRoom;
-use units::Gfp;
+use rules::{BioRoom, IoendEnd};
+use units::{FileId, Gfp, PAGEBLOCK_PAGES};
 
-use crate::pagecache::BIO_VECTORS;
+use crate::effects::BioObjects;
 use crate::slab::{CacheId, Obj};
 use crate::vfs::FsKind;
 use crate::{Bio, BioMemory, BioTarget, Env, Mm};
+
+/// Bytes of a vector (`struct bio_vec`).
+pub(crate) const BIO_VECTOR_BYTES: u32 = 16;
 
 /// What a device takes in one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,11 +72,19 @@ impl Mm {
         self.writeback.request_limits.get(usize::from(device)).copied().unwrap_or(RequestLimits::SATA)
     }
 
+    /// Most vectors of a bio (`BIO_MAX_PAGES`, `BIO_MAX_VECS`).
+    pub(crate) fn bio_vectors_max(&self) -> u32 {
+        match self.rules.bio_room {
+            BioRoom::Request | BioRoom::Most => 256,
+            BioRoom::HugePage => PAGEBLOCK_PAGES,
+        }
+    }
+
     /// Vectors that a bio of a device is allocated with.
     fn bio_vectors(&self, device: u16) -> u32 {
         match self.rules.bio_room {
             BioRoom::Request => self.request_limits(device).vectors(),
-            BioRoom::Most => BIO_VECTORS,
+            BioRoom::Most | BioRoom::HugePage => self.bio_vectors_max(),
         }
     }
 
@@ -80,31 +92,45 @@ impl Mm {
     pub(super) fn bio_pages_max(&self, device: u16) -> u32 {
         self.bio_vectors(device).min(match self.rules.bio_room {
             BioRoom::Request => self.request_limits(device).pages,
-            BioRoom::Most => BIO_VECTORS,
+            BioRoom::Most | BioRoom::HugePage => self.bio_vectors_max(),
         })
     }
 
     /// Gives a bio that does not end as it is submitted its memory, if it carries pages of a file to the device.
     pub(crate) fn alloc_bio(&mut self, env: &Env, bio: Bio) -> Bio {
-        let BioTarget::File { file, .. } = bio.target else { return bio };
-        if !bio.write {
-            return bio;
+        match bio.target {
+            BioTarget::File { file, .. } if bio.write => {
+                let objects = self.alloc_bio_objects(env, file, bio.device);
+                Bio { memory: BioMemory { objects, ..bio.memory }, ..bio }
+            }
+            _ => bio,
         }
+    }
+
+    /// The memory of a bio that carries pages of a file to a device.
+    fn alloc_bio_objects(&mut self, env: &Env, file: FileId, device: u16) -> BioObjects {
         let of_device = self.bdev_gfp(file).is_some();
         let (cache, beside) = match self.fs_kind(file) {
             FsKind::Xfs => (CacheId::XFS_IOEND, None),
             FsKind::Ext4 if of_device => (CacheId::BIO, None),
             FsKind::Ext4 => (CacheId::BIO, Some(CacheId::EXT4_IO_END)),
         };
-        let vectors = if of_device { None } else { vectors_cache(self.bio_vectors(bio.device)) };
+        let vectors = if of_device { None } else { vectors_cache(self.bio_vectors(device)) };
         let mut alloc = |cache| (cache, self.slab_alloc_nowait(env, cache, Gfp::NOFS));
-        let objects = [Some(cache), vectors, beside].map(|cache| cache.map_or((CacheId::BIO, Obj::NONE), &mut alloc));
-        Bio { memory: BioMemory { objects, ..bio.memory }, ..bio }
+        [Some(cache), vectors, beside].map(|cache| cache.map_or((CacheId::BIO, Obj::NONE), &mut alloc))
+    }
+
+    /// What a write to a device still holds of its bio when that has ended, but not it: where the bio is part of the ioend, all of it.
+    pub(super) fn alloc_ended_bio(&mut self, env: &Env, file: FileId, device: u16) -> BioObjects {
+        match self.rules.ioend_end {
+            IoendEnd::EachBio => self.alloc_bio_objects(env, file, device),
+            IoendEnd::LastBio => BioMemory::NONE.objects,
+        }
     }
 
     /// A bio of a file's data is done with; the file may be gone by now.
-    pub(super) fn free_bio(&mut self, env: &Env, memory: &BioMemory) {
-        for (cache, obj) in memory.objects {
+    pub(super) fn free_bio(&mut self, env: &Env, objects: &BioObjects) {
+        for &(cache, obj) in objects {
             if obj.is_some() {
                 self.slab_free(env, cache, obj);
             }
@@ -146,11 +172,16 @@ mod tests {
             (RequestLimits::RAM, BioRoom::Request, 128, 128),
             (RequestLimits::USB, BioRoom::Request, 31, 30),
             (RequestLimits::USB, BioRoom::Most, 256, 256),
+            (RequestLimits::USB, BioRoom::HugePage, 512, 512),
         ] {
             let mut rig = ext4(room);
             rig.mm.set_request_limits(DEVICE, limits);
             assert_eq!((rig.mm.bio_vectors(DEVICE), rig.mm.bio_pages_max(DEVICE)), (vectors, pages));
-            assert_eq!(rig.mm.bio_vectors(0), if room == BioRoom::Most { 256 } else { 129 }, "as if behind AHCI");
+            let of_unknown = if room == BioRoom::Request { 129 } else { vectors };
+            assert_eq!(rig.mm.bio_vectors(0), of_unknown, "as if behind AHCI");
+            // 16 bytes each, in the largest cache at least 256.
+            let largest = rig.mm.slabs.object_size(CacheId::BIOVEC_MAX);
+            assert_eq!(largest, if room == BioRoom::HugePage { 8192 } else { 4096 });
         }
         let caches = [4, 5, 16, 17, 31, 64, 65, 128, 129, 256].map(vectors_cache);
         assert_eq!(caches[0], None, "inside the bio");
@@ -197,7 +228,7 @@ mod tests {
             Bio { target: BioTarget::File { file: bdev, index: 7 }, pages: 1, memory: BioMemory::NONE, ..of_file };
         let bio = rig.mm.alloc_bio(&rig.env, bio);
         assert_eq!(held(&bio), [CacheId::BIO], "its vector is inside it");
-        rig.mm.free_bio(&rig.env, &bio.memory);
+        rig.mm.free_bio(&rig.env, &bio.memory.objects);
         rig.complete_all();
         rig.check();
     }

@@ -14,8 +14,17 @@ use units::{FileId, Pfn};
 
 use super::ioend::WrittenRun;
 use super::jiffies;
+use crate::effects::BioObjects;
 use crate::pagecache::Slot;
 use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
+
+/// What XFS wrote behind the size that a file has on disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Appended {
+    run: WrittenRun,
+    /// What is still held of its bio.
+    objects: BioObjects,
+}
 
 impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
@@ -25,7 +34,7 @@ impl Mm {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
-        self.free_bio(env, &bio.memory);
+        self.free_bio(env, &bio.memory.objects);
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
         }
@@ -37,7 +46,8 @@ impl Mm {
     /// A run of a file's pages is written: they leave writeback, unless the file's size is to be logged first.
     pub(super) fn end_run(&mut self, env: &Env, run: WrittenRun) {
         if run.ok && self.reaches_behind_size(run.file) {
-            self.writeback.appended.push_back(run);
+            let objects = self.alloc_ended_bio(env, run.file, run.device);
+            self.writeback.appended.push_back(Appended { run, objects });
             self.effects.push(Effect::WakeAppended);
             return;
         }
@@ -49,9 +59,10 @@ impl Mm {
 
     /// Logs the size of a file of XFS that was appended to and ends the write (`xfs_end_io()`); says whether there was one.
     pub fn end_appended(&mut self, env: &Env) -> bool {
-        let Some(run) = self.writeback.appended.pop_front() else { return false };
+        let Some(Appended { run, objects }) = self.writeback.appended.pop_front() else { return false };
         self.log_size(env, run.file);
         self.end_pages(env, run);
+        self.free_bio(env, &objects);
         true
     }
 

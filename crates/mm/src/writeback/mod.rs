@@ -37,6 +37,7 @@ use std::collections::{BTreeMap, VecDeque};
 use units::{Nanos, PAGE_SHIFT};
 
 pub use balance::{Pause, TaskDirty};
+pub(crate) use bios::BIO_VECTOR_BYTES;
 pub use bios::RequestLimits;
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
@@ -190,8 +191,8 @@ pub struct Writeback {
     errors: BTreeMap<u32, errors::FileErrors>,
     /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
     dirtied: u64,
-    /// What XFS wrote behind the size that a file has on disk, which a worker is to log.
-    appended: VecDeque<ioend::WrittenRun>,
+    /// What waits for a worker to log its file's size.
+    appended: VecDeque<complete::Appended>,
 }
 
 impl Writeback {
@@ -236,6 +237,8 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes() + self.ioends.host_bytes() + self.appended.capacity() * size_of::<ioend::WrittenRun>()
+        self.records.host_bytes()
+            + self.ioends.host_bytes()
+            + self.appended.capacity() * size_of::<complete::Appended>()
     }
 }

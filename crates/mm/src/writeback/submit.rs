@@ -16,7 +16,7 @@ use units::{FileId, Pfn};
 
 use super::ioend::IoendId;
 use super::jiffies;
-use crate::pagecache::{BIO_VECTORS, Slot};
+use crate::pagecache::Slot;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Extent, FsKind};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
@@ -177,7 +177,7 @@ impl Mm {
         };
         let beside = self.rules.bio_vectors == BioVectors::Segments && pfn.0 == open.last.0 + 1;
         let vectors = open.vectors + u32::from(!beside);
-        (open.bio.pages < run_max && vectors <= BIO_VECTORS).then_some(vectors)
+        (open.bio.pages < run_max && vectors <= self.bio_vectors_max()).then_some(vectors)
     }
 
     /// Adds a page to the bio, or submits that and begins another.

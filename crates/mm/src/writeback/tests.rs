@@ -242,6 +242,27 @@ fn what_was_appended_stays_under_writeback_until_a_worker_has_logged_the_size() 
     }
 }
 
+#[test]
+fn what_waits_for_the_worker_holds_its_bio() {
+    // A slab has room for twelve ioends: one is enough where each ends before the next, four for forty at once.
+    for (at_once, slabs) in [(1, 1), (40, 4)] {
+        let mut rig = Rig::new(1, 1 << 14);
+        for number in 1..=40 {
+            let file = rig.create();
+            rig.write(file, 0);
+            rig.mm.write_dirty_pages(&rig.env, file, 0, u32::MAX);
+            rig.collect();
+            let bio = rig.bios.pop_front().expect("it is under way");
+            rig.mm.end_bio(&rig.env, &bio, true);
+            if number % at_once == 0 {
+                assert_eq!(rig.objects("bio-320").div_ceil(12), slabs, "{at_once} at once");
+                rig.end_appended();
+            }
+        }
+        rig.check();
+    }
+}
+
 fn pageout(rules: Rules, task: TaskFlags, index: u32) -> (bool, Vec<(u32, u32)>) {
     let mut rig = Rig::with_rules(1, 1 << 14, rules);
     let file = rig.create();

@@ -108,8 +108,11 @@ rule!(
     BioRoom {
         /// For as many pages as its device takes in one request, and one (`bio_get_nr_vecs()`): until 4.2.
         Request,
-        /// For 256: since b54ffb73cadc (4.3).
+        /// For 256: since b54ffb73cadc (4.3), but for those of `HugePage`.
         Most,
+        /// For 512, the pages of a huge page, which goes to swap in one: 225311a46411 (4.14) to 6861428921b5 (5.1), where huge pages
+        /// are swapped whole (CONFIG_THP_SWAP).
+        HugePage,
     }
 );
 rule!(
