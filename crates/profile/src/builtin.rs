@@ -43,6 +43,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("4.20-rc3-lowzone", include_str!("../../../kernels/4.20-rc3-lowzone.toml")),
     ("4.20-rc3-boost", include_str!("../../../kernels/4.20-rc3-boost.toml")),
     ("5.0", include_str!("../../../kernels/5.0.toml")),
+    ("5.0.0-65-generic", include_str!("../../../kernels/5.0.0-65-generic.toml")),
     ("5.2", include_str!("../../../kernels/5.2.toml")),
     ("5.19-rc1", include_str!("../../../kernels/5.19-rc1.toml")),
     ("6.1-mglru-8", include_str!("../../../kernels/6.1-mglru-8.toml")),

@@ -107,6 +107,7 @@ mod tests {
         assert_eq!(version_of("/k44/boot/vmlinuz-4.4.0-21-generic").as_deref(), Some("4.4"));
         assert_eq!(version_of("old/vmlinuz-3.19-rc4-pivot").as_deref(), Some("3.19-rc4-pivot"));
         assert_eq!(version_of("old/vmlinuz-3.19-rc4-mine").as_deref(), Some("3.19"));
+        assert_eq!(version_of("boot/vmlinuz-5.0.0-65-generic").as_deref(), Some("5.0.0-65-generic"));
         assert_eq!(version_of("mine"), None);
         assert_eq!(version_of("v6"), None);
     }
