@@ -54,6 +54,9 @@ pub trait World: Sized + 'static {
         false
     }
 
+    /// A CPU turns to a task from another or from idleness (`context_switch()`).
+    fn switched_to(&mut self, _task: TaskId) {}
+
     /// Handles an event when its time has come: interrupt context, so it cannot sleep.
     fn handle(&mut self, event: Self::Event, ctl: &mut Ctl<Self>);
 }

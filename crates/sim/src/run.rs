@@ -105,7 +105,10 @@ impl<W: World> Sim<W> {
             if ctl.all_ended() {
                 return Ok(RunEnd::AllEnded);
             }
-            if let Some(task) = ctl.dispatch() {
+            if let Some((task, switched)) = ctl.dispatch() {
+                if switched {
+                    world.switched_to(task);
+                }
                 drop(inner);
                 self.poll(task);
                 continue;

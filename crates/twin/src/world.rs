@@ -522,6 +522,12 @@ impl sim::World for World {
         reason.is_io()
     }
 
+    fn switched_to(&mut self, task: TaskId) {
+        if let Some(process) = self.task(task).process {
+            self.mm.lru_gen_use_mm(self.processes.of(process).space);
+        }
+    }
+
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {
             Event::Device(number) => self.device_event(ctl, number),

@@ -124,7 +124,6 @@ impl Mm {
     pub fn touch(&mut self, env: &Env, touch: &mut Touch, hand: Option<Pfn>) -> TouchStop {
         debug_assert!(self.spaces[touch.space].live);
         let env = &Env { task: TaskFlags { in_lru_fault: true, ..env.task }, ..*env };
-        self.spaces[touch.space].lru_gen_ran = u64::MAX;
         match hand {
             Some(pfn) if self.frames[pfn].order() == PAGEBLOCK_ORDER => touch.huge = pfn,
             Some(pfn) => touch.spare = pfn,
@@ -146,7 +145,6 @@ impl Mm {
     /// Accesses pages of anonymous memory one after the other as long as they are mapped and no access faults; returns how
     /// many.
     pub fn access_mapped(&mut self, env: &Env, space: SpaceId, vpns: &[u32], write: bool) -> usize {
-        self.spaces[space].lru_gen_ran = u64::MAX;
         let mut tally = Tally::default();
         let mut done = 0;
         for vpn in vpns {

@@ -130,9 +130,9 @@ impl<W: World> Ctl<W> {
         Some(*record.exit_queue.get_or_insert_with(|| self.queues.new_queue()))
     }
 
-    /// Dispatches the next CPU that is due: the task to poll, or none if no CPU is due now.
+    /// Dispatches the next CPU that is due: the task to poll, and whether the CPU turned to it; none if no CPU is due now.
     #[inline]
-    pub(crate) fn dispatch(&mut self) -> Option<TaskId> {
+    pub(crate) fn dispatch(&mut self) -> Option<(TaskId, bool)> {
         debug_assert!(self.current.is_none());
         let (cpu, task) = self.sched.dispatch(self.time)?;
         self.slices_this_instant += 1;
@@ -152,7 +152,7 @@ impl<W: World> Ctl<W> {
         self.charged = self.sched.take_interrupts(cpu);
         self.slice_limit = self.quantum.min(self.sched.until_tick(cpu, self.time));
         self.request = Request::None;
-        Some(task)
+        Some((task, self.sched.switched(cpu)))
     }
 
     /// The running task's poll has returned: its CPU is busy for as long as the slice charged.

@@ -65,6 +65,10 @@ struct Slice {
 struct Cpu {
     /// Who runs; none while the next is to be picked.
     current: Option<TaskId>,
+    /// Who ran last, unless the CPU has been idle since.
+    last: Option<TaskId>,
+    /// The present slice is the first since a context switch.
+    switched: bool,
     slice: Slice,
     /// The queue above all groups.
     root: Level,
@@ -209,10 +213,13 @@ impl Scheduler {
         while let Some(cpu) = self.kicked.pop_front() {
             let rq = &mut self.cpus[cpu.index()];
             rq.kicked = false;
-            if rq.current.is_none() {
+            let picks = rq.current.is_none();
+            if picks {
                 self.pick_next(cpu, now);
             }
             let rq = &mut self.cpus[cpu.index()];
+            rq.switched = picks && rq.current != rq.last;
+            rq.last = rq.current;
             let Some(task) = rq.current else {
                 self.idle.insert(cpu);
                 continue;
@@ -224,6 +231,12 @@ impl Scheduler {
             return Some((cpu, task));
         }
         None
+    }
+
+    /// Whether the CPU turned to its task with the present slice, from another or from idleness.
+    #[inline]
+    pub(crate) fn switched(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].switched
     }
 
     /// The slice of the CPU's task will last until its start plus `charged`.

@@ -5,7 +5,6 @@
 //! has not run since its last walk is passed over. From the first space on that came after the last walk had ended,
 //! everything is walked in full.
 //! Source: `lru_gen_add_mm()`, `lru_gen_del_mm()`, `iterate_mm_list()`, `get_next_mm()`, `lru_gen_use_mm()`; 6.12.
-//! Abstracted: a space counts as having run when one of its threads uses its memory.
 
 use units::{MemcgId, SpaceId};
 
@@ -153,6 +152,11 @@ impl crate::Mm {
             let place = lists[memcg.index()].add(space);
             self.mm_states(memcg).for_each(|(state, _)| state.added(place));
         }
+    }
+
+    /// A CPU turns to a thread of a space (`lru_gen_use_mm()`).
+    pub fn lru_gen_use_mm(&mut self, space: SpaceId) {
+        self.spaces[space].lru_gen_ran = u64::MAX;
     }
 
     /// Takes a space off that list (`lru_gen_del_mm()`).

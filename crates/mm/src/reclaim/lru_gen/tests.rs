@@ -44,6 +44,12 @@ fn age(m: &mut AnonMachine) -> bool {
     }
 }
 
+/// A thread of the space gets the CPU and accesses a range.
+fn run(m: &mut AnonMachine, vpn: u32, pages: u32) {
+    m.mm.lru_gen_use_mm(m.space);
+    m.touch(vpn, pages, false);
+}
+
 /// Takes the accessed bits of a range, as if nobody had used it for a while.
 fn forget(m: &mut AnonMachine, vpn: u32, pages: u32) {
     for at in vpn..vpn + pages {
@@ -78,7 +84,7 @@ fn the_aging_promotes_what_was_accessed_and_leaves_the_rest_behind() {
     let (mut m, at) = written(1024);
     assert!(age(&mut m), "everything was written: all of it is promoted");
     assert_eq!([generations_behind(&m, at), generations_behind(&m, at + 1023)], [1, 1], "to what is second now");
-    m.touch(at, 512, false);
+    run(&mut m, at, 512);
     assert!(age(&mut m));
     assert_eq!([generations_behind(&m, at), generations_behind(&m, at + 512)], [1, 2]);
     assert_eq!((m.gauge(NodeStat::ActiveAnon), m.gauge(NodeStat::InactiveAnon)), (512, 512));
@@ -87,15 +93,30 @@ fn the_aging_promotes_what_was_accessed_and_leaves_the_rest_behind() {
 }
 
 #[test]
+fn a_space_that_kept_the_cpu_since_its_last_walk_is_passed_over() {
+    for (switched, promoted) in [(false, false), (true, true)] {
+        let (mut m, at) = written(512);
+        assert!(age(&mut m), "walked in full");
+        m.touch(at, 512, false);
+        if switched {
+            m.mm.lru_gen_use_mm(m.space);
+        }
+        assert!(age(&mut m));
+        let pfn = m.pfn(at);
+        assert_eq!(!m.mm.frames[pfn].has(Frame::YOUNG), promoted);
+    }
+}
+
+#[test]
 fn a_table_that_was_hardly_used_is_passed_over_by_the_next_walk() {
     let (mut m, at) = written(1024);
     assert!(age(&mut m), "walked in full");
     // 512 entries are 64 cache lines: 63 accesses do not make the table worth a walk, 64 do.
-    m.touch(at, 63, false);
-    m.touch(at + 512, 64, false);
+    run(&mut m, at, 63);
+    run(&mut m, at + 512, 64);
     assert!(age(&mut m));
-    m.touch(at, 1, false);
-    m.touch(at + 512, 1, false);
+    run(&mut m, at, 1);
+    run(&mut m, at + 512, 1);
     assert!(age(&mut m));
     let young = |vpn| m.mm.frames[m.pfn(vpn)].has(Frame::YOUNG);
     assert!(young(at) && !young(at + 512));
@@ -107,12 +128,12 @@ fn the_accessed_bit_of_a_table_saves_the_walk_over_it() {
         let (mut m, at) = written(512);
         m.mm.tunables.lru_gen_enabled = caps;
         assert!(age(&mut m), "a walk in full does not look at the bit of the table");
-        m.mm.spaces[m.space].lru_gen_ran = u64::MAX;
+        m.mm.lru_gen_use_mm(m.space);
         assert!(age(&mut m), "this one takes it");
         let pfn = m.pfn(at);
         m.mm.frames[pfn].set(Frame::YOUNG);
         // The space ran, but not through this table.
-        m.mm.spaces[m.space].lru_gen_ran = u64::MAX;
+        m.mm.lru_gen_use_mm(m.space);
         m.mm.lru_gen_mut(LRU).filters = BloomFilters::default();
         assert!(age(&mut m));
         assert_eq!(!m.mm.frames[pfn].has(Frame::YOUNG), walked);
