@@ -532,7 +532,9 @@ impl sim::World for World {
         match event {
             Event::Device(number) => self.device_event(ctl, number),
             Event::Flusher(device) => {
-                ctl.wake_all(self.queues.flusher[device as usize]);
+                if self.mm.flusher_is_due(device, ctl.now()) {
+                    ctl.wake_all(self.queues.flusher[device as usize]);
+                }
             }
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());

@@ -71,6 +71,11 @@ impl Memcgs {
         }
     }
 
+    /// Dirty pages of a group without those below it.
+    pub(crate) fn own_dirty_pages(&self, memcg: MemcgId) -> u64 {
+        self[memcg].dirty.dirty
+    }
+
     /// Dirty pages of a group and those below it now.
     pub fn dirty_pages(&self, memcg: MemcgId) -> (u64, u64) {
         let groups = self.subtree(memcg).iter().map(|(id, _)| self[*id].dirty);

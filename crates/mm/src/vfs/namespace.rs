@@ -199,7 +199,7 @@ impl Mm {
         if !known.is_some() {
             self.attach_dentry(env, file, dentry);
         }
-        self.log_dir_change(dir, dirent);
+        self.log_dir_change(env, dir, dirent);
         self.log_inode(file);
         self.vfs.timed.set(env, file);
         if second.is_some() {
@@ -225,11 +225,13 @@ impl Mm {
     }
 
     /// Notes that a name in a directory changed.
-    fn log_dir_change(&mut self, dir: DirId, dirent: u32) {
+    fn log_dir_change(&mut self, env: &Env, dir: DirId, dirent: u32) {
         if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
             self.vfs.log_dir_block(dir, index);
         }
-        self.log_inode(self.vfs.dirs[dir.0 as usize].file);
+        let file = self.vfs.dirs[dir.0 as usize].file;
+        self.log_inode(file);
+        self.directory_dirtied(env, file);
     }
 
     /// Creates a file and opens it.
@@ -275,7 +277,7 @@ impl Mm {
         }
         let first = self.vfs.next_dirent(dir).and_then(|dirent| self.get_dir_block(env, dir, dirent).map(|()| dirent));
         if let Ok(dirent) = first {
-            self.log_dir_change(dir, dirent);
+            self.log_dir_change(env, dir, dirent);
             self.journal_changes(env, fs);
         }
     }
@@ -370,7 +372,7 @@ impl Mm {
         }
         self.charge_unlink(rec.parent);
         self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
-        self.log_dir_change(rec.parent, rec.dirent);
+        self.log_dir_change(env, rec.parent, rec.dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
         if rec.has(FileRec::OPEN) {

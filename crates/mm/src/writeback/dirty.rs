@@ -62,7 +62,9 @@ impl Mm {
         state.move_inode(&mut self.writeback.records, file.0, On::Dirty);
         self.inode_dirty(file, true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {
-            self.effects.push(Effect::ArmFlusher(device, env.now + self.flush_interval()));
+            let at = env.now + self.flush_interval();
+            self.writeback.devices[usize::from(device)].armed = Some(at);
+            self.effects.push(Effect::ArmFlusher(device, at));
         }
     }
 

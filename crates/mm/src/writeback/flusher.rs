@@ -153,6 +153,12 @@ impl Mm {
         Nanos::millis(self.tunables.dirty_writeback_centisecs * 10)
     }
 
+    /// Whether a device's flusher, which has not worked since it was armed, is to wake up now: there is one timer
+    /// (`bdi_writeback.dwork`), and whoever wakes the flusher before takes it.
+    pub fn flusher_is_due(&self, device: u16, now: Nanos) -> bool {
+        self.writeback.device(device).is_some_and(|state| state.armed == Some(now))
+    }
+
     /// The flushers were woken ([`Effect::WakeFlushers`]): notes what they are asked for; then wake their tasks.
     pub fn flushers_woken(&mut self, reason: WakeFlusher) {
         if matches!(reason, WakeFlusher::Vmscan | WakeFlusher::Sync) {
@@ -198,7 +204,8 @@ impl Mm {
 
     /// One step of a device's flusher: writes up to `budget` pages of one inode.
     pub fn writeback_step(&mut self, env: &Env, device: u16, flush: &mut FlushWork, budget: u32) -> FlushStep {
-        self.writeback.device_mut(device).running = true;
+        let state = self.writeback.device_mut(device);
+        (state.running, state.armed) = (true, None);
         let Some(work) = flush.work.as_mut() else {
             return self.next_work(env, device, flush);
         };
@@ -220,12 +227,15 @@ impl Mm {
 
     /// Looks for work in the order of the stages.
     fn next_work(&mut self, env: &Env, device: u16, flush: &mut FlushWork) -> FlushStep {
-        let nr_dirty = self.stat.node_sum(NodeStat::FileDirty) as i64;
+        let nr_dirty = self.stat.node_sum(NodeStat::FileDirty);
         let begin = |reason, nr_pages| Some(Work { reason, nr_pages, since: env.now, batch: None, inode: None });
         let state = &mut self.writeback.devices[usize::from(device)];
         flush.work = match flush.stage {
             Stage::Requests => match state.requests.pop_front() {
-                Some(request) => begin(Reason::Request(request), i64::MAX),
+                Some(request) => {
+                    state.changed_dirs.all_written();
+                    begin(Reason::Request(request), i64::MAX)
+                }
                 None => {
                     flush.stage = Stage::All;
                     None
@@ -238,14 +248,20 @@ impl Mm {
                     flush.stage = Stage::All;
                     begin(Reason::Pages, asked)
                 } else if std::mem::take(&mut state.start_all) && nr_dirty > 0 {
-                    begin(Reason::All, nr_dirty)
+                    let part = self.part_of_all(device);
+                    begin(Reason::All, part as i64)
                 } else {
                     None
                 }
             }
             Stage::Kupdate => {
                 flush.stage = Stage::Background;
-                if self.old_flush_due(env, device) && nr_dirty > 0 { begin(Reason::Kupdate, nr_dirty) } else { None }
+                if self.old_flush_due(env, device) && nr_dirty > 0 {
+                    let all = self.asked_of_old(env, device);
+                    begin(Reason::Kupdate, all as i64)
+                } else {
+                    None
+                }
             }
             Stage::Background => {
                 flush.stage = Stage::End;

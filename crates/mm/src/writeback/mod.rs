@@ -14,6 +14,7 @@ mod complete;
 mod dirty;
 mod errors;
 mod flusher;
+mod groups;
 mod ilock;
 mod inodes;
 #[cfg(test)]
@@ -105,8 +106,12 @@ pub(super) struct Device {
     b_io: InodeList,
     /// Inodes that used their slice up.
     b_more_io: InodeList,
+    /// Groups with a dirty directory.
+    changed_dirs: groups::ChangedDirs,
     /// When old data was last flushed, in jiffies.
     last_old_flush: u64,
+    /// When its flusher is to wake up unless it has worked before ([`Effect::ArmFlusher`](crate::Effect::ArmFlusher)).
+    armed: Option<Nanos>,
     /// Everything is to be written (`WB_start_all`).
     start_all: bool,
     /// So many pages are to be written (`nr_pages` of all work that reclaim queued).
@@ -139,7 +144,9 @@ impl Device {
             b_dirty: InodeList::EMPTY,
             b_io: InodeList::EMPTY,
             b_more_io: InodeList::EMPTY,
+            changed_dirs: groups::ChangedDirs::default(),
             last_old_flush: 0,
+            armed: None,
             start_all: false,
             asked_pages: 0,
             running: false,
