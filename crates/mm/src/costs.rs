@@ -172,7 +172,7 @@ costs! {
     reclaim_page = 130;
     /// Having a worker run that has next to nothing to do. Calibration: such a guest (5.0, traced) takes 4,000 from the switch to one
     /// that tells of reclaim's pressure until the switch away from it.
-    pressure_work = 1_000;
+    small_work = 1_000;
     /// Writing an anonymous page to swap beside its unmapping, its bio and its freeing: slot, swap cache, records. Calibration: guests of QEMU
     /// that count instructions (6.12, wbstrm with 192 MiB of anonymous memory, one pass, `memory-max=64MiB`, unlimited disk)
     /// take 5,300 more for each page than all other costs here explain, with either LRU.

@@ -1,6 +1,6 @@
 //! What a mechanism wants done outside: collected here, carried out by the caller.
 
-use units::{CpuId, FileId, Nanos, NodeId, Order, Pfn, SpaceId};
+use units::{CpuId, FileId, MemcgId, Nanos, NodeId, Order, Pfn, SpaceId};
 
 use crate::reclaim::ThrottleReason;
 use crate::slab::{CacheId, Obj};
@@ -124,6 +124,8 @@ pub enum Effect {
     ArmFlusher(u16, Nanos),
     /// Wake the worker of a CPU that tells of reclaim's pressure.
     WakePressure(CpuId),
+    /// Something happened in a memory cgroup that `memory.events` counts.
+    MemcgEvent(MemcgId),
     /// Wake the worker that shrinks zswap's pool.
     WakeZswap,
     /// Have the other CPUs that run this space forget its translations.

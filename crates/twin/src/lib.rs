@@ -7,6 +7,7 @@ mod boot;
 mod booted;
 mod devices;
 mod log;
+mod notify;
 mod reason;
 mod run;
 mod snapshot;

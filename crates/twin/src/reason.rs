@@ -45,8 +45,8 @@ pub enum SleepReason {
     FlusherIdle,
     /// Other tasks write all inodes that a flusher could write (`inode_wait_for_writeback`).
     FlusherBusy,
-    /// A worker of pressure has nothing to tell.
-    PressureIdle,
+    /// A CPU's worker has nothing to do.
+    WorkerIdle,
     /// zswap's pool is within its limit.
     ZswapIdle,
     /// No bio that a limit held back is to be gone on with.

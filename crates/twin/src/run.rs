@@ -518,8 +518,8 @@ fn start_daemons(
         sim.spawn(options, task::throttle_dispatch);
     }
     for cpu in topology.cpus() {
-        let options = SpawnOptions::new(format!("kworker/vmpressure-{}", cpu.0), CpuSet::single(cpu)).daemon();
-        sim.spawn(options, |ctx| task::vmpressure(ctx, cpu));
+        let options = SpawnOptions::new(format!("kworker/{}", cpu.0), CpuSet::single(cpu)).daemon();
+        sim.spawn(options, |ctx| task::worker(ctx, cpu));
     }
     let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
     sim.spawn(options, task::zswap_shrink);

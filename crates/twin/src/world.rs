@@ -14,6 +14,7 @@ use units::{CpuId, MemcgId, Nanos, NodeId, Pfn, SpaceId};
 
 use crate::devices::{Devices, InFlight};
 use crate::log::{CpuTime, RunLog};
+use crate::notify::{Notifier, Told};
 use crate::reason::SleepReason;
 use crate::run::Change;
 use crate::sys::Processes;
@@ -32,6 +33,8 @@ pub(crate) enum Event {
     Vmstat,
     /// The statistics of memory cgroups are due to be added up.
     MemcgStats,
+    /// The watchers of a memory cgroup are due to be told what happened in it.
+    Notify(MemcgId),
     /// A tunable is due to be changed: the number of the change.
     Change(usize),
 }
@@ -75,8 +78,8 @@ pub(crate) struct Queues {
     pub(crate) journalled: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
-    /// Each CPU's worker that tells of reclaim's pressure, while it sleeps.
-    pub(crate) vmpressure: Vec<WaitQueueId>,
+    /// Each CPU's worker, while it sleeps.
+    pub(crate) worker: Vec<WaitQueueId>,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -96,7 +99,7 @@ impl Queues {
             appended: WaitQueueId(u32::MAX),
             journalled: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
-            vmpressure: Vec::new(),
+            worker: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
         }
     }
@@ -117,7 +120,7 @@ impl Queues {
             appended: table(1)[0],
             journalled: table(1)[0],
             swap_bio: table(1)[0],
-            vmpressure: table(nr_cpus),
+            worker: table(nr_cpus),
             zswap: table(1)[0],
         }
     }
@@ -188,6 +191,7 @@ pub(crate) struct World {
     pub(crate) dispatched: VecDeque<(InFlight, bool)>,
     /// Tunables that change in the midst of the run.
     pub(crate) changes: Vec<Change>,
+    pub(crate) notifier: Notifier,
 }
 
 impl World {
@@ -211,6 +215,7 @@ impl World {
             completed: Vec::new(),
             dispatched: VecDeque::new(),
             changes: Vec::new(),
+            notifier: Notifier::default(),
         }
     }
 
@@ -336,8 +341,15 @@ impl World {
                     ctl.wake_all(self.queues.page(pfn));
                 }
                 Effect::WakePressure(cpu) => {
-                    ctl.wake_all(self.queues.vmpressure[cpu.index()]);
+                    ctl.wake_all(self.queues.worker[cpu.index()]);
                 }
+                Effect::MemcgEvent(memcg) => match self.notifier.event(memcg, ctl.now()) {
+                    Told::Now => self.notify(ctl),
+                    Told::At(at) => {
+                        ctl.schedule_at(at, Class::Timer, Event::Notify(memcg));
+                    }
+                    Told::WithNext => {}
+                },
                 Effect::WakeZswap => {
                     ctl.wake_all(self.queues.zswap);
                 }
@@ -345,6 +357,13 @@ impl World {
             }
         }
         self.effects = effects;
+    }
+
+    /// Has the worker of this CPU tell the watchers of a memory cgroup.
+    fn notify(&mut self, ctl: &mut Ctl<World>) {
+        let cpu = self.env(ctl).cpu;
+        self.notifier.ask(cpu);
+        ctl.wake_all(self.queues.worker[cpu.index()]);
     }
 
     /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
@@ -539,6 +558,10 @@ impl sim::World for World {
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());
                 ctl.schedule_after(STAT_INTERVAL, Class::Timer, Event::Vmstat);
+            }
+            Event::Notify(memcg) => {
+                self.notifier.goes_off(memcg, ctl.now());
+                self.notify(ctl);
             }
             Event::Change(number) => {
                 let Change { name, value, .. } = self.changes[number].clone();

@@ -7,7 +7,7 @@ use units::MemcgId;
 
 use super::Memcgs;
 use crate::stat::{VmEvent, items};
-use crate::{Env, LruList, LruvecId, Mm};
+use crate::{Effect, Env, LruList, LruvecId, Mm};
 
 items!(
     /// Lines of `memory.events`; the last three those of `memory.swap.events`.
@@ -76,6 +76,7 @@ impl Mm {
 
     /// Something happens in a group, which those above it see too (`memcg_memory_event()`).
     pub(crate) fn memcg_event(&mut self, memcg: MemcgId, event: MemcgEvent) {
+        self.effects.push(Effect::MemcgEvent(memcg));
         let mut at = Some(memcg);
         while let Some(id) = at {
             self.memcg[id].events[event as usize] += 1;

@@ -60,7 +60,12 @@ impl Mm {
         for group in self.reclaim.pressure.iter_mut().filter(|group| group.pending == Some(cpu)) {
             *group = Pressure::default();
         }
-        self.charge(self.costs.pressure_work);
+        self.charge_small_work();
+    }
+
+    /// Charges a worker that has next to nothing to do.
+    pub fn charge_small_work(&mut self) {
+        self.charge(self.costs.small_work);
     }
 }
 

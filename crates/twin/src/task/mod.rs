@@ -12,7 +12,7 @@ mod memcg;
 mod oom;
 mod reclaim;
 mod throttle;
-mod vmpressure;
+mod worker;
 mod zswap;
 
 use mm::{Env, Mm, TaskFlags};
@@ -24,7 +24,7 @@ pub(crate) use dispatch::throttle_dispatch;
 pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2, xfs_end_io};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
-pub(crate) use vmpressure::vmpressure;
+pub(crate) use worker::worker;
 pub(crate) use zswap::zswap_shrink;
 
 /// A task of the twin: the simulation's handle, with the calls that the mechanisms need.
