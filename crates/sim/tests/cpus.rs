@@ -166,6 +166,27 @@ fn a_quantum_ends_at_the_first_preemption_point_after_it() {
 }
 
 #[test]
+fn a_cpu_turns_to_a_task_from_another_or_from_idleness_but_not_from_itself() {
+    let mut sim = machine(1);
+    let options = anywhere(&mut sim, "a");
+    let a = sim.spawn(options, |ctx| async move {
+        // Several slices, and a chance for others of which there are none.
+        for _ in 0..5 {
+            ctx.charge(Nanos::micros(200));
+            ctx.preempt_point().await;
+        }
+        ctx.sleep(Why::Nap, Nanos::millis(1)).await;
+        ctx.charge(Nanos::micros(1));
+    });
+    sim.run().unwrap();
+    assert_eq!(sim.world().switches, [a, a], "at its start and after its sleep");
+    let options = anywhere(&mut sim, "b");
+    let [b, c] = [options.clone(), options].map(|options| sim.spawn(options, |ctx| async move { ctx.charge(STEP) }));
+    sim.run().unwrap();
+    assert_eq!(sim.world().switches[2..], [b, c]);
+}
+
+#[test]
 fn a_tick_is_seen_at_the_first_preemption_point_after_it_while_another_task_waits() {
     let params = SchedParams { since_tick: Nanos::millis(1), ..SchedParams::linux_4_20(1) };
     let mut sim = machine_with(params);

@@ -24,11 +24,17 @@ pub enum Event {
 #[derive(Default)]
 pub struct Log {
     pub lines: Vec<(u64, String)>,
+    /// Tasks that a CPU turned to.
+    pub switches: Vec<TaskId>,
 }
 
 impl World for Log {
     type Event = Event;
     type Reason = Why;
+
+    fn switched_to(&mut self, task: TaskId) {
+        self.switches.push(task);
+    }
 
     fn handle(&mut self, event: Event, ctl: &mut Ctl<Log>) {
         match event {
