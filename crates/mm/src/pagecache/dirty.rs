@@ -38,12 +38,12 @@ impl Trees {
         let node = &mut self.leaves[leaf.id];
         let before = node.dirty;
         node.dirty = if on { before + 1 } else { before - 1 };
-        let (now, base) = (node.dirty, node.base);
+        let now = node.dirty;
         if let Root::Directory { id, .. } = root {
             let directory = &mut self.directories[id as usize];
             directory.nr_dirty = if on { directory.nr_dirty + 1 } else { directory.nr_dirty - 1 };
             if before == 0 || now == 0 {
-                directory.set_dirty(base, on);
+                directory.set_dirty(self.leaves.base(leaf.id), on);
             }
         }
     }

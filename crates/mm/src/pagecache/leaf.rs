@@ -4,6 +4,7 @@
 //! 64 slots. On the host its slots are a block of a pool, of 4, 8, 12, 16, 24, 32, 48 or 64 words, whichever reaches the
 //! highest slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
 
+use crate::column::Column;
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
@@ -27,15 +28,13 @@ pub(super) struct LeafRef {
     pub(super) slots: Block,
 }
 
-/// What the kernel's node knows beside its slots; 16 bytes.
+/// What the kernel's node knows beside its slots; 12 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
     /// The slab object.
     pub(super) obj: Obj,
-    /// File that it belongs to.
+    /// File that it belongs to; of an unused record, the next one.
     pub(super) file: u32,
-    /// First page in the file, over 64; of an unused record, the next one.
-    pub(super) base: u32,
     /// Slots with a page.
     pub(super) pages: u8,
     /// Slots that are not empty (`xa_node->count`).
@@ -50,9 +49,9 @@ pub(super) struct Leaf {
 const LISTED: u8 = 1 << 7;
 
 impl Leaf {
-    pub(super) fn new(file: u32, base: u32, obj: Obj, numa: u8) -> Leaf {
+    pub(super) fn new(file: u32, obj: Obj, numa: u8) -> Leaf {
         debug_assert!(numa < LISTED);
-        Leaf { obj, file, base, pages: 0, count: 0, dirty: 0, place: numa }
+        Leaf { obj, file, pages: 0, count: 0, dirty: 0, place: numa }
     }
 
     /// NUMA node of the slab object.
@@ -123,6 +122,8 @@ struct Neighbours {
 #[derive(Debug)]
 pub(super) struct Leaves {
     table: Vec<Leaf>,
+    /// First page of each in its file, over 64: 0 in files of 64 pages, and 0, 1, 2 and so on in large ones.
+    bases: Column,
     /// Of those on a list.
     neighbours: Scattered<Neighbours>,
     /// First unused record, or 0.
@@ -134,7 +135,8 @@ impl Default for Leaves {
     fn default() -> Leaves {
         // Place 0 stays unused, so that a number of 0 is no leaf.
         Leaves {
-            table: vec![Leaf::new(u32::MAX, 0, Obj::NONE, 0)],
+            table: vec![Leaf::new(u32::MAX, Obj::NONE, 0)],
+            bases: Column::default(),
             neighbours: Scattered::default(),
             unused: 0,
             in_use: 0,
@@ -143,24 +145,35 @@ impl Default for Leaves {
 }
 
 impl Leaves {
-    pub(super) fn add(&mut self, leaf: Leaf) -> LeafId {
+    /// Adds a leaf whose first page, over 64, is `base`.
+    pub(super) fn add(&mut self, leaf: Leaf, base: u32) -> LeafId {
         self.in_use += 1;
-        let at = self.unused;
-        if at != 0 {
-            self.unused = self.table[at as usize].base;
-            self.table[at as usize] = leaf;
-            return LeafId(at);
-        }
-        assert!(self.table.len() < 1 << (31 - NODE_SHIFT), "the table of leaves is full");
-        table::push(&mut self.table, leaf);
-        LeafId(self.table.len() as u32 - 1)
+        let id = match self.unused {
+            0 => {
+                assert!(self.table.len() < 1 << (31 - NODE_SHIFT), "the table of leaves is full");
+                table::push(&mut self.table, leaf);
+                LeafId(self.table.len() as u32 - 1)
+            }
+            at => {
+                self.unused = std::mem::replace(&mut self.table[at as usize], leaf).file;
+                LeafId(at)
+            }
+        };
+        self.bases.set(id.0, base);
+        id
+    }
+
+    /// First page of a leaf in its file, over 64.
+    #[inline]
+    pub(super) fn base(&self, id: LeafId) -> u32 {
+        self.bases.get(id.0)
     }
 
     /// Gives a leaf back and says what it was.
     pub(super) fn free(&mut self, id: LeafId) -> Leaf {
         let gone = self[id];
         debug_assert!(!gone.is_listed(), "a freed node is on no list");
-        self[id] = Leaf::new(u32::MAX, self.unused, Obj::NONE, 0);
+        self[id] = Leaf::new(self.unused, Obj::NONE, 0);
         self.unused = id.0;
         self.in_use -= 1;
         gone
@@ -172,7 +185,7 @@ impl Leaves {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Leaf>() + self.neighbours.host_bytes()
+        self.table.capacity() * size_of::<Leaf>() + self.bases.host_bytes() + self.neighbours.host_bytes()
     }
 }
 
@@ -196,17 +209,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_takes_16_bytes() {
-        assert_eq!(size_of::<Leaf>(), 16);
+    fn a_leaf_takes_12_bytes() {
+        assert_eq!(size_of::<Leaf>(), 12);
     }
 
     #[test]
     fn a_place_is_used_again() {
         let mut leaves = Leaves::default();
-        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0))).collect();
+        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(Leaf::new(file, Obj(file), 0), 10 * file)).collect();
         assert_eq!((leaves.free(ids[1]).obj, leaves.in_use()), (Obj(1), 2));
         leaves.free(ids[0]);
-        let again = [3, 4, 5].map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0)));
+        let again = [3, 4, 5].map(|file| leaves.add(Leaf::new(file, Obj(file), 0), 10 * file));
         assert_eq!(again, [ids[0], ids[1], LeafId(4)]);
+        assert_eq!(again.map(|id| leaves.base(id)), [30, 40, 50]);
     }
 }

@@ -109,8 +109,8 @@ impl Trees {
         if place & LONE != 0 {
             return (place & !LONE, 0);
         }
-        let leaf = &self.leaves[LeafId(place >> NODE_SHIFT)];
-        (leaf.file, leaf.base * NODE_SLOTS + place % NODE_SLOTS)
+        let leaf = LeafId(place >> NODE_SHIFT);
+        (self.leaves[leaf].file, self.leaves.base(leaf) * NODE_SLOTS + place % NODE_SLOTS)
     }
 
     /// Pages cached of a file.
@@ -299,7 +299,7 @@ impl Trees {
     /// A leaf without entries whose block reaches a slot.
     fn new_leaf(&mut self, file: u32, at: u32, slot: u32) -> LeafRef {
         let (obj, numa) = self.take_spare();
-        let id = self.leaves.add(Leaf::new(file, at, obj, numa));
+        let id = self.leaves.add(Leaf::new(file, obj, numa), at);
         LeafRef { id, slots: self.slots.alloc(words_for(slot)) }
     }
 

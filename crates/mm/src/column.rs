@@ -1,0 +1,165 @@
+//! Columns of numbers that are near their neighbours.
+//!
+//! What things that were made one after the other have alike, or one more than the thing before (a file's directory, its
+//! inode's number, its length), takes few bits each: of every 64 numbers in a row there is the least, and of each how far it
+//! lies above that, in 1, 2, 4, 8, 16 or 32 bits, whichever suffice for all of them; none if they are equal.
+//! A number that does not fit has its 64 written anew, so that what is drawn at random is better off in a plain table.
+
+use crate::pool::{Block, Pool};
+use crate::table;
+
+/// Numbers of a group.
+const GROUP: usize = 64;
+
+/// Numbers that share a least one and a width; 8 bytes beside what lies above the least one.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    least: u32,
+    /// How far each lies above `least`: 64 times 2^n bits are 2^(n + 1) words. None if nothing does.
+    above: Block,
+}
+
+/// A number for each number that was given one.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    groups: Vec<Group>,
+    pool: Pool,
+}
+
+/// log2 of the bits that hold a number above 0: 1, 2, 4, 8, 16 or 32 bits.
+fn shift_for(number: u32) -> u32 {
+    (u32::BITS - number.leading_zeros()).next_power_of_two().trailing_zeros()
+}
+
+/// Word, bit in it and mask of the `at`th of numbers of 2^`shift` bits.
+#[inline]
+fn place(at: usize, shift: u32) -> (usize, u32, u32) {
+    let bit = (at as u32) << shift;
+    ((bit / u32::BITS) as usize, bit % u32::BITS, u32::MAX >> (u32::BITS - (1 << shift)))
+}
+
+impl Column {
+    /// The number of a number.
+    #[inline]
+    pub(crate) fn get(&self, at: u32) -> u32 {
+        match self.groups.get(at as usize / GROUP) {
+            Some(group) => self.in_group(*group, at as usize % GROUP),
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn in_group(&self, Group { least, above }: Group, at: usize) -> u32 {
+        if !above.is_some() {
+            return least;
+        }
+        let words = self.pool.words(above);
+        let (word, bit, mask) = place(at, words.len().trailing_zeros() - 1);
+        least.wrapping_add(words[word] >> bit & mask)
+    }
+
+    /// Sets the number of a number.
+    #[inline]
+    pub(crate) fn set(&mut self, at: u32, value: u32) {
+        let (group, at) = (at as usize / GROUP, at as usize % GROUP);
+        if group >= self.groups.len() {
+            let new = Group { least: value, above: Block::NONE };
+            return table::grow(&mut self.groups, group + 1, new);
+        }
+        let Group { least, above } = self.groups[group];
+        if above.is_some() {
+            let words = self.pool.words_mut(above);
+            let (word, bit, mask) = place(at, words.len().trailing_zeros() - 1);
+            let distance = value.wrapping_sub(least);
+            if distance <= mask {
+                words[word] = words[word] & !(mask << bit) | distance << bit;
+                return;
+            }
+        } else if value == least {
+            return;
+        }
+        self.write_anew(group, at, value);
+    }
+
+    /// Writes a group with another number in it, which does not fit.
+    #[cold]
+    fn write_anew(&mut self, group: usize, at: usize, value: u32) {
+        let old = self.groups[group];
+        let mut numbers: [u32; GROUP] = std::array::from_fn(|n| self.in_group(old, n));
+        numbers[at] = value;
+        let least = numbers.iter().copied().min().unwrap_or(value);
+        let most = numbers.iter().copied().max().unwrap_or(value);
+        if old.above.is_some() {
+            self.pool.free(old.above);
+        }
+        self.groups[group] = Group { least, above: Block::NONE };
+        if least < most {
+            let shift = shift_for(most - least);
+            let above = self.pool.alloc(2 << shift);
+            let words = self.pool.words_mut(above);
+            for (n, number) in numbers.iter().enumerate() {
+                let (word, bit, _) = place(n, shift);
+                words[word] |= (number - least) << bit;
+            }
+            self.groups[group].above = above;
+        }
+    }
+
+    /// Host bytes.
+    pub(crate) fn host_bytes(&self) -> usize {
+        self.groups.capacity() * size_of::<Group>() + self.pool.host_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_bits_of_a_number_are_a_power_of_two() {
+        let bits = |number| 1u32 << shift_for(number);
+        assert_eq!(
+            [1, 2, 3, 4, 15, 16, 255, 256, 65_535, 65_536, u32::MAX].map(bits),
+            [1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32]
+        );
+    }
+
+    #[test]
+    fn what_is_alike_takes_8_bytes_for_64() {
+        let mut column = Column::default();
+        (0..6400).for_each(|at| column.set(at, 7));
+        assert_eq!(column.pool.host_bytes(), 0);
+        assert!((0..6400).all(|at| column.get(at) == 7));
+    }
+
+    #[test]
+    fn numbers_in_a_row_take_a_byte_each() {
+        let mut column = Column::default();
+        (0..64 * 64).for_each(|at| column.set(at, 1_000_000 + at));
+        assert!((0..64 * 64).all(|at| column.get(at) == 1_000_000 + at));
+        // 63 above the least are 6 bits, which are 8: 16 words a group, and a chunk of 64 groups has 32 bytes beside.
+        let chunks = column.pool.host_bytes() - 64 * 64;
+        assert!(chunks <= 32 * 8, "{chunks} bytes beside, of chunks of smaller widths that are gone");
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_kept(
+            ops in proptest::collection::vec((0u32..200, 0u32..32, any::<u32>()), 1..300),
+        ) {
+            let (mut column, mut model) = (Column::default(), BTreeMap::new());
+            for (at, shift, value) in ops {
+                let value = value >> shift;
+                column.set(at, value);
+                model.insert(at, value);
+                for (at, value) in &model {
+                    prop_assert_eq!(column.get(*at), *value);
+                }
+            }
+        }
+    }
+}
