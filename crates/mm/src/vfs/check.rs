@@ -18,7 +18,7 @@ impl Mm {
             dentries += u64::from(rec.dentry.is_some());
             inodes += u64::from(rec.inode.is_some());
             if rec.dentry.is_some() {
-                children[rec.parent.0 as usize] += 1;
+                children[self.vfs.attributes.parent(FileId(n as u32)).0 as usize] += 1;
             }
             self.check_file(n, rec, violations);
         }
@@ -109,7 +109,7 @@ impl Mm {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
         let security = self.vfs.security.get(n as u32);
-        let vector = self.vfs.vectors.get(n as u32);
+        let [shadow, vector] = [&self.vfs.shadows, &self.vfs.vectors].map(|table| table.get(n as u32));
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
@@ -129,13 +129,13 @@ impl Mm {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || security.is_some())
+            && (rec.ili.is_some() || rec.extents.is_some() || shadow.is_some() || security.is_some())
         {
             wrong("parts of an inode without it");
         }
         if rec.has(FileRec::IN_CIL) != vector.is_some()
             || rec.has(FileRec::VECTOR_LARGE) && !rec.has(FileRec::IN_CIL)
-            || rec.has(FileRec::SHADOW_LARGE) && !rec.second.is_some()
+            || rec.has(FileRec::SHADOW_LARGE) && !shadow.is_some()
         {
             wrong("its vectors are not those that its flags name");
         }

@@ -152,7 +152,7 @@ impl Mm {
                 self.set_shadow(env, file, shadow);
             }
         }
-        if self.vfs.rec(file).second.is_some() {
+        if self.vfs.shadows.get(file.0).is_some() {
             self.insert_item(env, file);
         }
     }
@@ -182,15 +182,15 @@ impl Mm {
     /// The cache of the shadow that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
         let rec = self.vfs.rec(file);
-        let there = rec.second.is_some() && (rec.has(FileRec::SHADOW_LARGE) || !rec.logs_extents());
+        let there = self.vfs.shadows.get(file.0).is_some() && (rec.has(FileRec::SHADOW_LARGE) || !rec.logs_extents());
         (!there).then(|| vector_cache(self.vfs.spec_of(file), rec.logs_extents()))
     }
 
     /// Gives an inode a shadow as large as it needs by now, in the place of the one it has.
     fn set_shadow(&mut self, env: &Env, file: FileId, shadow: Obj) {
         let spec = *self.vfs.spec_of(file);
+        let old = self.vfs.shadows.set(file.0, shadow);
         let rec = self.vfs.rec_mut(file);
-        let old = std::mem::replace(&mut rec.second, shadow);
         let old_cache = vector_cache(&spec, rec.has(FileRec::SHADOW_LARGE));
         rec.set(FileRec::SHADOW_LARGE, rec.logs_extents());
         if old.is_some() {
@@ -201,12 +201,12 @@ impl Mm {
     /// Puts an inode with a shadow into the checkpoint, or a larger vector of it.
     pub(super) fn insert_item(&mut self, env: &Env, file: FileId) {
         let (fs, spec) = (self.vfs.fs_of(file), *self.vfs.spec_of(file));
-        let rec = self.vfs.rec_mut(file);
+        let rec = self.vfs.rec(file);
         let collected = rec.has(FileRec::IN_CIL);
         if collected && (rec.has(FileRec::VECTOR_LARGE) || !rec.has(FileRec::SHADOW_LARGE)) {
             return;
         }
-        let shadow = std::mem::replace(&mut rec.second, Obj::NONE);
+        let shadow = self.vfs.shadows.take(file.0);
         let old = self.vfs.vectors.set(file.0, shadow);
         let rec = self.vfs.rec_mut(file);
         rec.set(FileRec::VECTOR_LARGE, rec.has(FileRec::SHADOW_LARGE));

@@ -226,10 +226,10 @@ impl Vfs {
     /// Blocks to allocate for dirty pages from `index`: theirs, and at the end of the file the preallocation, but not over an
     /// extent that follows. What of a sparse file nobody has stored to stays a hole.
     fn blocks_wanted(&self, file: FileId, index: u32, pages: u32) -> u32 {
-        let rec = self.rec(file);
+        let (rec, size) = (self.rec(file), self.attributes.size(file));
         let written = index + pages;
         let mut end = written;
-        if written >= rec.size && rec.size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
+        if written >= size && size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
             end = written.saturating_add(written.min(PREALLOC_MAX));
         }
         let following = self.extents.next_start(rec.more, rec.blocks, index);
@@ -239,7 +239,7 @@ impl Vfs {
     }
 
     fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
-        let group = self.dirs[self.rec(file).parent.0 as usize].ag;
+        let group = self.dirs[self.attributes.parent(file).0 as usize].ag;
         let fs = self.fs_of(file).0 as usize;
         let rec = &mut self.files[file.index()];
         if rec.blocks > 0 && index == rec.blocks {
@@ -395,7 +395,7 @@ impl Mm {
         for file in (0..self.vfs.files.len() as u32).map(FileId) {
             let rec = self.vfs.rec(file);
             if rec.has(FileRec::LIVE) && !rec.has(FileRec::DIR | FileRec::NEGATIVE) {
-                let size = rec.size;
+                let size = self.vfs.attributes.size(file);
                 self.vfs.free_blocks(file, size);
             }
         }
@@ -405,14 +405,14 @@ impl Mm {
     /// Pages that the file has, by its size.
     pub fn inode_size_pages(&self, file: FileId) -> u32 {
         debug_assert!(!self.vfs.rec(file).has(FileRec::DIR));
-        self.vfs.rec(file).size
+        self.vfs.attributes.size(file)
     }
 
     /// Sets the size; blocks beyond a smaller one are freed.
     pub fn set_inode_size_pages(&mut self, env: &Env, file: FileId, pages: u32) {
-        let rec = self.vfs.rec_mut(file);
-        debug_assert!(!rec.has(FileRec::DIR));
-        let old = std::mem::replace(&mut rec.size, pages);
+        debug_assert!(!self.vfs.rec(file).has(FileRec::DIR));
+        let old = self.vfs.attributes.size(file);
+        self.vfs.attributes.set_size(file, pages);
         if pages < old {
             self.note_truncated(env, file, pages);
             self.vfs.free_blocks(file, pages);
@@ -426,7 +426,7 @@ impl Mm {
     /// Charges a `write()` to a file what it takes beside its entry and its pages.
     pub fn charge_write_call(&mut self, file: FileId) {
         // A larger file has blocks reserved ahead.
-        let ahead = self.vfs.rec(file).size >= self.vfs.spec_of(file).prealloc_from_pages;
+        let ahead = self.vfs.attributes.size(file) >= self.vfs.spec_of(file).prealloc_from_pages;
         let xfs = self.costs.write_xfs + if ahead { 0 } else { self.costs.reserve_xfs };
         self.charge(self.costs.write_call + self.by_fs(file, xfs, 0));
     }
@@ -466,9 +466,8 @@ impl Mm {
 
     /// Notes that a change of the inode is in the log and not on disk.
     pub(super) fn log_inode(&mut self, file: FileId) {
-        let (fs, rec) = (self.vfs.fs_of(file), self.vfs.rec(file));
-        if rec.ino != NONE {
-            let ino = rec.ino;
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        if ino != NONE {
             self.vfs.fs_mut(fs).log_inode(ino);
         }
     }

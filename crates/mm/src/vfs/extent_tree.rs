@@ -85,7 +85,7 @@ impl Mm {
     }
 
     fn make_leaf(&mut self, fs: FsId, file: FileId) -> bool {
-        let group = self.vfs.dirs[self.vfs.rec(file).parent.0 as usize].ag;
+        let group = self.vfs.dirs[self.vfs.attributes.parent(file).0 as usize].ag;
         let fs = self.vfs.fs_mut(fs);
         let Some((block, _)) = fs.space.take(group, 1) else { return false };
         fs.leaves.insert(file, Leaf { block, fresh: true, dirty: false });
