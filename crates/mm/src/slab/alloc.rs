@@ -97,7 +97,6 @@ impl Cache {
             next: NONE,
             inuse: 0,
             objects: objects as u16,
-            charges: Obj::NONE,
             node,
             place: Place::Cpu,
         };
