@@ -12,7 +12,7 @@
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
-use crate::sparse::Sparse;
+use crate::sparse::{Sparse, SparseSmall};
 
 /// No inode.
 const NO_INODE: u32 = u32::MAX;
@@ -30,7 +30,7 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 20 bytes. How many pages are dirty the tree of its pages knows.
+/// An inode with dirty pages or pages under writeback; 16 bytes. How many pages are dirty the tree of its pages knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
     /// When it became dirty, in jiffies (`dirtied_when`).
@@ -38,8 +38,6 @@ pub(super) struct Record {
     /// Its neighbours on the list, by file.
     prev: u32,
     next: u32,
-    /// Pages under writeback.
-    pub(super) nr_writeback: u32,
     pub(super) device: u16,
     pub(super) on: On,
     /// A task writes a slice of it (`I_SYNC`).
@@ -62,6 +60,8 @@ impl Record {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     table: Sparse<Option<Record>>,
+    /// Pages under writeback, which few of many dirty files have.
+    under_writeback: SparseSmall,
 }
 
 impl Records {
@@ -71,7 +71,6 @@ impl Records {
             dirtied_when: 0,
             prev: NO_INODE,
             next: NO_INODE,
-            nr_writeback: 0,
             device,
             on: On::Nothing,
             syncing: false,
@@ -81,7 +80,7 @@ impl Records {
     }
 
     pub(super) fn free(&mut self, file: u32) {
-        debug_assert!(self[file].on == On::Nothing && self[file].nr_writeback == 0);
+        debug_assert!(self[file].on == On::Nothing && self.under_writeback(FileId(file)) == 0);
         self.table.take(file);
     }
 
@@ -97,13 +96,31 @@ impl Records {
         self.table.get_mut(file.0)?.as_mut()
     }
 
+    /// Pages of a file that are under writeback.
+    #[inline]
+    pub(super) fn under_writeback(&self, file: FileId) -> u32 {
+        self.under_writeback.get(file.0)
+    }
+
+    /// One more is.
+    #[inline]
+    pub(super) fn begin_writeback(&mut self, file: FileId) {
+        self.under_writeback.set(file.0, self.under_writeback.get(file.0) + 1);
+    }
+
+    /// One is not any more.
+    #[inline]
+    pub(super) fn end_writeback(&mut self, file: FileId) {
+        self.under_writeback.set(file.0, self.under_writeback.get(file.0) - 1);
+    }
+
     /// All of them, with their files.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Record)> {
         self.table.iter().filter_map(|(file, record)| Some((file, record.as_ref()?)))
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.host_bytes()
+        self.table.host_bytes() + self.under_writeback.host_bytes()
     }
 }
 
@@ -256,8 +273,16 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_20_bytes() {
-        assert_eq!(size_of::<Option<Record>>(), 20);
+    fn a_record_takes_16_bytes() {
+        assert_eq!(size_of::<Option<Record>>(), 16);
+    }
+
+    #[test]
+    fn pages_under_writeback_are_counted_by_file() {
+        let mut records = Records::default();
+        [5, 5, 7, 5].into_iter().for_each(|file| records.begin_writeback(FileId(file)));
+        records.end_writeback(FileId(5));
+        assert_eq!([5, 6, 7].map(|file| records.under_writeback(FileId(file))), [2, 0, 1]);
     }
 
     #[test]
