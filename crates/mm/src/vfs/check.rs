@@ -88,7 +88,8 @@ impl Mm {
                 continue;
             }
             let fs = self.vfs.fs_of(file).0 as usize;
-            used[fs] += u64::from(rec.blocks) + self.vfs.extents.blocks(rec.more, rec.blocks);
+            let blocks = self.vfs.attributes.blocks(file);
+            used[fs] += u64::from(blocks) + self.vfs.extents.blocks(rec.more, blocks);
             let mut from = Some(0);
             while let Some(dirty) = from.and_then(|from| self.pagecache.trees.next_dirty(file.0, from)) {
                 claimed[fs] += u64::from(self.vfs.find_extent(file, dirty).is_none());
@@ -125,7 +126,8 @@ impl Mm {
         if rec.has(FileRec::FREEING) {
             wrong("left in eviction");
         }
-        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || rec.blocks > 0) {
+        let blocks = self.vfs.attributes.blocks(FileId(n as u32));
+        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || blocks > 0) {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()

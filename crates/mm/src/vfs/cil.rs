@@ -109,6 +109,11 @@ impl Vfs {
         }
     }
 
+    /// Whether the vector of a file needs room for extents.
+    fn logs_extents(&self, file: FileId) -> bool {
+        self.attributes.blocks(file) > 0
+    }
+
     /// What the inodes of a checkpoint take in the log: as counted, and recounted.
     pub(super) fn checkpoint_bytes(&self, fs: FsId) -> (u64, u64) {
         let cil = &self.fs[fs.0 as usize].cil;
@@ -182,17 +187,19 @@ impl Mm {
     /// The cache of the shadow that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
         let rec = self.vfs.rec(file);
-        let there = self.vfs.shadows.get(file.0).is_some() && (rec.has(FileRec::SHADOW_LARGE) || !rec.logs_extents());
-        (!there).then(|| vector_cache(self.vfs.spec_of(file), rec.logs_extents()))
+        let extents = self.vfs.logs_extents(file);
+        let there = self.vfs.shadows.get(file.0).is_some() && (rec.has(FileRec::SHADOW_LARGE) || !extents);
+        (!there).then(|| vector_cache(self.vfs.spec_of(file), extents))
     }
 
     /// Gives an inode a shadow as large as it needs by now, in the place of the one it has.
     fn set_shadow(&mut self, env: &Env, file: FileId, shadow: Obj) {
         let spec = *self.vfs.spec_of(file);
         let old = self.vfs.shadows.set(file.0, shadow);
+        let extents = self.vfs.logs_extents(file);
         let rec = self.vfs.rec_mut(file);
         let old_cache = vector_cache(&spec, rec.has(FileRec::SHADOW_LARGE));
-        rec.set(FileRec::SHADOW_LARGE, rec.logs_extents());
+        rec.set(FileRec::SHADOW_LARGE, extents);
         if old.is_some() {
             self.slab_free(env, old_cache, old);
         }

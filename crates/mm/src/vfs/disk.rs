@@ -214,11 +214,11 @@ impl Fs {
 impl Vfs {
     /// The extent that holds a page, from that page on.
     pub(super) fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
-        let rec = self.rec(file);
-        if index < rec.blocks {
-            return Some((rec.block + index, rec.blocks - index));
+        let (rec, blocks) = (self.rec(file), self.attributes.blocks(file));
+        if index < blocks {
+            return Some((rec.block + index, blocks - index));
         }
-        let extent = self.extents.find(rec.more, rec.blocks, index)?;
+        let extent = self.extents.find(rec.more, blocks, index)?;
         let into = index - extent.index;
         Some((extent.block + into, extent.blocks - into))
     }
@@ -232,7 +232,7 @@ impl Vfs {
         if written >= size && size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
             end = written.saturating_add(written.min(PREALLOC_MAX));
         }
-        let following = self.extents.next_start(rec.more, rec.blocks, index);
+        let following = self.extents.next_start(rec.more, self.attributes.blocks(file), index);
         let unclaimed = self.fs[self.fs_of(file).0 as usize].space.available();
         let most = u32::try_from(u64::from(pages) + unclaimed).unwrap_or(u32::MAX);
         (end.min(following.unwrap_or(u32::MAX)) - index).min(most)
@@ -241,37 +241,38 @@ impl Vfs {
     fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
         let group = self.dirs[self.attributes.parent(file).0 as usize].ag;
         let fs = self.fs_of(file).0 as usize;
+        let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
-        if rec.blocks > 0 && index == rec.blocks {
-            let got = self.fs[fs].space.extend(rec.block + rec.blocks, want);
+        if first > 0 && index == first {
+            let got = self.fs[fs].space.extend(rec.block + first, want);
             if got > 0 {
-                rec.blocks += got;
-                return self.extents.begins_at(&mut rec.more, rec.blocks);
+                self.attributes.set_blocks(file, first + got);
+                return self.extents.begins_at(&mut rec.more, first + got);
             }
-        } else if let Some(before) = self.extents.ending_at(rec.more, rec.blocks, index) {
+        } else if let Some(before) = self.extents.ending_at(rec.more, first, index) {
             let got = self.fs[fs].space.extend(before.block + before.blocks, want);
             if got > 0 {
                 return self.extents.lengthen(&mut rec.more, index, got);
             }
         }
         let (block, blocks) = self.fs[fs].space.take(group, want).expect("a dirty page has a claim on a block");
-        let rec = &mut self.files[file.index()];
-        if rec.blocks == 0 && index == 0 {
-            (rec.block, rec.blocks) = (block, blocks);
+        if first == 0 && index == 0 {
+            rec.block = block;
+            self.attributes.set_blocks(file, blocks);
             return self.extents.begins_at(&mut rec.more, blocks);
         }
-        self.extents.insert(&mut rec.more, rec.blocks, FileExtent { index, block, blocks });
+        self.extents.insert(&mut rec.more, first, FileExtent { index, block, blocks });
     }
 
     /// Frees the blocks from page `from` on.
     pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
         let extents = self.xfs_extents(file);
         let fs = self.fs_of(file).0 as usize;
+        let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
-        let first = rec.blocks;
         if first > from {
             self.fs[fs].space.give(rec.block + from, first - from);
-            rec.blocks = from;
+            self.attributes.set_blocks(file, from);
         }
         while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {
             let keep = from.saturating_sub(extent.index);
@@ -283,23 +284,23 @@ impl Vfs {
 
     /// The first extent of a file that ends behind a page: its pages.
     pub(super) fn extent_from(&self, file: FileId, page: u32) -> Option<(u32, u32)> {
-        let rec = self.rec(file);
-        if page < rec.blocks {
-            return Some((0, rec.blocks));
+        let (more, first) = (self.rec(file).more, self.attributes.blocks(file));
+        if page < first {
+            return Some((0, first));
         }
-        let find = |page| self.extents.find(rec.more, rec.blocks, page);
-        let extent = find(page).or_else(|| find(self.extents.next_start(rec.more, rec.blocks, page)?))?;
+        let find = |page| self.extents.find(more, first, page);
+        let extent = find(page).or_else(|| find(self.extents.next_start(more, first, page)?))?;
         Some((extent.index, extent.index + extent.blocks))
     }
 
     /// Where the extent before a page without a block ends, and where the next one begins.
     pub(super) fn extents_around(&self, file: FileId, page: u32) -> (Option<u32>, Option<u32>) {
-        let rec = self.rec(file);
-        if page < rec.blocks {
+        let (more, first) = (self.rec(file).more, self.attributes.blocks(file));
+        if page < first {
             return (None, None);
         }
-        let before = self.extents.end_before(rec.more, rec.blocks, page);
-        (before.or((rec.blocks > 0).then_some(rec.blocks)), self.extents.next_start(rec.more, rec.blocks, page))
+        let before = self.extents.end_before(more, first, page);
+        (before.or((first > 0).then_some(first)), self.extents.next_start(more, first, page))
     }
 
     fn extent(&self, file: FileId, (block, pages): (u32, u32)) -> Extent {

@@ -39,8 +39,8 @@ pub(super) struct Leaf {
 impl Vfs {
     /// Extents of a file, as ext4 counts them.
     fn nr_extents(&self, file: FileId) -> u64 {
-        let rec = self.rec(file);
-        u64::from(rec.blocks.div_ceil(EXTENT_MAX)) + self.extents.pieces(rec.more, rec.blocks, EXTENT_MAX)
+        let first = self.attributes.blocks(file);
+        u64::from(first.div_ceil(EXTENT_MAX)) + self.extents.pieces(self.rec(file).more, first, EXTENT_MAX)
     }
 
     /// The leaf of a file that has one.

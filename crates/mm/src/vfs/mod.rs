@@ -138,7 +138,7 @@ impl Handle {
     }
 }
 
-/// One file: where its blocks are, and what is in memory of it; 32 bytes beside its [`Attributes`].
+/// One file: where its blocks are, and what is in memory of it; 28 bytes beside its [`Attributes`].
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
     /// In memory: the dentry, the inode, its log item, the extent records, whose place is in ext4 that of the list of entries
@@ -147,9 +147,8 @@ struct FileRec {
     inode: Obj,
     ili: Obj,
     extents: Obj,
-    /// First block of the first extent, from page 0, and its length; of an unused record: the next one.
+    /// First block of the first extent; of an unused record: the next one.
     block: u32,
-    blocks: u32,
     /// Its other extents.
     more: Block,
     flags: u32,
@@ -205,7 +204,6 @@ impl FileRec {
         ili: Obj::NONE,
         extents: Obj::NONE,
         block: 0,
-        blocks: 0,
         more: Block::NONE,
         flags: 0,
     };
@@ -213,11 +211,6 @@ impl FileRec {
     #[inline]
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
-    }
-
-    /// Whether its vector needs room for extents.
-    fn logs_extents(&self) -> bool {
-        self.blocks > 0
     }
 
     /// Index of the size that the array of its extents has.

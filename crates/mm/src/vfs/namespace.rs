@@ -112,7 +112,7 @@ impl Mm {
         }
         self.vfs.fs.push(fs);
         let dir = DirId(self.vfs.dirs.len() as u32);
-        let attributes = Attributes { parent: dir, dirent: 0, ino, size: dir.0 };
+        let attributes = Attributes { ino, size: dir.0, ..Attributes::below(dir) };
         let root = FileRec { flags: FileRec::DIR | FileRec::ROOT, ..FileRec::UNUSED };
         let file = self.vfs.new_file(root, attributes);
         self.vfs.new_dir(id, file, ag);
@@ -186,7 +186,7 @@ impl Mm {
         self.charge_create(dir);
         let ino = self.vfs.take_place(dir, place);
         let made = FileRec { inode, extents, ili, ..FileRec::UNUSED };
-        let attributes = Attributes { parent: dir, dirent, ino, size: 0 };
+        let attributes = Attributes { dirent, ino, ..Attributes::below(dir) };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
@@ -407,8 +407,8 @@ impl Mm {
             _ => self.vfs.fs_mut(fs).space.take(group, pages).expect("there is room"),
         };
         assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
-        let attributes = Attributes { parent: dir, dirent, ino, size: pages };
-        self.vfs.new_file(FileRec { block, blocks, ..FileRec::UNUSED }, attributes)
+        let attributes = Attributes { parent: dir, dirent, ino, size: pages, blocks };
+        self.vfs.new_file(FileRec { block, ..FileRec::UNUSED }, attributes)
     }
 
     /// A directory that is on disk since before the run, and not in memory.
