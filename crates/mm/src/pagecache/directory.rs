@@ -37,6 +37,8 @@ pub(super) struct Directory {
     leaves: Vec<(u32, Block)>,
     /// Nodes of level 2 (each over 64 leaves), of level 3 and so on.
     levels: Vec<Vec<Interior>>,
+    /// Levels of nodes, the leaves included.
+    pub(super) height: u32,
     /// Pages cached (`nrpages`).
     pub(super) nr_pages: u32,
     /// Dirty pages.

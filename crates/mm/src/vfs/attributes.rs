@@ -96,7 +96,13 @@ mod tests {
         let mut table = AttributeTable::default();
         let of = |n: u32| {
             let (writer, number) = (n % 4, n / 4);
-            Attributes { parent: DirId(2 + writer), dirent: number, ino: 500 * writer + number, size: 16, blocks: 2 + n % 3 }
+            Attributes {
+                parent: DirId(2 + writer),
+                dirent: number,
+                ino: 500 * writer + number,
+                size: 16,
+                blocks: 2 + n % 3,
+            }
         };
         (0..64 * 64).for_each(|n| table.set(FileId(n), of(n)));
         for n in 0..64 * 64 {

@@ -67,14 +67,8 @@ pub(super) struct Records {
 impl Records {
     /// Makes a record for a file that has none.
     pub(super) fn add(&mut self, file: FileId, device: u16) {
-        let record = Record {
-            dirtied_when: 0,
-            prev: NO_INODE,
-            next: NO_INODE,
-            device,
-            on: On::Nothing,
-            syncing: false,
-        };
+        let record =
+            Record { dirtied_when: 0, prev: NO_INODE, next: NO_INODE, device, on: On::Nothing, syncing: false };
         let old = self.table.set(file.0, Some(record));
         debug_assert!(old.is_none());
     }
