@@ -111,6 +111,56 @@ impl Column {
     }
 }
 
+/// A list of numbers that are near their neighbours.
+#[derive(Debug, Default)]
+pub struct NearList {
+    numbers: Column,
+    len: u32,
+}
+
+impl NearList {
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The `at`th, from 0, if there are so many.
+    #[inline]
+    pub fn get(&self, at: u32) -> Option<u32> {
+        (at < self.len).then(|| self.numbers.get(at))
+    }
+
+    /// Adds a number at the end.
+    pub fn push(&mut self, number: u32) {
+        self.numbers.set(self.len, number);
+        self.len += 1;
+    }
+
+    /// Has another number be the `at`th.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn set(&mut self, at: u32, number: u32) {
+        assert!(at < self.len, "only what there is is replaced");
+        self.numbers.set(at, number);
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len).map(|at| self.numbers.get(at))
+    }
+
+    /// Host bytes.
+    pub fn host_bytes(&self) -> usize {
+        self.numbers.host_bytes()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -147,6 +197,25 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_list_keeps_its_order(ops in proptest::collection::vec((0u32..100, any::<u32>()), 1..300)) {
+            let (mut list, mut model) = (NearList::default(), Vec::new());
+            for (at, number) in ops {
+                match model.get_mut(at as usize) {
+                    Some(place) => {
+                        *place = number;
+                        list.set(at, number);
+                    }
+                    None => {
+                        model.push(number);
+                        list.push(number);
+                    }
+                }
+                prop_assert!(list.iter().eq(model.iter().copied()) && list.len() as usize == model.len());
+                prop_assert_eq!(list.get(at), model.get(at as usize).copied());
+            }
+        }
+
         #[test]
         fn numbers_are_kept(
             ops in proptest::collection::vec((0u32..200, 0u32..32, any::<u32>()), 1..300),

@@ -5,7 +5,7 @@
 //! ([`Cpu::charge`](Costs)). `ARCHITECTURE.md` has the map.
 
 pub mod anon;
-mod column;
+pub mod column;
 pub mod compaction;
 mod contention;
 mod copy_device;

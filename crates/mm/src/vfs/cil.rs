@@ -20,8 +20,9 @@ use units::{FileId, Gfp};
 
 use super::disk::Fs;
 use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj, Vfs};
+use crate::column::NearList;
 use crate::slab::{CacheId, ObjectRuns};
-use crate::{Bio, Effect, Env, Mm, table};
+use crate::{Bio, Effect, Env, Mm};
 
 /// Header of each region of an item in the log (`xlog_op_header`), and bytes of an extent.
 pub(super) const OP_HEADER: u64 = 12;
@@ -47,7 +48,7 @@ pub(super) fn vector_cache(spec: &FsSpec, extents: bool) -> CacheId {
 #[derive(Debug, Default)]
 pub(super) struct Cil {
     /// Inodes of this checkpoint, in the order of their first change.
-    items: Vec<FileId>,
+    items: NearList,
     /// What else goes when this checkpoint is on disk.
     others: ObjectRuns,
     /// Bytes that its inodes take in the log, and all else.
@@ -84,7 +85,7 @@ impl Cil {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.items.capacity() * size_of::<FileId>() + self.others.host_bytes() + self.written.host_bytes()
+        self.items.host_bytes() + self.others.host_bytes() + self.written.host_bytes()
     }
 
     /// What goes when the checkpoint is on disk, beside the vectors of its inodes.
@@ -94,7 +95,7 @@ impl Cil {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = FileId> + '_ {
-        self.items.iter().copied()
+        self.items.iter().map(FileId)
     }
 }
 
@@ -224,7 +225,7 @@ impl Mm {
         }
         let bytes = item_bytes(self.vfs.xfs_extents(file));
         let cil = &mut self.vfs.fs_mut(fs).cil;
-        table::push(&mut cil.items, file);
+        cil.items.push(file.0);
         cil.bytes += bytes;
         self.ask_for_push(fs);
     }
@@ -255,7 +256,7 @@ impl Mm {
         let bytes = std::mem::take(&mut cil.bytes) + std::mem::take(&mut cil.other_bytes);
         cil.head += bytes;
         cil.written.append(&mut cil.others);
-        for file in std::mem::take(&mut cil.items) {
+        for file in std::mem::take(&mut cil.items).iter().map(FileId) {
             let (cache, obj) = self.take_vector(file);
             self.vfs.fs_mut(fs).cil.written.push(cache, obj);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mm::Mm;
+use mm::column::NearList;
 use mm::vfs::{DirId, Handle};
 use sim::{Ctl, TaskId, WaitQueueId};
 use sys::{Dir, Result, SysError};
@@ -51,7 +52,7 @@ pub(crate) struct Process {
 pub(crate) struct Directory {
     pub(crate) id: DirId,
     /// Its files by number, or [`Directory::NO_FILE`].
-    files: Vec<FileId>,
+    files: NearList,
     /// Directories in it.
     pub(crate) below: BTreeMap<Box<str>, Dir>,
 }
@@ -60,19 +61,24 @@ impl Directory {
     const NO_FILE: FileId = FileId(u32::MAX);
 
     pub(crate) fn new(id: DirId) -> Directory {
-        Directory { id, files: Vec::new(), below: BTreeMap::new() }
+        Directory { id, files: NearList::default(), below: BTreeMap::new() }
     }
 
     /// What a name was when it was last looked up: a file, or a negative dentry's record.
     pub(super) fn file(&self, number: usize) -> Option<FileId> {
-        self.files.get(number).copied().filter(|file| *file != Directory::NO_FILE)
+        self.files.get(number as u32).map(FileId).filter(|file| *file != Directory::NO_FILE)
     }
 
     fn set_file(&mut self, number: usize, file: Option<FileId>) {
-        if number >= self.files.len() {
-            mm::table::grow(&mut self.files, number + 1, Directory::NO_FILE);
+        let (number, file) = (number as u32, file.unwrap_or(Directory::NO_FILE));
+        while self.files.len() < number {
+            self.files.push(Directory::NO_FILE.0);
         }
-        self.files[number] = file.unwrap_or(Directory::NO_FILE);
+        if number == self.files.len() {
+            self.files.push(file.0);
+        } else {
+            self.files.set(number, file.0);
+        }
     }
 }
 
@@ -188,7 +194,7 @@ impl Processes {
 
     /// Host bytes that grow with the number of files.
     pub(crate) fn host_bytes(&self) -> usize {
-        let names: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<FileId>()).sum();
+        let names: usize = self.directories.iter().map(|d| d.files.host_bytes()).sum();
         let open: usize = self.present.iter().map(|number| self.of(*number).files.host_bytes()).sum();
         names + open + self.last_bytes.capacity() * size_of::<u16>()
     }
