@@ -6,6 +6,9 @@
 /// Numbers of a group.
 const GROUP: u32 = u64::BITS;
 
+/// Room that a group keeps for nothing, beside as much as it has values.
+const SPARE: usize = 4;
+
 #[derive(Clone, Debug, Default)]
 struct Group<T> {
     /// Numbers with a value, a bit each.
@@ -75,8 +78,10 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             (true, false) => {
                 let old = group.values.remove(place);
                 group.present &= !(1 << number);
-                if group.present == 0 {
-                    self.room -= std::mem::take(&mut group.values).capacity();
+                let (room, used) = (group.values.capacity(), group.values.len());
+                if used == 0 || used * 2 + SPARE <= room {
+                    group.values.shrink_to(used + used / 2);
+                    self.room -= room - group.values.capacity();
                 }
                 old
             }
