@@ -89,6 +89,11 @@ impl Directory {
         self.leaves[at] = leaf.map_or((NO_LEAF.0, Block::NONE), |leaf| (leaf.id.0 | dirty, leaf.slots));
     }
 
+    /// The slots of all leaves.
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.leaves.iter_mut().map(|(_, slots)| slots).filter(|slots| slots.is_some())
+    }
+
     /// Notes whether the leaf at a place has a dirty page.
     pub(super) fn set_dirty(&mut self, at: u32, dirty: bool) {
         let number = &mut self.leaves[at as usize].0;

@@ -158,5 +158,6 @@ impl Mm {
         while let Some(obj) = self.pagecache.trees.released.pop() {
             self.slab_free(env, CacheId::RADIX_TREE_NODE, obj);
         }
+        self.pagecache.trees.settle();
     }
 }

@@ -456,6 +456,27 @@ impl Trees {
         self.set_root(file, Root::Entry(raw));
     }
 
+    /// Gives chunks of slots back of which the most part is free, as after reclaim of leaves here and there.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.slots.is_loose() {
+            self.settle_all();
+        }
+    }
+
+    #[cold]
+    fn settle_all(&mut self) {
+        self.slots.begin_to_settle();
+        for (file, cache) in (0..).zip(&mut self.leaves.files) {
+            if let Root::Leaf(leaf) = cache.root(file) {
+                cache.set_root(Root::Leaf(LeafRef { slots: self.slots.settle(leaf.slots), ..leaf }));
+            }
+        }
+        for slots in self.directories.iter_mut().flat_map(Directory::slots_mut) {
+            *slots = self.slots.settle(*slots);
+        }
+    }
+
     /// Nodes of all trees, as the kernel would have allocated them.
     pub(super) fn nodes(&self) -> u64 {
         self.interiors + self.leaves.in_use()
