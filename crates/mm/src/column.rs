@@ -21,7 +21,7 @@ struct Group {
 
 /// A number for each number that was given one.
 #[derive(Debug, Default)]
-pub(crate) struct Column {
+pub struct Column {
     groups: Vec<Group>,
     pool: Pool,
 }
@@ -41,7 +41,7 @@ fn place(at: usize, shift: u32) -> (usize, u32, u32) {
 impl Column {
     /// The number of a number.
     #[inline]
-    pub(crate) fn get(&self, at: u32) -> u32 {
+    pub fn get(&self, at: u32) -> u32 {
         match self.groups.get(at as usize / GROUP) {
             Some(group) => self.in_group(*group, at as usize % GROUP),
             None => 0,
@@ -60,7 +60,7 @@ impl Column {
 
     /// Sets the number of a number.
     #[inline]
-    pub(crate) fn set(&mut self, at: u32, value: u32) {
+    pub fn set(&mut self, at: u32, value: u32) {
         let (group, at) = (at as usize / GROUP, at as usize % GROUP);
         if group >= self.groups.len() {
             let new = Group { least: value, above: Block::NONE };
@@ -106,7 +106,7 @@ impl Column {
     }
 
     /// Host bytes.
-    pub(crate) fn host_bytes(&self) -> usize {
+    pub fn host_bytes(&self) -> usize {
         self.groups.capacity() * size_of::<Group>() + self.pool.host_bytes()
     }
 }
