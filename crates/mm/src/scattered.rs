@@ -6,8 +6,8 @@
 /// Numbers of a group.
 const GROUP: u32 = u64::BITS;
 
-/// Room that a group keeps for nothing, beside as much as it has values.
-const SPARE: usize = 4;
+/// Values that a group has room for at least beside those that it has, as it grows.
+const SPARE: usize = 2;
 
 #[derive(Clone, Debug, Default)]
 struct Group<T> {
@@ -70,6 +70,9 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             (true, true) => std::mem::replace(&mut group.values[place], value),
             (false, true) => {
                 let before = group.values.capacity();
+                if group.values.len() == before {
+                    group.values.reserve_exact(SPARE.max(before / 4));
+                }
                 group.values.insert(place, value);
                 group.present |= 1 << number;
                 self.room += group.values.capacity() - before;
@@ -79,8 +82,8 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
                 let old = group.values.remove(place);
                 group.present &= !(1 << number);
                 let (room, used) = (group.values.capacity(), group.values.len());
-                if used == 0 || used * 2 + SPARE <= room {
-                    group.values.shrink_to(used + used / 2);
+                if used == 0 || used + used / 2 + SPARE < room {
+                    group.values.shrink_to(used + used / 4);
                     self.room -= room - group.values.capacity();
                 }
                 old
