@@ -81,6 +81,19 @@ impl Column {
         self.write_anew(group, at, value);
     }
 
+    /// Gives all of the 64 numbers around one the same number: they take nothing then.
+    pub(crate) fn fill(&mut self, at: u32, value: u32) {
+        let group = at as usize / GROUP;
+        let new = Group { least: value, above: Block::NONE };
+        if group >= self.groups.len() {
+            return table::grow(&mut self.groups, group + 1, new);
+        }
+        let old = std::mem::replace(&mut self.groups[group], new);
+        if old.above.is_some() {
+            self.pool.free(old.above);
+        }
+    }
+
     /// Writes a group with another number in it, which does not fit.
     #[cold]
     fn write_anew(&mut self, group: usize, at: usize, value: u32) {
@@ -184,6 +197,16 @@ mod tests {
         (0..6400).for_each(|at| column.set(at, 7));
         assert_eq!(column.pool.host_bytes(), 0);
         assert!((0..6400).all(|at| column.get(at) == 7));
+    }
+
+    #[test]
+    fn a_group_that_is_filled_takes_nothing() {
+        let mut column = Column::default();
+        (0..200).for_each(|at| column.set(at, at * at));
+        (0..4).for_each(|group| column.fill(64 * group + 63 - group, group));
+        assert!((0..200).all(|at| column.get(at) == at / 64) && column.pool.host_bytes() <= 4 * 32);
+        column.fill(1000, 7);
+        assert_eq!([960, 1023].map(|at| column.get(at)), [7, 7]);
     }
 
     #[test]
