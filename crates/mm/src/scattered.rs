@@ -71,7 +71,7 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             (false, true) => {
                 let before = group.values.capacity();
                 if group.values.len() == before {
-                    group.values.reserve_exact(SPARE.max(before / 4));
+                    group.values.reserve_exact(SPARE.max(before / 4).min(GROUP as usize - before));
                 }
                 group.values.insert(place, value);
                 group.present |= 1 << number;
