@@ -13,6 +13,7 @@ mod costs;
 mod effects;
 mod env;
 mod frame;
+mod links;
 mod list;
 mod machine;
 pub mod memcg;

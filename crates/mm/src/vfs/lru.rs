@@ -3,91 +3,7 @@
 //! Rule: a new item goes to the tail; the walk starts at the head. Source: mm/list_lru.c, 4.20.
 //! Abstracted: locks. Omitted: a list for each cgroup.
 
-use crate::column::Column;
-use crate::table;
-
-/// No item.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Neighbours on a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Link {
-    pub(super) prev: u32,
-    pub(super) next: u32,
-}
-
-impl Link {
-    pub(super) const NONE: Link = Link { prev: NONE, next: NONE };
-}
-
-/// A table of the links of items, each of which is on one list at most.
-pub(super) trait Linked {
-    /// Neighbours of an item.
-    fn link(&self, id: u32) -> Link;
-    /// Sets them.
-    fn set_link(&mut self, id: u32, link: Link);
-}
-
-/// The links of items that mostly are on no list, such as the files that a program has open, and are listed in about the order of
-/// their numbers, such as the files that it closes: 2 to 4 bytes each then.
-#[derive(Debug, Default)]
-pub(super) struct Links {
-    /// Items with a neighbour, a bit each.
-    linked: Vec<u64>,
-    /// Neighbours; who has none on a side stands for it himself, as he is near.
-    prev: Column,
-    next: Column,
-}
-
-impl Links {
-    /// Host bytes.
-    pub(super) fn host_bytes(&self) -> usize {
-        self.linked.capacity() * size_of::<u64>() + self.prev.host_bytes() + self.next.host_bytes()
-    }
-}
-
-/// Word and bit of an item.
-#[inline]
-fn place(id: u32) -> (usize, u64) {
-    ((id / u64::BITS) as usize, 1 << (id % u64::BITS))
-}
-
-impl Linked for Links {
-    #[inline]
-    fn link(&self, id: u32) -> Link {
-        let (word, bit) = place(id);
-        if self.linked.get(word).is_none_or(|linked| linked & bit == 0) {
-            return Link::NONE;
-        }
-        let but_itself = |neighbour| if neighbour == id { NONE } else { neighbour };
-        Link { prev: but_itself(self.prev.get(id)), next: but_itself(self.next.get(id)) }
-    }
-
-    #[inline]
-    fn set_link(&mut self, id: u32, link: Link) {
-        let (word, bit) = place(id);
-        if word >= self.linked.len() {
-            table::grow(&mut self.linked, word + 1, 0);
-        }
-        let before = self.linked[word];
-        if link == Link::NONE {
-            self.linked[word] = before & !bit;
-            if before == bit {
-                [&mut self.prev, &mut self.next].into_iter().for_each(|column| column.fill(id, 0));
-            }
-            return;
-        }
-        self.linked[word] = before | bit;
-        let or_itself = |neighbour| if neighbour == NONE { id } else { neighbour };
-        for (column, neighbour) in [(&mut self.prev, link.prev), (&mut self.next, link.next)] {
-            match before {
-                // What was there has nothing to do with it.
-                0 => column.fill(id, or_itself(neighbour)),
-                _ => column.set(id, or_itself(neighbour)),
-            }
-        }
-    }
-}
+use crate::links::{Link, Linked, NONE};
 
 /// A list.
 #[derive(Clone, Copy, Debug)]
@@ -160,16 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn items_listed_in_their_order_take_few_bytes_and_none_when_they_are_gone() {
-        let (mut links, mut list) = (Links::default(), Lru::EMPTY);
-        (0..8192).for_each(|id| list.push_back(&mut links, id));
-        // 65 numbers in each direction are 8 bits; beside there are 8 bytes and a bit in three tables for 64.
-        assert!(links.host_bytes() < 8192 * 5 / 2, "{} bytes", links.host_bytes());
-        (0..8192).for_each(|id| list.remove(&mut links, id));
-        assert!(links.host_bytes() < 8192 / 2, "{} bytes", links.host_bytes());
-    }
+    use crate::links::Links;
 
     proptest! {
         #[test]

@@ -39,6 +39,7 @@ mod times;
 
 use units::{FileId, MemcgId, NodeId, Pfn};
 
+use crate::links::{Links, NONE};
 use crate::memcg::Uncharged;
 use crate::pool::Block;
 use crate::scattered::Scattered;
@@ -50,7 +51,7 @@ use buffer::Buffer;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
-use lru::{Links, Lru, NONE};
+use lru::Lru;
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
 use statuses::Statuses;

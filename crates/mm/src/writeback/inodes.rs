@@ -12,10 +12,8 @@
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
+use crate::links::{Link, Linked, Links, NONE};
 use crate::sparse::{Sparse, SparseSmall};
-
-/// No inode.
-const NO_INODE: u32 = u32::MAX;
 
 /// Which list an inode is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,14 +28,11 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 16 bytes. How many pages are dirty the tree of its pages knows.
+/// An inode with dirty pages or pages under writeback; 8 bytes beside its neighbours on the list. How many pages are dirty the tree of its pages knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
     /// When it became dirty, in jiffies (`dirtied_when`).
     dirtied_when: u32,
-    /// Its neighbours on the list, by file.
-    prev: u32,
-    next: u32,
     pub(super) device: u16,
     pub(super) on: On,
     /// A task writes a slice of it (`I_SYNC`).
@@ -60,6 +55,8 @@ impl Record {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     table: Sparse<Option<Record>>,
+    /// Neighbours on the list, by file.
+    links: Links,
     /// Pages under writeback, which few of many dirty files have.
     under_writeback: SparseSmall,
 }
@@ -67,8 +64,7 @@ pub(super) struct Records {
 impl Records {
     /// Makes a record for a file that has none.
     pub(super) fn add(&mut self, file: FileId, device: u16) {
-        let record =
-            Record { dirtied_when: 0, prev: NO_INODE, next: NO_INODE, device, on: On::Nothing, syncing: false };
+        let record = Record { dirtied_when: 0, device, on: On::Nothing, syncing: false };
         let old = self.table.set(file.0, Some(record));
         debug_assert!(old.is_none());
     }
@@ -114,7 +110,7 @@ impl Records {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.host_bytes() + self.under_writeback.host_bytes()
+        self.table.host_bytes() + self.links.host_bytes() + self.under_writeback.host_bytes()
     }
 }
 
@@ -141,44 +137,45 @@ pub(super) struct InodeList {
 }
 
 impl InodeList {
-    pub(super) const EMPTY: InodeList = InodeList { head: NO_INODE, tail: NO_INODE };
+    pub(super) const EMPTY: InodeList = InodeList { head: NONE, tail: NONE };
 
     pub(super) fn is_empty(&self) -> bool {
-        self.head == NO_INODE
+        self.head == NONE
     }
 
     /// The one to be taken next.
     pub(super) fn tail(&self) -> Option<u32> {
-        (self.tail != NO_INODE).then_some(self.tail)
+        (self.tail != NONE).then_some(self.tail)
     }
 
     fn push_head(&mut self, records: &mut Records, at: u32) {
+        let links = &mut records.links;
         let old = std::mem::replace(&mut self.head, at);
-        (records[at].prev, records[at].next) = (NO_INODE, old);
-        if old == NO_INODE {
-            self.tail = at;
-        } else {
-            records[old].prev = at;
+        links.set_link(at, Link { prev: NONE, next: old });
+        match old {
+            NONE => self.tail = at,
+            _ => links.set_link(old, Link { prev: at, ..links.link(old) }),
         }
     }
 
     fn remove(&mut self, records: &mut Records, at: u32) {
-        let (prev, next) = (records[at].prev, records[at].next);
+        let links = &mut records.links;
+        let Link { prev, next } = links.link(at);
         match prev {
-            NO_INODE => self.head = next,
-            _ => records[prev].next = next,
+            NONE => self.head = next,
+            _ => links.set_link(prev, Link { next, ..links.link(prev) }),
         }
         match next {
-            NO_INODE => self.tail = prev,
-            _ => records[next].prev = prev,
+            NONE => self.tail = prev,
+            _ => links.set_link(next, Link { prev, ..links.link(next) }),
         }
-        (records[at].prev, records[at].next) = (NO_INODE, NO_INODE);
+        links.set_link(at, Link::NONE);
     }
 
     /// From head to tail.
     pub(super) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = u32> + 'a {
-        let step = |at: u32| (at != NO_INODE).then_some(at);
-        std::iter::successors(step(self.head), move |&at| step(records[at].next))
+        let step = |at: u32| (at != NONE).then_some(at);
+        std::iter::successors(step(self.head), move |&at| step(records.links.link(at).next))
     }
 }
 
@@ -267,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_16_bytes() {
-        assert_eq!(size_of::<Option<Record>>(), 16);
+    fn a_record_takes_8_bytes() {
+        assert_eq!(size_of::<Option<Record>>(), 8);
     }
 
     #[test]
