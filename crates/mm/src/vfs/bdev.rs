@@ -27,7 +27,7 @@ impl Vfs {
         let blocks = self.fs[fs.0 as usize].spec.device_blocks();
         let rec = FileRec { block: 0, flags: FileRec::BDEV, ..FileRec::UNUSED };
         let below = Attributes::below(super::DirId(root as u32));
-        let file = self.new_file(rec, Attributes { size: blocks, blocks, ..below });
+        let file = self.new_file(fs, rec, Attributes { size: blocks, blocks, ..below });
         self.fs[fs.0 as usize].bdev = Some(file);
     }
 }

@@ -199,6 +199,9 @@ impl FileRec {
     /// Is open; with the children in memory, what keeps its dentry in use.
     const OPEN: u32 = 1 << 25;
 
+    /// The file system, one of 64.
+    const FS_SHIFT: u32 = 26;
+
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
         inode: Obj::NONE,
@@ -397,7 +400,7 @@ impl Vfs {
     }
 
     fn fs_of(&self, file: FileId) -> FsId {
-        self.dirs[self.attributes.parent(file).0 as usize].fs
+        FsId((self.rec(file).flags >> FileRec::FS_SHIFT) as u8)
     }
 
     fn spec_of(&self, file: FileId) -> &FsSpec {
@@ -405,8 +408,8 @@ impl Vfs {
     }
 
     /// Makes a record for a new file.
-    fn new_file(&mut self, rec: FileRec, attributes: Attributes) -> FileId {
-        let rec = FileRec { flags: rec.flags | FileRec::LIVE, ..rec };
+    fn new_file(&mut self, fs: FsId, rec: FileRec, attributes: Attributes) -> FileId {
+        let rec = FileRec { flags: rec.flags | FileRec::LIVE | u32::from(fs.0) << FileRec::FS_SHIFT, ..rec };
         let file = match self.unused_file {
             Some(id) => {
                 let next = std::mem::replace(&mut self.files[id as usize], rec).block;
@@ -432,7 +435,9 @@ impl Vfs {
         debug_assert!(!rec.has(FileRec::OPEN));
         self.charged.take(file.0);
         let next = self.unused_file.unwrap_or(NONE);
-        *self.rec_mut(file) = FileRec { block: next, ..FileRec::UNUSED };
+        // A write of its pages may end yet, and asks for the file system.
+        let flags = u32::from(self.fs_of(file).0) << FileRec::FS_SHIFT;
+        *self.rec_mut(file) = FileRec { block: next, flags, ..FileRec::UNUSED };
         self.unused_file = Some(file.0);
     }
 }

@@ -102,7 +102,8 @@ impl Mm {
         let nodes = self.nodes.len();
         self.vfs.nodes = nodes;
         self.vfs.buffer_lru.resize(nodes, Lru::EMPTY);
-        let id = FsId(u8::try_from(self.vfs.fs.len()).expect("at most 255 file systems"));
+        let id = FsId(self.vfs.fs.len() as u8);
+        assert!(self.vfs.fs.len() < 64, "at most 64 file systems");
         let mut fs = Fs::new(spec);
         let ag = fs.rotor();
         let (chunk, slot) = fs.find_inode(ag).expect("it is empty");
@@ -114,7 +115,7 @@ impl Mm {
         let dir = DirId(self.vfs.dirs.len() as u32);
         let attributes = Attributes { ino, size: dir.0, ..Attributes::below(dir) };
         let root = FileRec { flags: FileRec::DIR | FileRec::ROOT, ..FileRec::UNUSED };
-        let file = self.vfs.new_file(root, attributes);
+        let file = self.vfs.new_file(id, root, attributes);
         self.vfs.new_dir(id, file, ag);
         if spec.kind == FsKind::Ext4 {
             self.vfs.make_bdev(id);
@@ -195,7 +196,7 @@ impl Mm {
                 self.vfs.attributes.set(file, attributes);
                 file
             }
-            None => self.vfs.new_file(made, attributes),
+            None => self.vfs.new_file(self.vfs.dirs[dir.0 as usize].fs, made, attributes),
         };
         self.vfs.shadows.set(file.0, shadow);
         self.vfs.security.set(file.0, security);
@@ -319,7 +320,8 @@ impl Mm {
             }
         };
         let absent = FileRec { flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
-        let name = known.unwrap_or_else(|| self.vfs.new_file(absent, Attributes::below(dir)));
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        let name = known.unwrap_or_else(|| self.vfs.new_file(fs, absent, Attributes::below(dir)));
         self.attach_dentry(env, name, dentry);
         self.dput(env, name);
         self.charge(self.costs.open_file);
@@ -408,7 +410,7 @@ impl Mm {
         };
         assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
         let attributes = Attributes { parent: dir, dirent, ino, size: pages, blocks };
-        self.vfs.new_file(FileRec { block, ..FileRec::UNUSED }, attributes)
+        self.vfs.new_file(fs, FileRec { block, ..FileRec::UNUSED }, attributes)
     }
 
     /// A directory that is on disk since before the run, and not in memory.
