@@ -53,9 +53,8 @@ impl Column {
         if !above.is_some() {
             return least;
         }
-        let words = self.pool.words(above);
-        let (word, bit, mask) = place(at, words.len().trailing_zeros() - 1);
-        least.wrapping_add(words[word] >> bit & mask)
+        let (word, bit, mask) = place(at, self.pool.len(above).trailing_zeros() - 1);
+        least.wrapping_add(self.pool.word(above, word) >> bit & mask)
     }
 
     /// Sets the number of a number.

@@ -223,7 +223,14 @@ impl Pool {
         &self.chunks[block.chunk() as usize].words[self.range(block)]
     }
 
-    /// The same, to be changed.
+    /// One of its words.
+    #[inline]
+    pub(crate) fn word(&self, block: Block, at: usize) -> u32 {
+        debug_assert!(at < self.len(block));
+        self.chunks[block.chunk() as usize].words[block.at() * self.len(block) + at]
+    }
+
+    /// What a block holds, to be changed.
     #[inline]
     pub(crate) fn words_mut(&mut self, block: Block) -> &mut [u32] {
         let range = self.range(block);
