@@ -5,6 +5,7 @@
 //! ([`Cpu::charge`](Costs)). `ARCHITECTURE.md` has the map.
 
 pub mod anon;
+pub mod column;
 pub mod compaction;
 mod contention;
 mod copy_device;
@@ -12,6 +13,7 @@ mod costs;
 mod effects;
 mod env;
 mod frame;
+mod links;
 mod list;
 mod machine;
 pub mod memcg;

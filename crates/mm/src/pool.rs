@@ -4,6 +4,9 @@
 //! has room for 64 blocks of one size, and goes back to the host when none of them is in use: such things grow in step (all
 //! files of a writer have 4 pages, then 8), so that chunks of the smaller size become empty one after the other. What is
 //! larger than the largest size has a chunk of its own.
+//!
+//! What is given back here and there leaves chunks half empty. Whoever knows all blocks can have those of the emptiest chunks
+//! moved into what is free in the others, from [`Pool::begin_to_settle`] on, once [`Pool::is_loose`] says that it is worth it.
 
 use crate::table;
 
@@ -18,6 +21,10 @@ const BLOCKS: usize = 64;
 const BLOCKS_SHIFT: u32 = BLOCKS.trailing_zeros();
 /// Ends a list of chunks.
 const NONE: u32 = u32::MAX;
+/// Stands in the place of the neighbour of a chunk that is on no list, because its blocks are to move elsewhere.
+const LEAVING: u32 = NONE - 1;
+/// Words that may always be free, 256 KiB: more than a chunk of each size.
+const FREE_WORDS: usize = 1 << 16;
 
 /// A block: which of [`SIZES`] it has in the upper five bits, its place below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,13 +93,14 @@ pub(crate) struct Pool {
     partial: [u32; SIZES.len()],
     /// First chunk without words.
     unused: u32,
-    /// Words of all chunks.
+    /// Words of all chunks, and of these the words of free blocks.
     words: usize,
+    free_words: usize,
 }
 
 impl Default for Pool {
     fn default() -> Pool {
-        Pool { chunks: Vec::new(), partial: [NONE; SIZES.len()], unused: NONE, words: 0 }
+        Pool { chunks: Vec::new(), partial: [NONE; SIZES.len()], unused: NONE, words: 0, free_words: 0 }
     }
 }
 
@@ -107,7 +115,9 @@ impl Pool {
         }
         let chunk = match self.partial[size as usize] {
             NONE => {
-                let chunk = self.add_chunk(SIZES[size as usize] * BLOCKS, u64::MAX);
+                let words = SIZES[size as usize] * BLOCKS;
+                let chunk = self.add_chunk(words, u64::MAX);
+                self.free_words += words;
                 self.link(size, chunk);
                 chunk
             }
@@ -119,6 +129,7 @@ impl Pool {
         if *free == 0 {
             self.unlink(size, chunk);
         }
+        self.free_words -= SIZES[size as usize];
         let block = Block::new(size, chunk, at);
         self.words_mut(block).fill(0);
         block
@@ -132,13 +143,17 @@ impl Pool {
         }
         let chunk = &mut self.chunks[number as usize];
         debug_assert!(chunk.free >> block.at() & 1 == 0, "{block:?} is free already");
-        let was_full = chunk.free == 0;
+        let listed = chunk.free != 0 && chunk.prev != LEAVING;
         chunk.free |= 1 << block.at();
-        if was_full {
-            self.link(size, number);
-        } else if chunk.free == u64::MAX {
-            self.unlink(size, number);
+        self.free_words += SIZES[size as usize];
+        if chunk.free == u64::MAX {
+            if listed {
+                self.unlink(size, number);
+            }
+            self.free_words -= SIZES[size as usize] * BLOCKS;
             self.drop_chunk(number);
+        } else if !listed && chunk.prev != LEAVING {
+            self.link(size, number);
         }
     }
 
@@ -158,6 +173,41 @@ impl Pool {
         larger
     }
 
+    /// Whether more than an eighth of the words are free: moving blocks gives most of them back.
+    #[inline]
+    pub(crate) fn is_loose(&self) -> bool {
+        self.free_words > FREE_WORDS.max(self.words / 8)
+    }
+
+    /// Picks the chunks that are to be emptied: of each size as many as are free altogether, the emptiest ones. All blocks must
+    /// be given to [`Pool::settle`] now.
+    pub(crate) fn begin_to_settle(&mut self) {
+        for size in 0..OWN {
+            let mut chunks = Vec::new();
+            let mut at = self.partial[size as usize];
+            while at != NONE {
+                let Chunk { free, next, .. } = self.chunks[at as usize];
+                chunks.push((free.count_zeros(), at));
+                at = next;
+            }
+            let free: usize = chunks.iter().map(|(used, _)| BLOCKS - *used as usize).sum();
+            chunks.sort_unstable();
+            for (_, number) in &chunks[..free / BLOCKS] {
+                self.unlink(size, *number);
+                self.chunks[*number as usize].prev = LEAVING;
+            }
+        }
+    }
+
+    /// Moves a block if its chunk is to be emptied; where it is now.
+    #[inline]
+    pub(crate) fn settle(&mut self, block: Block) -> Block {
+        if block.size() != OWN && self.chunks[block.chunk() as usize].prev == LEAVING {
+            return self.grow(block, self.len(block));
+        }
+        block
+    }
+
     /// Words of a block.
     #[inline]
     pub(crate) fn len(&self, block: Block) -> usize {
@@ -173,7 +223,14 @@ impl Pool {
         &self.chunks[block.chunk() as usize].words[self.range(block)]
     }
 
-    /// The same, to be changed.
+    /// One of its words.
+    #[inline]
+    pub(crate) fn word(&self, block: Block, at: usize) -> u32 {
+        debug_assert!(at < self.len(block));
+        self.chunks[block.chunk() as usize].words[block.at() * self.len(block) + at]
+    }
+
+    /// What a block holds, to be changed.
     #[inline]
     pub(crate) fn words_mut(&mut self, block: Block) -> &mut [u32] {
         let range = self.range(block);
@@ -266,7 +323,53 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_pool_is_loose_from_an_eighth_on_but_not_for_the_last_256_kib() {
+        let mut pool = Pool::default();
+        let blocks: Vec<Block> = (0..64 * 1000).map(|_| pool.alloc(16)).collect();
+        // One of 8 is free, and one block more: 131,072 words are 8192 blocks of 16.
+        blocks[1..].iter().step_by(8).for_each(|block| pool.free(*block));
+        assert!(!pool.is_loose());
+        pool.free(blocks[0]);
+        assert!(pool.is_loose());
+        let mut pool = Pool::default();
+        let blocks: Vec<Block> = (0..64 * 64).map(|_| pool.alloc(16)).collect();
+        blocks.into_iter().filter(|block| block.at() != 0).for_each(|block| pool.free(block));
+        assert!(!pool.is_loose(), "64,512 words are free of 65,536");
+    }
+
     proptest! {
+        #[test]
+        fn what_settles_keeps_its_words_and_leaves_less_than_a_chunk_of_each_size(
+            sizes in proptest::collection::vec(0usize..4, 1..800), gone in proptest::collection::vec(any::<bool>(), 800),
+        ) {
+            let mut pool = Pool::default();
+            let mut held = Vec::new();
+            let blocks: Vec<Block> = sizes.iter().map(|size| pool.alloc([1, 4, 64, 100][*size])).collect();
+            for (n, (block, gone)) in blocks.into_iter().zip(gone).enumerate() {
+                if gone {
+                    pool.free(block);
+                } else {
+                    pool.words_mut(block).fill(n as u32);
+                    held.push((block, n as u32));
+                }
+            }
+            pool.begin_to_settle();
+            for (block, n) in &mut held {
+                *block = pool.settle(*block);
+                prop_assert!(pool.words(*block).iter().all(|word| word == n));
+            }
+            prop_assert!(pool.chunks.iter().all(|chunk| chunk.prev != LEAVING || chunk.words.is_empty()));
+            let used: usize = held.iter().map(|(block, _)| pool.len(*block)).sum();
+            prop_assert_eq!(pool.words - pool.free_words, used);
+            prop_assert!(pool.free_words < 64 * (1 + 4 + 64));
+            for (block, n) in held {
+                prop_assert!(pool.words(block).iter().all(|word| *word == n));
+                pool.free(block);
+            }
+            prop_assert_eq!((pool.words, pool.free_words), (0, 0));
+        }
+
         #[test]
         fn blocks_keep_what_is_written_and_take_nothing_when_all_are_free(
             ops in proptest::collection::vec((0usize..3, 1usize..200, any::<prop::sample::Index>()), 1..200),

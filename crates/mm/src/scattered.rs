@@ -6,6 +6,9 @@
 /// Numbers of a group.
 const GROUP: u32 = u64::BITS;
 
+/// Values that a group has room for at least beside those that it has, as it grows.
+const SPARE: usize = 2;
+
 #[derive(Clone, Debug, Default)]
 struct Group<T> {
     /// Numbers with a value, a bit each.
@@ -67,6 +70,9 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             (true, true) => std::mem::replace(&mut group.values[place], value),
             (false, true) => {
                 let before = group.values.capacity();
+                if group.values.len() == before {
+                    group.values.reserve_exact(SPARE.max(before / 4).min(GROUP as usize - before));
+                }
                 group.values.insert(place, value);
                 group.present |= 1 << number;
                 self.room += group.values.capacity() - before;
@@ -75,8 +81,10 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             (true, false) => {
                 let old = group.values.remove(place);
                 group.present &= !(1 << number);
-                if group.present == 0 {
-                    self.room -= std::mem::take(&mut group.values).capacity();
+                let (room, used) = (group.values.capacity(), group.values.len());
+                if used == 0 || used + used / 2 + SPARE < room {
+                    group.values.shrink_to(used + used / 4);
+                    self.room -= room - group.values.capacity();
                 }
                 old
             }

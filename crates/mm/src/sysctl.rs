@@ -62,7 +62,7 @@ impl Mm {
     /// Writes `vm.drop_caches`.
     pub fn drop_caches(&mut self, env: &Env, what: u64) {
         if what & DROP_PAGECACHE != 0 {
-            for file in 0..self.pagecache.trees.files.len() as u32 {
+            for file in 0..self.pagecache.trees.nr_files() {
                 self.invalidate_clean_pages(env, FileId(file));
             }
             self.stat.count(VmEvent::DropPagecache, 1);

@@ -14,7 +14,7 @@ use units::{Gfp, Order, Pfn, SpaceId};
 use super::{REGION_PAGES, REGION_SHIFT};
 use crate::stat::ZoneStat;
 use crate::swap::SwapEntry;
-use crate::{Env, Kind, Mm, table};
+use crate::{Env, Kind, Mm};
 
 /// Flags of a user page table (`GFP_PGTABLE_USER`).
 pub(super) const GFP_PGTABLE: Gfp = Gfp::KERNEL.with(Gfp::ACCOUNT).with(Gfp::ZERO);
@@ -98,10 +98,14 @@ pub(crate) enum Region {
     Table(u32),
 }
 
+/// The slots of a page table.
+type Slots = [u32; REGION_PAGES as usize];
+
 /// The page tables of all spaces: 512 slots each, and the frame that stands for it.
 #[derive(Debug, Default)]
 pub(crate) struct Leaves {
-    slots: Vec<[u32; REGION_PAGES as usize]>,
+    /// None of a table that was given back: what a process unmaps takes no memory of the host any more.
+    slots: Vec<Option<Box<Slots>>>,
     /// Whether a table was used since somebody last asked (the accessed bit of its PMD entry).
     young: Vec<bool>,
     frames: Vec<Pfn>,
@@ -117,10 +121,11 @@ impl Leaves {
         if let Some(leaf) = self.free.pop() {
             debug_assert!(!self.frames[leaf as usize].is_some());
             (self.frames[leaf as usize], self.homes[leaf as usize]) = (frame, home);
+            self.slots[leaf as usize] = Some(Box::new([0; REGION_PAGES as usize]));
             return leaf;
         }
         assert!(self.slots.len() < 1 << (32 - REGION_SHIFT), "page tables cover 16 TiB");
-        table::push(&mut self.slots, [0; REGION_PAGES as usize]);
+        self.slots.push(Some(Box::new([0; REGION_PAGES as usize])));
         self.young.push(false);
         self.frames.push(frame);
         self.homes.push(home);
@@ -129,7 +134,8 @@ impl Leaves {
 
     /// Gives back an empty page table; returns its frame.
     pub(super) fn release(&mut self, leaf: u32) -> Pfn {
-        debug_assert!(self.slots[leaf as usize].iter().all(|s| *s == 0), "a page table is freed with entries");
+        let slots = self.slots[leaf as usize].take();
+        debug_assert!(slots.is_some_and(|slots| slots.iter().all(|s| *s == 0)), "a page table is freed with entries");
         self.free.push(leaf);
         std::mem::replace(&mut self.frames[leaf as usize], Pfn::NONE)
     }
@@ -152,23 +158,29 @@ impl Leaves {
         (space, base + place % REGION_PAGES)
     }
 
+    #[inline]
+    fn table(&self, leaf: u32) -> &Slots {
+        self.slots[leaf as usize].as_deref().expect("a page table in use has slots")
+    }
+
     /// The slot for a page.
     #[inline]
     pub(crate) fn get(&self, leaf: u32, vpn: u32) -> Slot {
-        Slot::unpack(self.slots[leaf as usize][(vpn % REGION_PAGES) as usize])
+        Slot::unpack(self.table(leaf)[(vpn % REGION_PAGES) as usize])
     }
 
     /// The slots for pages of one table; the range is not empty.
     #[inline]
     pub(crate) fn slots(&self, leaf: u32, vpns: std::ops::Range<u32>) -> impl Iterator<Item = Slot> + Clone {
         let first = (vpns.start % REGION_PAGES) as usize;
-        self.slots[leaf as usize][first..first + vpns.len()].iter().map(|word| Slot::unpack(*word))
+        self.table(leaf)[first..first + vpns.len()].iter().map(|word| Slot::unpack(*word))
     }
 
     /// Sets the slot for a page.
     #[inline]
     pub(crate) fn set(&mut self, leaf: u32, vpn: u32, slot: Slot) {
-        self.slots[leaf as usize][(vpn % REGION_PAGES) as usize] = slot.pack();
+        let slots = self.slots[leaf as usize].as_mut().expect("a page table in use has slots");
+        slots[(vpn % REGION_PAGES) as usize] = slot.pack();
     }
 
     /// Something was accessed through a page table.
@@ -188,7 +200,8 @@ impl Leaves {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<[u32; REGION_PAGES as usize]>()
+        self.in_use() * size_of::<Slots>()
+            + self.slots.capacity() * size_of::<Option<Box<Slots>>>()
             + self.frames.capacity() * size_of::<Pfn>()
             + self.homes.capacity() * size_of::<(SpaceId, u32)>()
             + self.young.capacity()
@@ -419,6 +432,19 @@ mod tests {
             assert_eq!(Slot::unpack(slot.pack()), slot);
         }
         assert_eq!(Slot::None.pack(), 0, "a zeroed table is empty");
+    }
+
+    #[test]
+    fn a_table_that_was_given_back_takes_no_slots_and_comes_back_empty() {
+        let mut leaves = Leaves::default();
+        let before: Vec<u32> = (0..3).map(|n| leaves.take(Pfn(n), SpaceId(1), n * REGION_PAGES)).collect();
+        leaves.set(before[1], 7, Slot::Page(Pfn(9)));
+        let full = leaves.host_bytes();
+        leaves.set(before[1], 7, Slot::None);
+        assert_eq!(leaves.release(before[1]), Pfn(1));
+        assert!(full - leaves.host_bytes() >= size_of::<Slots>() - 4 * size_of::<u32>(), "a free number takes little");
+        assert_eq!(leaves.take(Pfn(5), SpaceId(2), 0), before[1]);
+        assert_eq!((leaves.get(before[1], 7), leaves.home(before[1] * REGION_PAGES)), (Slot::None, (SpaceId(2), 0)));
     }
 
     #[test]

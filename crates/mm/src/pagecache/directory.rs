@@ -37,6 +37,8 @@ pub(super) struct Directory {
     leaves: Vec<(u32, Block)>,
     /// Nodes of level 2 (each over 64 leaves), of level 3 and so on.
     levels: Vec<Vec<Interior>>,
+    /// Levels of nodes, the leaves included.
+    pub(super) height: u32,
     /// Pages cached (`nrpages`).
     pub(super) nr_pages: u32,
     /// Dirty pages.
@@ -85,6 +87,11 @@ impl Directory {
         }
         let dirty = self.leaves[at].0 & DIRTY;
         self.leaves[at] = leaf.map_or((NO_LEAF.0, Block::NONE), |leaf| (leaf.id.0 | dirty, leaf.slots));
+    }
+
+    /// The slots of all leaves.
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.leaves.iter_mut().map(|(_, slots)| slots).filter(|slots| slots.is_some())
     }
 
     /// Notes whether the leaf at a place has a dirty page.

@@ -1,7 +1,7 @@
 //! Which pages of a file are dirty (`PAGECACHE_TAG_DIRTY`).
 
 use super::leaf::{LeafRef, NODE_SHIFT, NODE_SLOTS};
-use super::root::{FileCache, Root};
+use super::root::Root;
 use super::slots;
 use super::tree::Trees;
 
@@ -20,10 +20,9 @@ impl Trees {
 
     #[inline]
     fn tag(&mut self, file: u32, index: u32, on: bool) {
-        let cache = &mut self.files[file as usize];
-        let root = cache.root();
+        let root = self.root_of(file);
         if let Root::Entry(raw) = root {
-            return cache.set_root(Root::Entry(slots::tagged(raw, on)));
+            return self.leaves.files[file as usize].set_root(Root::Entry(slots::tagged(raw, on)));
         }
         let leaf = self.leaf_at(root, index >> NODE_SHIFT).expect("only a page that is cached is tagged");
         let slot = &mut self.slots.words_mut(leaf.slots)[(index % NODE_SLOTS) as usize];
@@ -38,12 +37,12 @@ impl Trees {
         let node = &mut self.leaves[leaf.id];
         let before = node.dirty;
         node.dirty = if on { before + 1 } else { before - 1 };
-        let (now, base) = (node.dirty, node.base);
-        if let Root::Directory { id, .. } = root {
+        let now = node.dirty;
+        if let Root::Directory(id) = root {
             let directory = &mut self.directories[id as usize];
             directory.nr_dirty = if on { directory.nr_dirty + 1 } else { directory.nr_dirty - 1 };
             if before == 0 || now == 0 {
-                directory.set_dirty(base, on);
+                directory.set_dirty(self.leaves.home(leaf.id).1, on);
             }
         }
     }
@@ -51,23 +50,22 @@ impl Trees {
     /// Dirty pages of a file.
     #[inline]
     pub(crate) fn nr_dirty(&self, file: u32) -> u32 {
-        match self.files.get(file as usize).map(FileCache::root) {
-            None => 0,
-            Some(Root::Entry(raw)) => u32::from(slots::is_dirty(raw)),
-            Some(Root::Leaf(leaf)) => u32::from(self.leaves[leaf.id].dirty),
-            Some(Root::Directory { id, .. }) => self.directories[id as usize].nr_dirty,
+        match self.root_of(file) {
+            Root::Entry(raw) => u32::from(slots::is_dirty(raw)),
+            Root::Leaf(leaf) => u32::from(self.leaves[leaf.id].dirty),
+            Root::Directory(id) => self.directories[id as usize].nr_dirty,
         }
     }
 
     /// The first dirty page from `from` on.
     pub(crate) fn next_dirty(&self, file: u32, from: u32) -> Option<u32> {
-        let root = self.files.get(file as usize)?.root();
+        let root = self.root_of(file);
         if let Root::Entry(raw) = root {
             return (from == 0 && slots::is_dirty(raw)).then_some(0);
         }
         let (mut at, mut skip) = (from >> NODE_SHIFT, (from % NODE_SLOTS) as usize);
         loop {
-            if let Root::Directory { id, .. } = root {
+            if let Root::Directory(id) = root {
                 let next = self.directories[id as usize].next_dirty(at)?;
                 skip = if next == at { skip } else { 0 };
                 at = next;
@@ -91,7 +89,7 @@ impl Trees {
 
     /// Dirty pages in a row from `from` on, at most `max`.
     pub(crate) fn dirty_run(&self, file: u32, from: u32, max: u32) -> u32 {
-        let root = self.files[file as usize].root();
+        let root = self.root_of(file);
         if let Root::Entry(raw) = root {
             return u32::from(from == 0 && slots::is_dirty(raw));
         }

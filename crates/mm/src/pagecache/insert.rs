@@ -82,7 +82,6 @@ impl Mm {
         self.memcg_commit(env, env.task.memcg, pfn);
         let old = self.pagecache.trees.insert(file.0, index, slots::page(pfn));
         self.frames[pfn].place = self.pagecache.trees.place(file.0, index);
-        self.note_moved();
         assert!(!slots::is_page(old), "page {index} of {file:?} is cached already");
         self.note_shadow_nodes();
         self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
@@ -153,22 +152,12 @@ impl Mm {
         }
     }
 
-    /// A file's first page has moved within the tree: its frame follows.
-    #[inline]
-    fn note_moved(&mut self) {
-        if let Some(file) = self.pagecache.trees.moved.take()
-            && let super::Slot::Page(pfn) = self.pagecache_get(FileId(file), 0)
-        {
-            self.frames[pfn].place = self.pagecache.trees.place(file, 0);
-        }
-    }
-
     /// Gives nodes that are gone back to their cache, once the tree is as it shall be.
     #[inline]
     pub(super) fn free_nodes(&mut self, env: &Env) {
-        self.note_moved();
         while let Some(obj) = self.pagecache.trees.released.pop() {
             self.slab_free(env, CacheId::RADIX_TREE_NODE, obj);
         }
+        self.pagecache.trees.settle();
     }
 }

@@ -3,7 +3,10 @@
 //! A leaf stands for one bottom node of the kernel's tree (`struct xa_node`, include/linux/xarray.h, 4.20), which has
 //! 64 slots. On the host its slots are a block of a pool, of 4, 8, 12, 16, 24, 32, 48 or 64 words, whichever reaches the
 //! highest slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
+//! A file's first leaf, which most files have and few have more than that, is in the file's own record.
 
+use super::root::FileCache;
+use crate::column::Column;
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
@@ -14,11 +17,28 @@ pub(crate) const NODE_SHIFT: u32 = 6;
 /// Slots of a node.
 pub(crate) const NODE_SLOTS: u32 = 1 << NODE_SHIFT;
 /// No leaf.
-pub(super) const NO_LEAF: LeafId = LeafId(0);
+pub(super) const NO_LEAF: LeafId = LeafId(u32::MAX >> 1);
+/// Files, and leaves beside their first ones, that there may be: a slot of a leaf has a number below 2^32.
+const MAX: u32 = 1 << (31 - NODE_SHIFT);
 
-/// Number of a leaf, below 2^25: a slot of a leaf has a number below 2^31.
+/// Number of a leaf: that of its file if it is the first one, [`MAX`] and more otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LeafId(pub(super) u32);
+
+impl LeafId {
+    /// The leaf of a file's first 64 pages.
+    #[inline]
+    pub(super) fn first(file: u32) -> LeafId {
+        debug_assert!(file < MAX);
+        LeafId(file)
+    }
+
+    /// Which of two tables it is in: that of the files, or that of all other leaves; and where.
+    #[inline]
+    fn place(self) -> (usize, u32) {
+        if self.0 < MAX { (0, self.0) } else { (1, self.0 - MAX) }
+    }
+}
 
 /// A leaf and its slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,43 +47,55 @@ pub(super) struct LeafRef {
     pub(super) slots: Block,
 }
 
-/// What the kernel's node knows beside its slots; 16 bytes.
+/// What the kernel's node knows beside its slots; 8 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf {
-    /// The slab object.
+    /// The slab object; none if there is no node.
     pub(super) obj: Obj,
-    /// File that it belongs to.
-    pub(super) file: u32,
-    /// First page in the file, over 64; of an unused record, the next one.
-    pub(super) base: u32,
     /// Slots with a page.
     pub(super) pages: u8,
     /// Slots that are not empty (`xa_node->count`).
     pub(super) count: u8,
     /// Slots with a dirty page.
     pub(super) dirty: u8,
-    /// NUMA node of the slab object, and [`LISTED`].
+    /// NUMA node of the slab object, [`LISTED`] and [`IN_DIRECTORY`].
     place: u8,
 }
 
 /// On the list of nodes with only shadows.
 const LISTED: u8 = 1 << 7;
+/// The file has more than this one, and a directory.
+const IN_DIRECTORY: u8 = 1 << 6;
 
 impl Leaf {
-    pub(super) fn new(file: u32, base: u32, obj: Obj, numa: u8) -> Leaf {
-        debug_assert!(numa < LISTED);
-        Leaf { obj, file, base, pages: 0, count: 0, dirty: 0, place: numa }
+    pub(super) const NONE: Leaf = Leaf { obj: Obj::NONE, pages: 0, count: 0, dirty: 0, place: 0 };
+
+    pub(super) fn new(obj: Obj, numa: u8) -> Leaf {
+        assert!(numa < IN_DIRECTORY, "a leaf is on one of 64 NUMA nodes");
+        Leaf { obj, place: numa, ..Leaf::NONE }
     }
 
     /// NUMA node of the slab object.
     pub(super) fn numa(&self) -> usize {
-        usize::from(self.place & !LISTED)
+        usize::from(self.place % IN_DIRECTORY)
     }
 
     /// On the list of nodes with only shadows.
     #[inline]
     pub(super) fn is_listed(&self) -> bool {
         self.place & LISTED != 0
+    }
+
+    /// Whether the file has a directory; told of its first leaf, whether that is there or not.
+    #[inline]
+    pub(super) fn is_in_directory(&self) -> bool {
+        self.place & IN_DIRECTORY != 0
+    }
+
+    /// Notes whether the file has a directory.
+    #[inline]
+    pub(super) fn set_in_directory(&mut self, on: bool) {
+        self.place = self.place & !IN_DIRECTORY | if on { IN_DIRECTORY } else { 0 };
     }
 }
 
@@ -84,30 +116,31 @@ impl ShadowList {
         if tail == NO_LEAF {
             self.head = leaf;
         } else {
-            let Neighbours { prev, .. } = leaves.neighbours.get(tail.0);
-            leaves.neighbours.set(tail.0, Neighbours { prev, next: leaf.0 });
+            let Neighbours { prev, .. } = leaves.neighbours(tail);
+            leaves.set_neighbours(tail, Neighbours { prev, next: leaf.0 });
         }
         self.len += 1;
         leaves[leaf].place |= LISTED;
-        leaves.neighbours.set(leaf.0, Neighbours { prev: tail.0, next: NO_LEAF.0 });
+        leaves.set_neighbours(leaf, Neighbours { prev: tail.0, next: NO_LEAF.0 });
     }
 
     /// Takes a leaf off.
     pub(super) fn remove(&mut self, leaves: &mut Leaves, leaf: LeafId) {
         leaves[leaf].place &= !LISTED;
-        let Neighbours { prev, next } = leaves.neighbours.take(leaf.0);
+        let Neighbours { prev, next } = leaves.neighbours(leaf);
+        leaves.set_neighbours(leaf, Neighbours::default());
         self.len -= 1;
         if prev == NO_LEAF.0 {
             self.head = LeafId(next);
         } else {
-            let before = leaves.neighbours.get(prev);
-            leaves.neighbours.set(prev, Neighbours { next, ..before });
+            let before = leaves.neighbours(LeafId(prev));
+            leaves.set_neighbours(LeafId(prev), Neighbours { next, ..before });
         }
         if next == NO_LEAF.0 {
             self.tail = LeafId(prev);
         } else {
-            let behind = leaves.neighbours.get(next);
-            leaves.neighbours.set(next, Neighbours { prev, ..behind });
+            let behind = leaves.neighbours(LeafId(next));
+            leaves.set_neighbours(LeafId(next), Neighbours { prev, ..behind });
         }
     }
 }
@@ -119,51 +152,93 @@ struct Neighbours {
     next: u32,
 }
 
-/// All leaves.
+/// A leaf that is not the first of its file; 12 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Further {
+    leaf: Leaf,
+    /// The file; of an unused record, the next one.
+    file: u32,
+}
+
+/// All leaves, the first one of a file with what else of its page cache there is.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    table: Vec<Leaf>,
-    /// Of those on a list.
-    neighbours: Scattered<Neighbours>,
-    /// First unused record, or 0.
+    pub(super) files: Vec<FileCache>,
+    further: Vec<Further>,
+    /// First page of each of these in its file, over 64: 1, 2, 3 and so on.
+    bases: Column,
+    /// Of leaves on a list, by table.
+    neighbours: [Scattered<Neighbours>; 2],
+    /// First unused record, or [`MAX`].
     unused: u32,
     in_use: u64,
 }
 
 impl Default for Leaves {
     fn default() -> Leaves {
-        // Place 0 stays unused, so that a number of 0 is no leaf.
-        Leaves {
-            table: vec![Leaf::new(u32::MAX, 0, Obj::NONE, 0)],
-            neighbours: Scattered::default(),
-            unused: 0,
-            in_use: 0,
-        }
+        let (files, further, bases) = (Vec::new(), Vec::new(), Column::default());
+        Leaves { files, further, bases, neighbours: Default::default(), unused: MAX, in_use: 0 }
     }
 }
 
 impl Leaves {
-    pub(super) fn add(&mut self, leaf: Leaf) -> LeafId {
+    /// Adds the leaf of a file whose first page, over 64, is `base`.
+    pub(super) fn add(&mut self, file: u32, base: u32, leaf: Leaf) -> LeafId {
         self.in_use += 1;
-        let at = self.unused;
-        if at != 0 {
-            self.unused = self.table[at as usize].base;
-            self.table[at as usize] = leaf;
-            return LeafId(at);
+        if base == 0 {
+            let first = &mut self.files[file as usize].leaf;
+            debug_assert!(!first.obj.is_some());
+            let in_directory = first.is_in_directory();
+            *first = leaf;
+            first.set_in_directory(in_directory);
+            return LeafId::first(file);
         }
-        assert!(self.table.len() < 1 << (31 - NODE_SHIFT), "the table of leaves is full");
-        table::push(&mut self.table, leaf);
-        LeafId(self.table.len() as u32 - 1)
+        let record = Further { leaf, file };
+        let at = match self.unused {
+            MAX => {
+                assert!(self.further.len() < MAX as usize, "the table of leaves is full");
+                table::push(&mut self.further, record);
+                self.further.len() as u32 - 1
+            }
+            at => {
+                self.unused = std::mem::replace(&mut self.further[at as usize], record).file;
+                at
+            }
+        };
+        self.bases.set(at, base);
+        LeafId(MAX + at)
     }
 
     /// Gives a leaf back and says what it was.
     pub(super) fn free(&mut self, id: LeafId) -> Leaf {
+        self.in_use -= 1;
         let gone = self[id];
         debug_assert!(!gone.is_listed(), "a freed node is on no list");
-        self[id] = Leaf::new(u32::MAX, self.unused, Obj::NONE, 0);
-        self.unused = id.0;
-        self.in_use -= 1;
+        self[id] = Leaf::NONE;
+        match id.place() {
+            (0, _) => self[id].set_in_directory(gone.is_in_directory()),
+            (_, at) => self.further[at as usize].file = std::mem::replace(&mut self.unused, at),
+        }
         gone
+    }
+
+    /// The file of a leaf, and its first page in it, over 64.
+    #[inline]
+    pub(super) fn home(&self, id: LeafId) -> (u32, u32) {
+        match id.place() {
+            (0, file) => (file, 0),
+            (_, at) => (self.further[at as usize].file, self.bases.get(at)),
+        }
+    }
+
+    fn neighbours(&self, id: LeafId) -> Neighbours {
+        let (table, at) = id.place();
+        self.neighbours[table].get(at)
+    }
+
+    fn set_neighbours(&mut self, id: LeafId, neighbours: Neighbours) {
+        let (table, at) = id.place();
+        self.neighbours[table].set(at, neighbours);
     }
 
     /// Leaves in use.
@@ -172,7 +247,10 @@ impl Leaves {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Leaf>() + self.neighbours.host_bytes()
+        self.files.capacity() * size_of::<FileCache>()
+            + self.further.capacity() * size_of::<Further>()
+            + self.bases.host_bytes()
+            + self.neighbours.iter().map(Scattered::host_bytes).sum::<usize>()
     }
 }
 
@@ -180,14 +258,20 @@ impl std::ops::Index<LeafId> for Leaves {
     type Output = Leaf;
     #[inline]
     fn index(&self, id: LeafId) -> &Leaf {
-        &self.table[id.0 as usize]
+        match id.place() {
+            (0, file) => &self.files[file as usize].leaf,
+            (_, at) => &self.further[at as usize].leaf,
+        }
     }
 }
 
 impl std::ops::IndexMut<LeafId> for Leaves {
     #[inline]
     fn index_mut(&mut self, id: LeafId) -> &mut Leaf {
-        &mut self.table[id.0 as usize]
+        match id.place() {
+            (0, file) => &mut self.files[file as usize].leaf,
+            (_, at) => &mut self.further[at as usize].leaf,
+        }
     }
 }
 
@@ -196,17 +280,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leaf_takes_16_bytes() {
-        assert_eq!(size_of::<Leaf>(), 16);
+    fn a_leaf_takes_8_bytes_and_one_that_is_not_the_first_12() {
+        assert_eq!((size_of::<Leaf>(), size_of::<Further>()), (8, 12));
     }
 
     #[test]
     fn a_place_is_used_again() {
         let mut leaves = Leaves::default();
-        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0))).collect();
+        leaves.files.resize(6, FileCache::EMPTY);
+        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(file, 10, Leaf::new(Obj(file), 0))).collect();
         assert_eq!((leaves.free(ids[1]).obj, leaves.in_use()), (Obj(1), 2));
         leaves.free(ids[0]);
-        let again = [3, 4, 5].map(|file| leaves.add(Leaf::new(file, 0, Obj(file), 0)));
-        assert_eq!(again, [ids[0], ids[1], LeafId(4)]);
+        let again = [3, 4, 5].map(|file| leaves.add(file, 10 * file, Leaf::new(Obj(file), 0)));
+        assert_eq!(again, [ids[0], ids[1], LeafId(MAX + 3)]);
+        assert_eq!(again.map(|id| leaves.home(id)), [(3, 30), (4, 40), (5, 50)]);
+    }
+
+    #[test]
+    fn the_first_leaf_of_a_file_is_in_its_record() {
+        let mut leaves = Leaves::default();
+        leaves.files.resize(3, FileCache::EMPTY);
+        leaves.files[2].leaf.set_in_directory(true);
+        let id = leaves.add(2, 0, Leaf::new(Obj(9), 3));
+        assert_eq!((id, leaves.home(id), leaves[id].numa()), (LeafId(2), (2, 0), 3));
+        assert_eq!((leaves.free(id).obj, leaves.in_use()), (Obj(9), 0));
+        assert!(leaves.files[2].leaf.is_in_directory() && !leaves.files[2].leaf.obj.is_some());
     }
 }

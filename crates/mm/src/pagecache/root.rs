@@ -1,6 +1,6 @@
 //! The top of a file's tree.
 
-use super::leaf::{LeafId, LeafRef};
+use super::leaf::{Leaf, LeafId, LeafRef};
 use crate::pool::Block;
 
 /// What a file's tree begins with.
@@ -11,43 +11,48 @@ pub(super) enum Root {
     /// One node.
     Leaf(LeafRef),
     /// Two levels of nodes and more.
-    Directory { id: u32, height: u32 },
+    Directory(u32),
 }
 
-/// The page cache of one file; 8 bytes.
+/// The page cache of one file, with its first leaf; 12 bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileCache {
-    /// The entry, the leaf or the directory.
+pub(super) struct FileCache {
+    /// The entry, the block of the only leaf's slots, or the number of the directory.
     root: u32,
-    /// The leaf's block of slots. A number that is none ([`NOT_A_BLOCK`]) gives the height.
-    slots: u32,
+    /// Of the first 64 pages.
+    pub(super) leaf: Leaf,
 }
-
-/// Bits that are never all set in the number of a block.
-const NOT_A_BLOCK: u32 = 0x1f << 27;
-const HEIGHT_MASK: u32 = 0x7;
 
 impl FileCache {
     /// Of a file without pages and shadows.
-    pub(super) const EMPTY: FileCache = FileCache { root: 0, slots: NOT_A_BLOCK };
+    pub(super) const EMPTY: FileCache = FileCache { root: 0, leaf: Leaf::NONE };
 
+    /// The root of the file, whose number is given.
     #[inline]
-    pub(super) fn root(&self) -> Root {
-        if self.slots & NOT_A_BLOCK != NOT_A_BLOCK {
-            return Root::Leaf(LeafRef { id: LeafId(self.root), slots: Block::from_raw(self.slots) });
-        }
-        match self.slots & HEIGHT_MASK {
-            0 => Root::Entry(self.root),
-            height => Root::Directory { id: self.root, height },
+    pub(super) fn root(&self, file: u32) -> Root {
+        if self.leaf.is_in_directory() {
+            Root::Directory(self.root)
+        } else if self.leaf.obj.is_some() {
+            Root::Leaf(LeafRef { id: LeafId::first(file), slots: Block::from_raw(self.root) })
+        } else {
+            Root::Entry(self.root)
         }
     }
 
+    /// Sets the root. A leaf must be there already, and with an entry none.
     #[inline]
     pub(super) fn set_root(&mut self, root: Root) {
-        (self.root, self.slots) = match root {
-            Root::Entry(raw) => (raw, NOT_A_BLOCK),
-            Root::Leaf(leaf) => (leaf.id.0, leaf.slots.raw()),
-            Root::Directory { id, height } => (id, NOT_A_BLOCK | height),
+        self.leaf.set_in_directory(matches!(root, Root::Directory(_)));
+        self.root = match root {
+            Root::Entry(raw) => {
+                debug_assert!(!self.leaf.obj.is_some());
+                raw
+            }
+            Root::Leaf(leaf) => {
+                debug_assert!(self.leaf.obj.is_some());
+                leaf.slots.raw()
+            }
+            Root::Directory(id) => id,
         };
     }
 }
@@ -55,16 +60,20 @@ impl FileCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slab::Obj;
 
     #[test]
-    fn a_file_takes_8_bytes_and_keeps_its_root() {
-        assert_eq!(size_of::<FileCache>(), 8);
+    fn a_file_takes_12_bytes_and_keeps_its_root() {
+        assert_eq!(size_of::<FileCache>(), 12);
         let mut file = FileCache::EMPTY;
-        assert_eq!(file.root(), Root::Entry(0));
-        let leaf = LeafRef { id: LeafId(u32::MAX >> 1), slots: crate::pool::Pool::default().alloc(64) };
-        for root in [Root::Entry(u32::MAX), Root::Leaf(leaf), Root::Directory { id: 7, height: 6 }] {
+        assert_eq!(file.root(7), Root::Entry(0));
+        file.set_root(Root::Entry(u32::MAX));
+        assert_eq!(file.root(7), Root::Entry(u32::MAX));
+        file.leaf = Leaf::new(Obj(5), 63);
+        let only = LeafRef { id: LeafId::first(7), slots: crate::pool::Pool::default().alloc(64) };
+        for root in [Root::Leaf(only), Root::Directory(u32::MAX), Root::Leaf(only)] {
             file.set_root(root);
-            assert_eq!(file.root(), root);
+            assert_eq!((file.root(7), file.leaf.obj, file.leaf.numa()), (root, Obj(5), 63));
         }
     }
 }

@@ -62,7 +62,7 @@ impl Mm {
                 break;
             }
             let trees = &mut self.pagecache.trees;
-            let (file, base) = (trees.leaves[oldest].file, trees.leaves[oldest].base);
+            let (file, base) = trees.leaves.home(oldest);
             debug_assert!(trees.leaves[oldest].pages == 0 && trees.leaves[oldest].count > 0);
             trees.drop_leaf_at(file, base);
             self.stat.node_add(node, NodeStat::WorkingsetNodereclaim, 1);

@@ -21,7 +21,6 @@ use crate::table;
 /// Trees of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Trees {
-    pub(crate) files: Vec<FileCache>,
     /// Where cyclic writeback goes on in each file (`writeback_index`).
     pub(crate) writeback_index: SparseSmall,
     pub(super) leaves: Leaves,
@@ -37,13 +36,8 @@ pub(crate) struct Trees {
     /// Nodes put on the list of shadow nodes less those taken off, by NUMA node, since last asked.
     pub(super) listed_delta: Vec<i64>,
     pub(super) listed_changed: bool,
-    /// A file whose first entry has moved to a leaf or out of it.
-    pub(super) moved: Option<u32>,
     interiors: u64,
 }
-
-/// Set in the place of a page that is in no leaf.
-const LONE: u32 = 1 << 31;
 
 /// Levels of nodes that reach `index`; 0 for index 0.
 fn levels_for(index: u32) -> u32 {
@@ -70,11 +64,25 @@ fn place(level: u32, index: u32) -> usize {
 }
 
 impl Trees {
+    /// Files that pages were put into, or that have a smaller number than one.
+    pub(crate) fn nr_files(&self) -> u32 {
+        self.leaves.files.len() as u32
+    }
+
+    /// The root of a file's tree.
+    #[inline]
+    pub(super) fn root_of(&self, file: u32) -> Root {
+        self.leaves.files.get(file as usize).map_or(Root::Entry(0), |cache| cache.root(file))
+    }
+
+    fn set_root(&mut self, file: u32, root: Root) {
+        self.leaves.files[file as usize].set_root(root);
+    }
+
     /// The slot of a page.
     #[inline]
     pub(super) fn get(&self, file: u32, index: u32) -> u32 {
-        let Some(cache) = self.files.get(file as usize) else { return 0 };
-        match cache.root() {
+        match self.root_of(file) {
             Root::Entry(raw) if index == 0 => raw,
             Root::Entry(_) => 0,
             root => match self.leaf_at(root, index >> NODE_SHIFT) {
@@ -90,43 +98,36 @@ impl Trees {
         self.slots.words(slots).get(slot as usize).copied().unwrap_or(0)
     }
 
-    /// What the frame of a page says of its place: the number of the slot, or the file if its page at index 0 is in no leaf.
+    /// What the frame of a page says of its place: the number of the slot, also if a lone page at index 0 is in no leaf.
     #[inline]
     pub(super) fn place(&self, file: u32, index: u32) -> u32 {
-        let root = self.files[file as usize].root();
-        match self.leaf_at(root, index >> NODE_SHIFT) {
-            Some(leaf) => leaf.id.0 * NODE_SLOTS + index % NODE_SLOTS,
-            None => {
-                debug_assert!(index == 0 && file < LONE);
-                LONE | file
-            }
-        }
+        let leaf = match index >> NODE_SHIFT {
+            0 => LeafId::first(file),
+            at => self.leaf_at(self.root_of(file), at).expect("a page that is cached has a slot").id,
+        };
+        leaf.0 * NODE_SLOTS + index % NODE_SLOTS
     }
 
     /// File and index of a place.
     #[inline]
     pub(crate) fn home(&self, place: u32) -> (u32, u32) {
-        if place & LONE != 0 {
-            return (place & !LONE, 0);
-        }
-        let leaf = &self.leaves[LeafId(place >> NODE_SHIFT)];
-        (leaf.file, leaf.base * NODE_SLOTS + place % NODE_SLOTS)
+        let (file, base) = self.leaves.home(LeafId(place >> NODE_SHIFT));
+        (file, base * NODE_SLOTS + place % NODE_SLOTS)
     }
 
     /// Pages cached of a file.
     pub(super) fn nr_pages(&self, file: u32) -> u32 {
-        match self.files.get(file as usize).map(FileCache::root) {
-            None => 0,
-            Some(Root::Entry(raw)) => u32::from(slots::is_page(raw)),
-            Some(Root::Leaf(leaf)) => u32::from(self.leaves[leaf.id].pages),
-            Some(Root::Directory { id, .. }) => self.directories[id as usize].nr_pages,
+        match self.root_of(file) {
+            Root::Entry(raw) => u32::from(slots::is_page(raw)),
+            Root::Leaf(leaf) => u32::from(self.leaves[leaf.id].pages),
+            Root::Directory(id) => self.directories[id as usize].nr_pages,
         }
     }
 
     /// Whether a file has neither pages nor shadows.
     #[cfg(test)]
     pub(super) fn is_empty(&self, file: u32) -> bool {
-        self.files.get(file as usize).is_none_or(|cache| cache.root() == Root::Entry(0))
+        self.root_of(file) == Root::Entry(0)
     }
 
     /// The leaf of the pages from 64 times `at` on.
@@ -134,7 +135,7 @@ impl Trees {
     pub(super) fn leaf_at(&self, root: Root, at: u32) -> Option<LeafRef> {
         match root {
             Root::Leaf(leaf) => (at == 0).then_some(leaf),
-            Root::Directory { id, .. } => self.directories[id as usize].leaf(at),
+            Root::Directory(id) => self.directories[id as usize].leaf(at),
             Root::Entry(_) => None,
         }
     }
@@ -142,10 +143,10 @@ impl Trees {
     /// Nodes that must be created before an entry can be stored at `index`.
     #[inline]
     pub(super) fn nodes_missing(&self, file: u32, index: u32) -> usize {
-        match self.files.get(file as usize).map(FileCache::root) {
-            None | Some(Root::Entry(0)) => levels_for(index) as usize,
-            Some(Root::Leaf(_)) if index < NODE_SLOTS => 0,
-            Some(root) => self.nodes_missing_below(root, index),
+        match self.root_of(file) {
+            Root::Entry(0) => levels_for(index) as usize,
+            Root::Leaf(_) if index < NODE_SLOTS => 0,
+            root => self.nodes_missing_below(root, index),
         }
     }
 
@@ -156,7 +157,10 @@ impl Trees {
         let (height, directory) = match root {
             Root::Entry(_) => (0, None),
             Root::Leaf(_) => (1, None),
-            Root::Directory { id, height } => (height, Some(&self.directories[id as usize])),
+            Root::Directory(id) => {
+                let directory = &self.directories[id as usize];
+                (directory.height, Some(directory))
+            }
         };
         let tall = height.max(levels_for(index));
         // New roots above the old one, then the path below the first level that has a node for this index.
@@ -179,13 +183,12 @@ impl Trees {
     /// be at hand.
     pub(super) fn insert(&mut self, file: u32, index: u32, raw: u32) -> u32 {
         debug_assert!(raw != 0);
-        let at = file as usize;
-        if at >= self.files.len() {
-            table::grow(&mut self.files, at + 1, FileCache::EMPTY);
+        if file >= self.nr_files() {
+            table::grow(&mut self.leaves.files, file as usize + 1, FileCache::EMPTY);
         }
-        if let Root::Entry(old) = self.files[at].root() {
+        if let Root::Entry(old) = self.root_of(file) {
             if index == 0 {
-                self.files[at].set_root(Root::Entry(slots::in_place_of(raw, old)));
+                self.set_root(file, Root::Entry(slots::in_place_of(raw, old)));
                 return old;
             }
             if old == 0 {
@@ -200,17 +203,17 @@ impl Trees {
     fn plant(&mut self, file: u32, index: u32) {
         let root = match levels_for(index) {
             1 => Root::Leaf(self.new_leaf(file, 0, index)),
-            height => Root::Directory { id: self.open_directory(), height },
+            height => Root::Directory(self.open_directory(height)),
         };
-        self.files[file as usize].set_root(root);
+        self.set_root(file, root);
     }
 
     /// Replaces the entry at `index`; the slot must exist.
     pub(super) fn replace(&mut self, file: u32, index: u32, raw: u32) -> u32 {
         debug_assert!(raw != 0 && self.get(file, index) != 0);
-        let root = self.files[file as usize].root();
+        let root = self.root_of(file);
         if let Root::Entry(old) = root {
-            self.files[file as usize].set_root(Root::Entry(slots::in_place_of(raw, old)));
+            self.set_root(file, Root::Entry(slots::in_place_of(raw, old)));
             return old;
         }
         let leaf = self.leaf_at(root, index >> NODE_SHIFT).expect("the slot exists");
@@ -219,10 +222,10 @@ impl Trees {
 
     /// Empties a slot and frees the nodes that this leaves without entries.
     pub(super) fn erase(&mut self, file: u32, index: u32) -> u32 {
-        let root = self.files[file as usize].root();
+        let root = self.root_of(file);
         if let Root::Entry(raw) = root {
             debug_assert!(index == 0);
-            self.files[file as usize].set_root(Root::Entry(0));
+            self.set_root(file, Root::Entry(0));
             return raw;
         }
         let at = index >> NODE_SHIFT;
@@ -249,7 +252,7 @@ impl Trees {
         node.count = node.count + u8::from(raw != 0) - u8::from(old != 0);
         node.pages = node.pages + u8::from(is) - u8::from(was);
         let (has_entries, has_pages, listed) = (node.count > 0, node.pages > 0, node.is_listed());
-        if let Root::Directory { id, .. } = root {
+        if let Root::Directory(id) = root {
             let directory = &mut self.directories[id as usize];
             directory.nr_pages = directory.nr_pages + u32::from(is) - u32::from(was);
         }
@@ -271,24 +274,25 @@ impl Trees {
             leaf.slots = self.slots.grow(leaf.slots, words_for(slot));
             self.point_at(file, index >> NODE_SHIFT, Some(leaf));
         }
-        self.put(self.files[file as usize].root(), leaf, slot, raw)
+        self.put(self.root_of(file), leaf, slot, raw)
     }
 
     /// Makes the parent of a leaf point at it, or at none.
     fn point_at(&mut self, file: u32, at: u32, leaf: Option<LeafRef>) {
-        let cache = &mut self.files[file as usize];
-        match (cache.root(), leaf) {
-            (Root::Directory { id, .. }, leaf) => self.directories[id as usize].set_leaf(at, leaf),
-            (_, Some(leaf)) => cache.set_root(Root::Leaf(leaf)),
-            (_, None) => cache.set_root(Root::Entry(0)),
+        match (self.root_of(file), leaf) {
+            (Root::Directory(id), leaf) => self.directories[id as usize].set_leaf(at, leaf),
+            (_, Some(leaf)) => self.set_root(file, Root::Leaf(leaf)),
+            (_, None) => self.set_root(file, Root::Entry(0)),
         }
     }
 
-    fn open_directory(&mut self) -> u32 {
-        self.free_directories.pop().unwrap_or_else(|| {
+    fn open_directory(&mut self, height: u32) -> u32 {
+        let id = self.free_directories.pop().unwrap_or_else(|| {
             self.directories.push(Directory::default());
             self.directories.len() as u32 - 1
-        })
+        });
+        self.directories[id as usize].height = height;
+        id
     }
 
     fn close_directory(&mut self, id: u32) {
@@ -299,7 +303,7 @@ impl Trees {
     /// A leaf without entries whose block reaches a slot.
     fn new_leaf(&mut self, file: u32, at: u32, slot: u32) -> LeafRef {
         let (obj, numa) = self.take_spare();
-        let id = self.leaves.add(Leaf::new(file, at, obj, numa));
+        let id = self.leaves.add(file, at, Leaf::new(obj, numa));
         LeafRef { id, slots: self.slots.alloc(words_for(slot)) }
     }
 
@@ -313,16 +317,15 @@ impl Trees {
 
     /// Puts a new root above the present tree, which becomes its first entry.
     fn add_root(&mut self, file: u32) -> Root {
-        let root = match self.files[file as usize].root() {
+        let root = match self.root_of(file) {
             Root::Entry(raw) => {
                 let leaf = self.new_leaf(file, 0, 0);
                 let root = Root::Leaf(leaf);
                 self.put(root, leaf, 0, raw);
-                self.moved = Some(file);
                 root
             }
             Root::Leaf(leaf) => {
-                let id = self.open_directory();
+                let id = self.open_directory(2);
                 let node = self.new_interior(1);
                 let Leaf { pages, dirty, .. } = self.leaves[leaf.id];
                 let directory = &mut self.directories[id as usize];
@@ -330,15 +333,17 @@ impl Trees {
                 directory.set_leaf(0, Some(leaf));
                 directory.set_dirty(0, dirty > 0);
                 (directory.nr_pages, directory.nr_dirty) = (u32::from(pages), u32::from(dirty));
-                Root::Directory { id, height: 2 }
+                Root::Directory(id)
             }
-            Root::Directory { id, height } => {
+            Root::Directory(id) => {
                 let node = self.new_interior(1);
-                *self.directories[id as usize].interior(height + 1, 0) = node;
-                Root::Directory { id, height: height + 1 }
+                let directory = &mut self.directories[id as usize];
+                directory.height += 1;
+                *directory.interior(directory.height, 0) = node;
+                Root::Directory(id)
             }
         };
-        self.files[file as usize].set_root(root);
+        self.set_root(file, root);
         root
     }
 
@@ -350,11 +355,11 @@ impl Trees {
 
     /// The leaf for an index, with the nodes above it, created where they are missing.
     fn leaf_for(&mut self, file: u32, index: u32) -> LeafRef {
-        let mut root = self.files[file as usize].root();
+        let mut root = self.root_of(file);
         loop {
             match root {
                 Root::Leaf(leaf) if index < NODE_SLOTS => return leaf,
-                Root::Directory { id, height } if reaches(height, index) => {
+                Root::Directory(id) if reaches(self.directories[id as usize].height, index) => {
                     let at = index >> NODE_SHIFT;
                     return self.directories[id as usize].leaf(at).unwrap_or_else(|| self.branch(file, index));
                 }
@@ -365,9 +370,8 @@ impl Trees {
 
     /// Creates a leaf below a directory, with the nodes above it that are missing.
     fn branch(&mut self, file: u32, index: u32) -> LeafRef {
-        let Root::Directory { id, height } = self.files[file as usize].root() else {
-            unreachable!("only a tree with a directory branches")
-        };
+        let Root::Directory(id) = self.root_of(file) else { unreachable!("only a tree with a directory branches") };
+        let height = self.directories[id as usize].height;
         for level in (2..=height).rev() {
             if self.directories[id as usize].present(level, place(level, index)) {
                 continue;
@@ -390,7 +394,7 @@ impl Trees {
 
     /// Frees the leaf of a file at 64 times `at`, whatever shadows it still holds.
     pub(super) fn drop_leaf_at(&mut self, file: u32, at: u32) {
-        let leaf = self.leaf_at(self.files[file as usize].root(), at).expect("the leaf is where it says");
+        let leaf = self.leaf_at(self.root_of(file), at).expect("the leaf is where it says");
         self.drop_leaf(file, at, leaf);
     }
 
@@ -398,7 +402,8 @@ impl Trees {
     fn drop_leaf(&mut self, file: u32, at: u32, leaf: LeafRef) {
         self.free_leaf(leaf);
         self.point_at(file, at, None);
-        let Root::Directory { id, height } = self.files[file as usize].root() else { return };
+        let Root::Directory(id) = self.root_of(file) else { return };
+        let height = self.directories[id as usize].height;
         for level in 2..=height {
             let node = self.directories[id as usize].interior(level, place(level - 1, at));
             node.count -= 1;
@@ -413,13 +418,14 @@ impl Trees {
             self.interiors -= 1;
         }
         self.close_directory(id);
-        self.files[file as usize].set_root(Root::Entry(0));
+        self.set_root(file, Root::Entry(0));
     }
 
     /// Replaces a root whose only entry is its first by that entry, as often as this holds.
     fn shrink_directory(&mut self, file: u32) {
-        while let Root::Directory { id, height } = self.files[file as usize].root() {
+        while let Root::Directory(id) = self.root_of(file) {
             let directory = &mut self.directories[id as usize];
+            let height = directory.height;
             let node = *directory.interior(height, 0);
             let leaf = directory.leaf(0);
             let first = if height == 2 { leaf.is_some() } else { directory.present(height - 1, 0) };
@@ -432,10 +438,10 @@ impl Trees {
             match leaf.filter(|_| height == 2) {
                 Some(leaf) => {
                     self.close_directory(id);
-                    self.files[file as usize].set_root(Root::Leaf(leaf));
+                    self.set_root(file, Root::Leaf(leaf));
                     self.shrink_leaf(file, leaf);
                 }
-                None => self.files[file as usize].set_root(Root::Directory { id, height: height - 1 }),
+                None => self.directories[id as usize].height -= 1,
             }
         }
     }
@@ -447,8 +453,28 @@ impl Trees {
             return;
         }
         self.free_leaf(leaf);
-        self.files[file as usize].set_root(Root::Entry(raw));
-        self.moved = Some(file);
+        self.set_root(file, Root::Entry(raw));
+    }
+
+    /// Gives chunks of slots back of which the most part is free, as after reclaim of leaves here and there.
+    #[inline]
+    pub(super) fn settle(&mut self) {
+        if self.slots.is_loose() {
+            self.settle_all();
+        }
+    }
+
+    #[cold]
+    fn settle_all(&mut self) {
+        self.slots.begin_to_settle();
+        for (file, cache) in (0..).zip(&mut self.leaves.files) {
+            if let Root::Leaf(leaf) = cache.root(file) {
+                cache.set_root(Root::Leaf(LeafRef { slots: self.slots.settle(leaf.slots), ..leaf }));
+            }
+        }
+        for slots in self.directories.iter_mut().flat_map(Directory::slots_mut) {
+            *slots = self.slots.settle(*slots);
+        }
     }
 
     /// Nodes of all trees, as the kernel would have allocated them.
@@ -458,8 +484,7 @@ impl Trees {
 
     /// Host bytes.
     pub(super) fn host_bytes(&self) -> usize {
-        self.files.capacity() * size_of::<FileCache>()
-            + self.writeback_index.host_bytes()
+        self.writeback_index.host_bytes()
             + self.leaves.host_bytes()
             + self.slots.host_bytes()
             + self.directories.iter().map(Directory::host_bytes).sum::<usize>()
@@ -468,11 +493,11 @@ impl Trees {
 
     /// The first entry, page or shadow, from `from` on.
     pub(crate) fn next_entry(&self, file: u32, from: u32) -> Option<(u32, u32)> {
-        let root = self.files.get(file as usize)?.root();
+        let root = self.root_of(file);
         let last = match root {
             Root::Entry(raw) => return (from == 0 && raw != 0).then_some((0, raw)),
             Root::Leaf(_) => 1,
-            Root::Directory { id, .. } => self.directories[id as usize].len(),
+            Root::Directory(id) => self.directories[id as usize].len(),
         };
         let mut skip = (from % NODE_SLOTS) as usize;
         for at in from >> NODE_SHIFT..last {

@@ -12,7 +12,7 @@ impl Mm {
         let mut wrong = |pfn: Option<Pfn>, what: String| violations.push(Violation { place: "pagecache", pfn, what });
         let trees = &self.pagecache.trees;
         let mut slots_in_use = 0u64;
-        for file in 0..trees.files.len() as u32 {
+        for file in 0..trees.nr_files() {
             let mut pages = 0;
             let mut from = Some(0);
             let mut dirty = trees.next_dirty(file, 0);

@@ -91,16 +91,7 @@ impl Cache {
     /// A number and a record for a new slab.
     fn new_slab(&mut self, pfn: Pfn, order: units::Order, node: NodeId) -> u32 {
         let objects = order::order_objects(order, self.spec.size);
-        let slab = Slab {
-            pfn,
-            prev: NONE,
-            next: NONE,
-            inuse: 0,
-            objects: objects as u16,
-            charges: Obj::NONE,
-            node,
-            place: Place::Cpu,
-        };
+        let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
         let number = self.slabs.add(slab);
         assert!(number < u32::MAX >> self.shift, "{}: too many slabs", self.spec.name);
         for (n, word) in self.slabs.with_slots(number).1.iter_mut().enumerate() {

@@ -31,7 +31,7 @@ impl Mm {
         }
         let Some(kmalloc) = cache_for(owner.slabs[number].objects) else { return };
         let charges = self.slab_alloc_nowait(env, kmalloc, Gfp::NOFS);
-        self.slabs.caches[cache.index()].slabs[number].charges = charges;
+        self.slabs.caches[cache.index()].charges.set(number, charges);
     }
 
     /// Frees the vector of a slab that is gone.

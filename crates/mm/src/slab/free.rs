@@ -119,10 +119,11 @@ impl Mm {
         let owner = &mut self.slabs.caches[cache.index()];
         let slab = &owner.slabs[number];
         debug_assert!(slab.inuse == 0);
-        let Slab { pfn, node, charges, objects, .. } = *slab;
+        let Slab { pfn, node, objects, .. } = *slab;
         owner.nr_slabs -= 1;
         owner.nr_objects -= u64::from(objects);
         owner.slabs.remove(number);
+        let charges = owner.charges.take(number);
         let stat = slab_stat(owner.spec.reclaimable);
         let order = self.frames[pfn].order();
         self.stat.node_add(node, stat, -i64::from(order.pages()));

@@ -31,6 +31,7 @@ use rules::CpuPartial;
 use table::Table;
 use units::{NodeId, Order};
 
+use crate::sparse::Sparse;
 use crate::writeback::BIO_VECTOR_BYTES;
 use crate::{AllocRequest, Mm};
 
@@ -133,8 +134,6 @@ struct Slab {
     next: u32,
     inuse: u16,
     objects: u16,
-    /// The vector of what its objects are charged to.
-    charges: Obj,
     node: NodeId,
     place: Place,
 }
@@ -173,6 +172,8 @@ struct Cache {
     has_cpu_partial: bool,
     cpu_partial_slabs: bool,
     slabs: Table,
+    /// The vectors of what the objects of slabs are charged to.
+    charges: Sparse<Obj>,
     nodes: Vec<Partial>,
     cpus: Vec<CpuSlab>,
     nr_slabs: u64,
@@ -225,7 +226,7 @@ impl Slabs {
 
     /// Host bytes that all tables occupy.
     pub fn host_bytes(&self) -> usize {
-        self.caches.iter().map(|c| c.slabs.host_bytes()).sum()
+        self.caches.iter().map(|c| c.slabs.host_bytes() + c.charges.host_bytes()).sum()
     }
 }
 
@@ -315,6 +316,7 @@ impl Mm {
             has_cpu_partial: self.rules.cpu_partial != CpuPartial::None,
             cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
             slabs: Table::new(objects.div_ceil(64) as usize),
+            charges: Sparse::default(),
             nodes: vec![Partial { head: NONE, tail: NONE, len: 0 }; nr_nodes],
             cpus: vec![CpuSlab { current: NONE, partial: NONE, weight: 0 }; nr_cpus],
             nr_slabs: 0,

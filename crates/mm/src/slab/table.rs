@@ -130,17 +130,17 @@ impl std::ops::IndexMut<u32> for Table {
 mod tests {
     use units::{NodeId, Pfn};
 
-    use super::super::{NONE, Obj, Place};
+    use super::super::{NONE, Place};
     use super::*;
 
     fn slab(pfn: u32) -> Slab {
-        let (prev, next, charges) = (NONE, NONE, Obj::NONE);
-        Slab { pfn: Pfn(pfn), prev, next, inuse: 0, objects: 8, charges, node: NodeId(0), place: Place::Cpu }
+        let (prev, next) = (NONE, NONE);
+        Slab { pfn: Pfn(pfn), prev, next, inuse: 0, objects: 8, node: NodeId(0), place: Place::Cpu }
     }
 
     #[test]
-    fn a_slab_takes_24_bytes() {
-        assert_eq!(size_of::<Slab>(), 24);
+    fn a_slab_takes_20_bytes() {
+        assert_eq!(size_of::<Slab>(), 20);
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((table[70].pfn, table.slots(70)), (Pfn(70), &[0, 5][..]));
         let full = table.host_bytes();
         (64..128).for_each(|number| table.remove(number));
-        assert_eq!(full - table.host_bytes(), 64 * (24 + 2 * 8) - 64 * 4, "a number that is unused takes 4 bytes");
+        assert_eq!(full - table.host_bytes(), 64 * (20 + 2 * 8) - 64 * 4, "a number that is unused takes 4 bytes");
         assert!(table.iter().map(|(number, slab)| (number, slab.pfn.0)).eq((0..64).chain(128..130).map(|n| (n, n))));
         table.remove(3);
         assert_eq!([7, 8, 9].map(|pfn| table.add(slab(pfn))), [3, 127, 126]);

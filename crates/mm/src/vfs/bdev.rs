@@ -11,6 +11,7 @@
 
 use units::{FileId, Gfp, Order, Pfn};
 
+use super::attributes::Attributes;
 use super::disk::Metadata;
 use super::{FileRec, FsId, Need, Vfs};
 use crate::pagecache::Slot;
@@ -24,15 +25,9 @@ impl Vfs {
     pub(super) fn make_bdev(&mut self, fs: FsId) {
         let root = self.dirs.iter().position(|dir| dir.fs == fs).expect("it has a root");
         let blocks = self.fs[fs.0 as usize].spec.device_blocks();
-        let rec = FileRec {
-            parent: super::DirId(root as u32),
-            size: blocks,
-            block: 0,
-            blocks,
-            flags: FileRec::BDEV,
-            ..FileRec::UNUSED
-        };
-        let file = self.new_file(rec);
+        let rec = FileRec { block: 0, flags: FileRec::BDEV, ..FileRec::UNUSED };
+        let below = Attributes::below(super::DirId(root as u32));
+        let file = self.new_file(fs, rec, Attributes { size: blocks, blocks, ..below });
         self.fs[fs.0 as usize].bdev = Some(file);
     }
 }

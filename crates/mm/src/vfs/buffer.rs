@@ -11,8 +11,8 @@
 use units::{Gfp, Order, Pfn};
 
 use super::disk::Metadata;
-use super::lru::{Link, Linked, NONE};
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
+use crate::links::{Link, Linked, NONE};
 use crate::slab::Obj;
 use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm, table};
 

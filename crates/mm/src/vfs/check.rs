@@ -18,7 +18,7 @@ impl Mm {
             dentries += u64::from(rec.dentry.is_some());
             inodes += u64::from(rec.inode.is_some());
             if rec.dentry.is_some() {
-                children[rec.parent.0 as usize] += 1;
+                children[self.vfs.attributes.parent(FileId(n as u32)).0 as usize] += 1;
             }
             self.check_file(n, rec, violations);
         }
@@ -88,7 +88,8 @@ impl Mm {
                 continue;
             }
             let fs = self.vfs.fs_of(file).0 as usize;
-            used[fs] += u64::from(rec.blocks) + self.vfs.extents.blocks(rec.more, rec.blocks);
+            let blocks = self.vfs.attributes.blocks(file);
+            used[fs] += u64::from(blocks) + self.vfs.extents.blocks(rec.more, blocks);
             let mut from = Some(0);
             while let Some(dirty) = from.and_then(|from| self.pagecache.trees.next_dirty(file.0, from)) {
                 claimed[fs] += u64::from(self.vfs.find_extent(file, dirty).is_none());
@@ -109,7 +110,7 @@ impl Mm {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
         let security = self.vfs.security.get(n as u32);
-        let vector = self.vfs.vectors.get(n as u32);
+        let [shadow, vector] = [&self.vfs.shadows, &self.vfs.vectors].map(|table| table.get(n as u32));
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
@@ -125,17 +126,18 @@ impl Mm {
         if rec.has(FileRec::FREEING) {
             wrong("left in eviction");
         }
-        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || rec.blocks > 0) {
+        let blocks = self.vfs.attributes.blocks(FileId(n as u32));
+        if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || blocks > 0) {
             wrong("a name that does not exist has a file");
         }
         if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || rec.second.is_some() || security.is_some())
+            && (rec.ili.is_some() || rec.extents.is_some() || shadow.is_some() || security.is_some())
         {
             wrong("parts of an inode without it");
         }
         if rec.has(FileRec::IN_CIL) != vector.is_some()
             || rec.has(FileRec::VECTOR_LARGE) && !rec.has(FileRec::IN_CIL)
-            || rec.has(FileRec::SHADOW_LARGE) && !rec.second.is_some()
+            || rec.has(FileRec::SHADOW_LARGE) && !shadow.is_some()
         {
             wrong("its vectors are not those that its flags name");
         }

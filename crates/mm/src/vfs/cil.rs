@@ -20,8 +20,9 @@ use units::{FileId, Gfp};
 
 use super::disk::Fs;
 use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj, Vfs};
+use crate::column::NearList;
 use crate::slab::{CacheId, ObjectRuns};
-use crate::{Bio, Effect, Env, Mm, table};
+use crate::{Bio, Effect, Env, Mm};
 
 /// Header of each region of an item in the log (`xlog_op_header`), and bytes of an extent.
 pub(super) const OP_HEADER: u64 = 12;
@@ -47,7 +48,7 @@ pub(super) fn vector_cache(spec: &FsSpec, extents: bool) -> CacheId {
 #[derive(Debug, Default)]
 pub(super) struct Cil {
     /// Inodes of this checkpoint, in the order of their first change.
-    items: Vec<FileId>,
+    items: NearList,
     /// What else goes when this checkpoint is on disk.
     others: ObjectRuns,
     /// Bytes that its inodes take in the log, and all else.
@@ -84,7 +85,7 @@ impl Cil {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.items.capacity() * size_of::<FileId>() + self.others.host_bytes() + self.written.host_bytes()
+        self.items.host_bytes() + self.others.host_bytes() + self.written.host_bytes()
     }
 
     /// What goes when the checkpoint is on disk, beside the vectors of its inodes.
@@ -94,7 +95,7 @@ impl Cil {
     }
 
     pub(super) fn files(&self) -> impl Iterator<Item = FileId> + '_ {
-        self.items.iter().copied()
+        self.items.iter().map(FileId)
     }
 }
 
@@ -107,6 +108,11 @@ impl Vfs {
             let cil = &mut self.fs_mut(fs).cil;
             cil.bytes = cil.bytes + item_bytes(after) - item_bytes(before);
         }
+    }
+
+    /// Whether the vector of a file needs room for extents.
+    fn logs_extents(&self, file: FileId) -> bool {
+        self.attributes.blocks(file) > 0
     }
 
     /// What the inodes of a checkpoint take in the log: as counted, and recounted.
@@ -152,7 +158,7 @@ impl Mm {
                 self.set_shadow(env, file, shadow);
             }
         }
-        if self.vfs.rec(file).second.is_some() {
+        if self.vfs.shadows.get(file.0).is_some() {
             self.insert_item(env, file);
         }
     }
@@ -182,17 +188,19 @@ impl Mm {
     /// The cache of the shadow that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
         let rec = self.vfs.rec(file);
-        let there = rec.second.is_some() && (rec.has(FileRec::SHADOW_LARGE) || !rec.logs_extents());
-        (!there).then(|| vector_cache(self.vfs.spec_of(file), rec.logs_extents()))
+        let extents = self.vfs.logs_extents(file);
+        let there = self.vfs.shadows.get(file.0).is_some() && (rec.has(FileRec::SHADOW_LARGE) || !extents);
+        (!there).then(|| vector_cache(self.vfs.spec_of(file), extents))
     }
 
     /// Gives an inode a shadow as large as it needs by now, in the place of the one it has.
     fn set_shadow(&mut self, env: &Env, file: FileId, shadow: Obj) {
         let spec = *self.vfs.spec_of(file);
+        let old = self.vfs.shadows.set(file.0, shadow);
+        let extents = self.vfs.logs_extents(file);
         let rec = self.vfs.rec_mut(file);
-        let old = std::mem::replace(&mut rec.second, shadow);
         let old_cache = vector_cache(&spec, rec.has(FileRec::SHADOW_LARGE));
-        rec.set(FileRec::SHADOW_LARGE, rec.logs_extents());
+        rec.set(FileRec::SHADOW_LARGE, extents);
         if old.is_some() {
             self.slab_free(env, old_cache, old);
         }
@@ -201,12 +209,12 @@ impl Mm {
     /// Puts an inode with a shadow into the checkpoint, or a larger vector of it.
     pub(super) fn insert_item(&mut self, env: &Env, file: FileId) {
         let (fs, spec) = (self.vfs.fs_of(file), *self.vfs.spec_of(file));
-        let rec = self.vfs.rec_mut(file);
+        let rec = self.vfs.rec(file);
         let collected = rec.has(FileRec::IN_CIL);
         if collected && (rec.has(FileRec::VECTOR_LARGE) || !rec.has(FileRec::SHADOW_LARGE)) {
             return;
         }
-        let shadow = std::mem::replace(&mut rec.second, Obj::NONE);
+        let shadow = self.vfs.shadows.take(file.0);
         let old = self.vfs.vectors.set(file.0, shadow);
         let rec = self.vfs.rec_mut(file);
         rec.set(FileRec::VECTOR_LARGE, rec.has(FileRec::SHADOW_LARGE));
@@ -217,7 +225,7 @@ impl Mm {
         }
         let bytes = item_bytes(self.vfs.xfs_extents(file));
         let cil = &mut self.vfs.fs_mut(fs).cil;
-        table::push(&mut cil.items, file);
+        cil.items.push(file.0);
         cil.bytes += bytes;
         self.ask_for_push(fs);
     }
@@ -248,7 +256,7 @@ impl Mm {
         let bytes = std::mem::take(&mut cil.bytes) + std::mem::take(&mut cil.other_bytes);
         cil.head += bytes;
         cil.written.append(&mut cil.others);
-        for file in std::mem::take(&mut cil.items) {
+        for file in std::mem::take(&mut cil.items).iter().map(FileId) {
             let (cache, obj) = self.take_vector(file);
             self.vfs.fs_mut(fs).cil.written.push(cache, obj);
         }

@@ -24,7 +24,7 @@ impl Mm {
         if rec.dentry.is_some() || rec.has(FileRec::ROOT) {
             return Ok(());
         }
-        let directory = self.vfs.dirs[rec.parent.0 as usize].file;
+        let directory = self.vfs.dirs[self.vfs.attributes.parent(file).0 as usize].file;
         self.lookup(env, directory)?;
         let found = self.lookup_in_dir(env, file);
         if found.is_err() {
@@ -35,8 +35,8 @@ impl Mm {
 
     /// The same once its directory is in memory.
     fn lookup_in_dir(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        let FileRec { parent, dirent, .. } = *self.vfs.rec(file);
-        self.get_dir_block(env, parent, dirent)?;
+        let parent = self.vfs.attributes.parent(file);
+        self.get_dir_block(env, parent, self.vfs.attributes.dirent(file))?;
         // The dentry comes first, as in the kernel; nothing is kept if the inode is missing.
         let dentry = self.vfs_alloc(env, CacheId::DENTRY, Gfp::KERNEL)?;
         if let Err(need) = self.get_inode(env, file) {
@@ -69,10 +69,11 @@ impl Mm {
         debug_assert!(!rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU));
         rec.dentry = dentry;
         // An inode that is listed stays with the group that it is listed for.
-        let (parent, listed) = (rec.parent, rec.has(FileRec::INODE_LRU));
+        let listed = rec.has(FileRec::INODE_LRU);
         if !listed {
             self.vfs.charged.set(file.0, env.task.memcg);
         }
+        let parent = self.vfs.attributes.parent(file);
         self.vfs.dirs[parent.0 as usize].children += 1;
         self.vfs.nr_dentries += 1;
     }
@@ -122,13 +123,14 @@ impl Mm {
             debug_assert!(!self.dentry_in_use(at));
             self.remove_from_dentry_lru(at);
             let rec = self.vfs.rec_mut(at);
-            let (parent, has_inode) = (rec.parent, rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE));
+            let has_inode = rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE);
             let dentry = std::mem::replace(&mut rec.dentry, Obj::NONE);
             self.vfs.nr_dentries -= 1;
             self.slab_free(env, CacheId::DENTRY, dentry);
             if has_inode {
                 self.iput(env, at);
             }
+            let parent = self.vfs.attributes.parent(at);
             self.vfs.release_file(at);
             let dir = &mut self.vfs.dirs[parent.0 as usize];
             dir.children -= 1;

@@ -214,11 +214,11 @@ impl Fs {
 impl Vfs {
     /// The extent that holds a page, from that page on.
     pub(super) fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
-        let rec = self.rec(file);
-        if index < rec.blocks {
-            return Some((rec.block + index, rec.blocks - index));
+        let (rec, blocks) = (self.rec(file), self.attributes.blocks(file));
+        if index < blocks {
+            return Some((rec.block + index, blocks - index));
         }
-        let extent = self.extents.find(rec.more, rec.blocks, index)?;
+        let extent = self.extents.find(rec.more, blocks, index)?;
         let into = index - extent.index;
         Some((extent.block + into, extent.blocks - into))
     }
@@ -226,52 +226,53 @@ impl Vfs {
     /// Blocks to allocate for dirty pages from `index`: theirs, and at the end of the file the preallocation, but not over an
     /// extent that follows. What of a sparse file nobody has stored to stays a hole.
     fn blocks_wanted(&self, file: FileId, index: u32, pages: u32) -> u32 {
-        let rec = self.rec(file);
+        let (rec, size) = (self.rec(file), self.attributes.size(file));
         let written = index + pages;
         let mut end = written;
-        if written >= rec.size && rec.size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
+        if written >= size && size >= self.spec_of(file).prealloc_from_pages && rec.has(FileRec::OPEN) {
             end = written.saturating_add(written.min(PREALLOC_MAX));
         }
-        let following = self.extents.next_start(rec.more, rec.blocks, index);
+        let following = self.extents.next_start(rec.more, self.attributes.blocks(file), index);
         let unclaimed = self.fs[self.fs_of(file).0 as usize].space.available();
         let most = u32::try_from(u64::from(pages) + unclaimed).unwrap_or(u32::MAX);
         (end.min(following.unwrap_or(u32::MAX)) - index).min(most)
     }
 
     fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
-        let group = self.dirs[self.rec(file).parent.0 as usize].ag;
+        let group = self.dirs[self.attributes.parent(file).0 as usize].ag;
         let fs = self.fs_of(file).0 as usize;
+        let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
-        if rec.blocks > 0 && index == rec.blocks {
-            let got = self.fs[fs].space.extend(rec.block + rec.blocks, want);
+        if first > 0 && index == first {
+            let got = self.fs[fs].space.extend(rec.block + first, want);
             if got > 0 {
-                rec.blocks += got;
-                return self.extents.begins_at(&mut rec.more, rec.blocks);
+                self.attributes.set_blocks(file, first + got);
+                return self.extents.begins_at(&mut rec.more, first + got);
             }
-        } else if let Some(before) = self.extents.ending_at(rec.more, rec.blocks, index) {
+        } else if let Some(before) = self.extents.ending_at(rec.more, first, index) {
             let got = self.fs[fs].space.extend(before.block + before.blocks, want);
             if got > 0 {
                 return self.extents.lengthen(&mut rec.more, index, got);
             }
         }
         let (block, blocks) = self.fs[fs].space.take(group, want).expect("a dirty page has a claim on a block");
-        let rec = &mut self.files[file.index()];
-        if rec.blocks == 0 && index == 0 {
-            (rec.block, rec.blocks) = (block, blocks);
+        if first == 0 && index == 0 {
+            rec.block = block;
+            self.attributes.set_blocks(file, blocks);
             return self.extents.begins_at(&mut rec.more, blocks);
         }
-        self.extents.insert(&mut rec.more, rec.blocks, FileExtent { index, block, blocks });
+        self.extents.insert(&mut rec.more, first, FileExtent { index, block, blocks });
     }
 
     /// Frees the blocks from page `from` on.
     pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
         let extents = self.xfs_extents(file);
         let fs = self.fs_of(file).0 as usize;
+        let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
-        let first = rec.blocks;
         if first > from {
             self.fs[fs].space.give(rec.block + from, first - from);
-            rec.blocks = from;
+            self.attributes.set_blocks(file, from);
         }
         while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {
             let keep = from.saturating_sub(extent.index);
@@ -283,23 +284,23 @@ impl Vfs {
 
     /// The first extent of a file that ends behind a page: its pages.
     pub(super) fn extent_from(&self, file: FileId, page: u32) -> Option<(u32, u32)> {
-        let rec = self.rec(file);
-        if page < rec.blocks {
-            return Some((0, rec.blocks));
+        let (more, first) = (self.rec(file).more, self.attributes.blocks(file));
+        if page < first {
+            return Some((0, first));
         }
-        let find = |page| self.extents.find(rec.more, rec.blocks, page);
-        let extent = find(page).or_else(|| find(self.extents.next_start(rec.more, rec.blocks, page)?))?;
+        let find = |page| self.extents.find(more, first, page);
+        let extent = find(page).or_else(|| find(self.extents.next_start(more, first, page)?))?;
         Some((extent.index, extent.index + extent.blocks))
     }
 
     /// Where the extent before a page without a block ends, and where the next one begins.
     pub(super) fn extents_around(&self, file: FileId, page: u32) -> (Option<u32>, Option<u32>) {
-        let rec = self.rec(file);
-        if page < rec.blocks {
+        let (more, first) = (self.rec(file).more, self.attributes.blocks(file));
+        if page < first {
             return (None, None);
         }
-        let before = self.extents.end_before(rec.more, rec.blocks, page);
-        (before.or((rec.blocks > 0).then_some(rec.blocks)), self.extents.next_start(rec.more, rec.blocks, page))
+        let before = self.extents.end_before(more, first, page);
+        (before.or((first > 0).then_some(first)), self.extents.next_start(more, first, page))
     }
 
     fn extent(&self, file: FileId, (block, pages): (u32, u32)) -> Extent {
@@ -395,7 +396,7 @@ impl Mm {
         for file in (0..self.vfs.files.len() as u32).map(FileId) {
             let rec = self.vfs.rec(file);
             if rec.has(FileRec::LIVE) && !rec.has(FileRec::DIR | FileRec::NEGATIVE) {
-                let size = rec.size;
+                let size = self.vfs.attributes.size(file);
                 self.vfs.free_blocks(file, size);
             }
         }
@@ -405,14 +406,14 @@ impl Mm {
     /// Pages that the file has, by its size.
     pub fn inode_size_pages(&self, file: FileId) -> u32 {
         debug_assert!(!self.vfs.rec(file).has(FileRec::DIR));
-        self.vfs.rec(file).size
+        self.vfs.attributes.size(file)
     }
 
     /// Sets the size; blocks beyond a smaller one are freed.
     pub fn set_inode_size_pages(&mut self, env: &Env, file: FileId, pages: u32) {
-        let rec = self.vfs.rec_mut(file);
-        debug_assert!(!rec.has(FileRec::DIR));
-        let old = std::mem::replace(&mut rec.size, pages);
+        debug_assert!(!self.vfs.rec(file).has(FileRec::DIR));
+        let old = self.vfs.attributes.size(file);
+        self.vfs.attributes.set_size(file, pages);
         if pages < old {
             self.note_truncated(env, file, pages);
             self.vfs.free_blocks(file, pages);
@@ -426,7 +427,7 @@ impl Mm {
     /// Charges a `write()` to a file what it takes beside its entry and its pages.
     pub fn charge_write_call(&mut self, file: FileId) {
         // A larger file has blocks reserved ahead.
-        let ahead = self.vfs.rec(file).size >= self.vfs.spec_of(file).prealloc_from_pages;
+        let ahead = self.vfs.attributes.size(file) >= self.vfs.spec_of(file).prealloc_from_pages;
         let xfs = self.costs.write_xfs + if ahead { 0 } else { self.costs.reserve_xfs };
         self.charge(self.costs.write_call + self.by_fs(file, xfs, 0));
     }
@@ -466,9 +467,8 @@ impl Mm {
 
     /// Notes that a change of the inode is in the log and not on disk.
     pub(super) fn log_inode(&mut self, file: FileId) {
-        let (fs, rec) = (self.vfs.fs_of(file), self.vfs.rec(file));
-        if rec.ino != NONE {
-            let ino = rec.ino;
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        if ino != NONE {
             self.vfs.fs_mut(fs).log_inode(ino);
         }
     }

@@ -39,8 +39,8 @@ pub(super) struct Leaf {
 impl Vfs {
     /// Extents of a file, as ext4 counts them.
     fn nr_extents(&self, file: FileId) -> u64 {
-        let rec = self.rec(file);
-        u64::from(rec.blocks.div_ceil(EXTENT_MAX)) + self.extents.pieces(rec.more, rec.blocks, EXTENT_MAX)
+        let first = self.attributes.blocks(file);
+        u64::from(first.div_ceil(EXTENT_MAX)) + self.extents.pieces(self.rec(file).more, first, EXTENT_MAX)
     }
 
     /// The leaf of a file that has one.
@@ -85,7 +85,7 @@ impl Mm {
     }
 
     fn make_leaf(&mut self, fs: FsId, file: FileId) -> bool {
-        let group = self.vfs.dirs[self.vfs.rec(file).parent.0 as usize].ag;
+        let group = self.vfs.dirs[self.vfs.attributes.parent(file).0 as usize].ag;
         let fs = self.vfs.fs_mut(fs);
         let Some((block, _)) = fs.space.take(group, 1) else { return false };
         fs.leaves.insert(file, Leaf { block, fresh: true, dirty: false });

@@ -39,7 +39,8 @@ impl Vfs {
         if rec.has(FileRec::DIR) {
             return 0;
         }
-        u64::from(rec.blocks > 0) + self.extents.pieces(rec.more, rec.blocks, u32::MAX)
+        let first = self.attributes.blocks(file);
+        u64::from(first > 0) + self.extents.pieces(rec.more, first, u32::MAX)
     }
 
     /// The cache of what an inode has of its extents now.

@@ -93,8 +93,8 @@ impl Mm {
         if rec.inode.is_some() {
             return Ok(());
         }
-        let fs = self.vfs.fs_of(file);
-        let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(rec.ino);
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(ino);
         self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
         let spec = *self.vfs.spec_of(file);
         let array = self.vfs.size_array(file);
@@ -212,7 +212,8 @@ impl Mm {
         self.vfs.free_blocks(file, 0);
         self.free_array(env, file);
         self.log_inode(file);
-        let ino = std::mem::replace(&mut self.vfs.rec_mut(file).ino, super::NONE);
+        let ino = self.vfs.attributes.ino(file);
+        self.vfs.attributes.set_ino(file, super::NONE);
         let empty = self.vfs.fs_mut(fs).give_inode(ino);
         if self.vfs.fs_mut(fs).spec.kind == FsKind::Xfs
             && let Some(chunk) = empty
@@ -230,9 +231,9 @@ impl Mm {
         let caches = self.part_caches(self.vfs.spec_of(file), self.vfs.array_cache_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili, &mut rec.second];
-        let [inode, extents, ili, second] = parts.map(|part| std::mem::replace(part, Obj::NONE));
-        let objects = [inode, extents, ili, second, self.vfs.security.take(file.0)];
+        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili];
+        let [inode, extents, ili] = parts.map(|part| std::mem::replace(part, Obj::NONE));
+        let objects = [inode, extents, ili, self.vfs.shadows.take(file.0), self.vfs.security.take(file.0)];
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);
@@ -290,7 +291,7 @@ impl Mm {
 
     /// Whether an evicted inode must stay because its change is only in the log; with `flush` it is written.
     fn log_blocks_reclaim(&mut self, file: FileId, flush: bool) -> bool {
-        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
         if flush {
             self.unpin(file);
         }

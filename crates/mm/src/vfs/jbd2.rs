@@ -288,7 +288,7 @@ impl Mm {
 
     /// The same of the block of a file's inode.
     pub(crate) fn may_change_inode(&self, file: FileId) -> Result<(), Need> {
-        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.rec(file).ino);
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
         if ino == super::NONE {
             return Ok(());
         }

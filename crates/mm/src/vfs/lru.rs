@@ -3,50 +3,7 @@
 //! Rule: a new item goes to the tail; the walk starts at the head. Source: mm/list_lru.c, 4.20.
 //! Abstracted: locks. Omitted: a list for each cgroup.
 
-use crate::sparse::Sparse;
-
-/// No item.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// Neighbours on a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Link {
-    pub(super) prev: u32,
-    pub(super) next: u32,
-}
-
-impl Default for Link {
-    fn default() -> Link {
-        Link::NONE
-    }
-}
-
-impl Link {
-    pub(super) const NONE: Link = Link { prev: NONE, next: NONE };
-}
-
-/// A table of the links of items, each of which is on one list at most.
-pub(super) trait Linked {
-    /// Neighbours of an item.
-    fn link(&self, id: u32) -> Link;
-    /// Sets them.
-    fn set_link(&mut self, id: u32, link: Link);
-}
-
-/// The links of items that mostly are on no list, such as the files that a program has open.
-pub(super) type Links = Sparse<Link>;
-
-impl Linked for Links {
-    #[inline]
-    fn link(&self, id: u32) -> Link {
-        self.get(id)
-    }
-
-    #[inline]
-    fn set_link(&mut self, id: u32, link: Link) {
-        self.set(id, link);
-    }
-}
+use crate::links::{Link, Linked, NONE};
 
 /// A list.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +76,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::links::Links;
 
     proptest! {
         #[test]

@@ -9,6 +9,7 @@
 //! Omitted: hard links, rename, rmdir, quotas, attributes, a root directory's objects
 //! in memory, log items of files that were not created in the run, references that writeback takes.
 
+mod attributes;
 mod bdev;
 mod buffer;
 mod check;
@@ -38,17 +39,19 @@ mod times;
 
 use units::{FileId, MemcgId, NodeId, Pfn};
 
+use crate::links::{Links, NONE};
 use crate::memcg::Uncharged;
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
+use attributes::{AttributeTable, Attributes};
 use buffer::Buffer;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
-use lru::{Links, Lru, NONE};
+use lru::Lru;
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
 use statuses::Statuses;
@@ -136,26 +139,17 @@ impl Handle {
     }
 }
 
-/// One file: on disk, and what is in memory of it. 52 bytes.
+/// One file: where its blocks are, and what is in memory of it; 28 bytes beside its [`Attributes`].
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
-    /// In memory: the dentry, the inode, its log item, the extent records; what it has besides: in XFS the vector in reserve
-    /// for its log item (`li_lv_shadow`). In ext4 the place of the extent records is that of the list of entries (statuses.rs).
+    /// In memory: the dentry, the inode, its log item, the extent records, whose place is in ext4 that of the list of entries
+    /// (statuses.rs).
     dentry: Obj,
     inode: Obj,
     ili: Obj,
-    second: Obj,
     extents: Obj,
-    /// Pages of the file; of a directory: its `DirId`; of an unused record: the next one.
-    size: u32,
-    parent: DirId,
-    /// Place of its name in the parent.
-    dirent: u32,
-    /// Inode number.
-    ino: u32,
-    /// First block of the first extent, from page 0, and its length.
+    /// First block of the first extent; of an unused record: the next one.
     block: u32,
-    blocks: u32,
     /// Its other extents.
     more: Block,
     flags: u32,
@@ -205,18 +199,15 @@ impl FileRec {
     /// Is open; with the children in memory, what keeps its dentry in use.
     const OPEN: u32 = 1 << 25;
 
+    /// The file system, one of 64.
+    const FS_SHIFT: u32 = 26;
+
     const UNUSED: FileRec = FileRec {
         dentry: Obj::NONE,
         inode: Obj::NONE,
         ili: Obj::NONE,
-        second: Obj::NONE,
         extents: Obj::NONE,
-        size: NONE,
-        parent: DirId(NONE),
-        dirent: NONE,
-        ino: NONE,
         block: 0,
-        blocks: 0,
         more: Block::NONE,
         flags: 0,
     };
@@ -224,11 +215,6 @@ impl FileRec {
     #[inline]
     fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0
-    }
-
-    /// Whether its vector needs room for extents.
-    fn logs_extents(&self) -> bool {
-        self.blocks > 0
     }
 
     /// Index of the size that the array of its extents has.
@@ -277,10 +263,13 @@ struct Dir {
 #[derive(Debug, Default)]
 pub struct Vfs {
     files: Vec<FileRec>,
+    attributes: AttributeTable,
     unused_file: Option<u32>,
     extents: Extents,
     /// What security modules keep of inodes in memory, by file.
     security: Sparse<Obj>,
+    /// XFS: the vector in reserve for the log item of a file (`li_lv_shadow`).
+    shadows: Scattered<Obj>,
     /// The vector that the checkpoint being collected has of a file (`li_lv`).
     vectors: Scattered<Obj>,
     /// Open files of a file beside the first one.
@@ -347,10 +336,12 @@ impl Vfs {
     pub fn host_bytes(&self) -> usize {
         let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
         self.files.capacity() * size_of::<FileRec>()
+            + self.attributes.host_bytes()
             + self.extents.host_bytes()
             + self.statuses.host_bytes()
             + self.security.host_bytes()
             + self.timed.host_bytes()
+            + self.shadows.host_bytes()
             + self.vectors.host_bytes()
             + self.more_opens.host_bytes()
             + self.charged.host_bytes()
@@ -405,12 +396,11 @@ impl Vfs {
     }
 
     fn dir_of(&self, file: FileId) -> Option<&Dir> {
-        let rec = self.rec(file);
-        rec.has(FileRec::DIR).then(|| &self.dirs[rec.size as usize])
+        self.rec(file).has(FileRec::DIR).then(|| &self.dirs[self.attributes.size(file) as usize])
     }
 
     fn fs_of(&self, file: FileId) -> FsId {
-        self.dirs[self.rec(file).parent.0 as usize].fs
+        FsId((self.rec(file).flags >> FileRec::FS_SHIFT) as u8)
     }
 
     fn spec_of(&self, file: FileId) -> &FsSpec {
@@ -418,20 +408,21 @@ impl Vfs {
     }
 
     /// Makes a record for a new file.
-    fn new_file(&mut self, rec: FileRec) -> FileId {
-        let rec = FileRec { flags: rec.flags | FileRec::LIVE, ..rec };
-        match self.unused_file {
+    fn new_file(&mut self, fs: FsId, rec: FileRec, attributes: Attributes) -> FileId {
+        let rec = FileRec { flags: rec.flags | FileRec::LIVE | u32::from(fs.0) << FileRec::FS_SHIFT, ..rec };
+        let file = match self.unused_file {
             Some(id) => {
-                let next = self.files[id as usize].size;
+                let next = std::mem::replace(&mut self.files[id as usize], rec).block;
                 self.unused_file = (next != NONE).then_some(next);
-                self.files[id as usize] = rec;
                 FileId(id)
             }
             None => {
                 table::push(&mut self.files, rec);
                 FileId(self.files.len() as u32 - 1)
             }
-        }
+        };
+        self.attributes.set(file, attributes);
+        file
     }
 
     /// Gives the record of an unlinked file back once nothing of it is in memory.
@@ -444,7 +435,9 @@ impl Vfs {
         debug_assert!(!rec.has(FileRec::OPEN));
         self.charged.take(file.0);
         let next = self.unused_file.unwrap_or(NONE);
-        *self.rec_mut(file) = FileRec { size: next, ..FileRec::UNUSED };
+        // A write of its pages may end yet, and asks for the file system.
+        let flags = u32::from(self.fs_of(file).0) << FileRec::FS_SHIFT;
+        *self.rec_mut(file) = FileRec { block: next, flags, ..FileRec::UNUSED };
         self.unused_file = Some(file.0);
     }
 }

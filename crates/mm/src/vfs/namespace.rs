@@ -11,6 +11,7 @@
 
 use units::{FileId, Gfp};
 
+use super::attributes::Attributes;
 use super::disk::{Fs, Metadata};
 use super::inode::PARTS;
 use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
@@ -76,7 +77,7 @@ impl Vfs {
 
     /// Makes a file a directory, whose inode went to a group.
     fn make_dir(&mut self, file: FileId, group: u32) -> DirId {
-        let (fs, parent) = (self.fs_of(file), self.rec(file).parent);
+        let (fs, parent) = (self.fs_of(file), self.attributes.parent(file));
         let in_root = self.rec(self.dirs[parent.0 as usize].file).has(FileRec::ROOT);
         let record = &mut self.fs[fs.0 as usize];
         let group = match (&mut record.orlov, record.spec.kind) {
@@ -89,9 +90,8 @@ impl Vfs {
         };
         self.dirs[parent.0 as usize].last_dir = group;
         let dir = self.new_dir(fs, file, group);
-        let rec = self.rec_mut(file);
-        rec.flags |= FileRec::DIR;
-        rec.size = dir.0;
+        self.rec_mut(file).flags |= FileRec::DIR;
+        self.attributes.set_size(file, dir.0);
         dir
     }
 }
@@ -102,7 +102,8 @@ impl Mm {
         let nodes = self.nodes.len();
         self.vfs.nodes = nodes;
         self.vfs.buffer_lru.resize(nodes, Lru::EMPTY);
-        let id = FsId(u8::try_from(self.vfs.fs.len()).expect("at most 255 file systems"));
+        let id = FsId(self.vfs.fs.len() as u8);
+        assert!(self.vfs.fs.len() < 64, "at most 64 file systems");
         let mut fs = Fs::new(spec);
         let ag = fs.rotor();
         let (chunk, slot) = fs.find_inode(ag).expect("it is empty");
@@ -112,8 +113,9 @@ impl Mm {
         }
         self.vfs.fs.push(fs);
         let dir = DirId(self.vfs.dirs.len() as u32);
-        let flags = FileRec::DIR | FileRec::ROOT;
-        let file = self.vfs.new_file(FileRec { parent: dir, size: dir.0, ino, flags, ..FileRec::UNUSED });
+        let attributes = Attributes { ino, size: dir.0, ..Attributes::below(dir) };
+        let root = FileRec { flags: FileRec::DIR | FileRec::ROOT, ..FileRec::UNUSED };
+        let file = self.vfs.new_file(id, root, attributes);
         self.vfs.new_dir(id, file, ag);
         if spec.kind == FsKind::Ext4 {
             self.vfs.make_bdev(id);
@@ -180,20 +182,23 @@ impl Mm {
                 return Err(need);
             }
         };
-        let [inode, extents, ili, second, security] = objects;
+        let [inode, extents, ili, shadow, security] = objects;
         let Place { dirent, .. } = place;
         self.charge_create(dir);
         let ino = self.vfs.take_place(dir, place);
-        let made = FileRec { inode, extents, ili, second, parent: dir, dirent, ino, size: 0, ..FileRec::UNUSED };
+        let made = FileRec { inode, extents, ili, ..FileRec::UNUSED };
+        let attributes = Attributes { dirent, ino, ..Attributes::below(dir) };
         let file = match negative {
             Some(file) => {
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
                 *rec = FileRec { dentry: rec.dentry, flags, ..made };
+                self.vfs.attributes.set(file, attributes);
                 file
             }
-            None => self.vfs.new_file(made),
+            None => self.vfs.new_file(self.vfs.dirs[dir.0 as usize].fs, made, attributes),
         };
+        self.vfs.shadows.set(file.0, shadow);
         self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         if !known.is_some() {
@@ -202,7 +207,7 @@ impl Mm {
         self.log_dir_change(env, dir, dirent);
         self.log_inode(file);
         self.vfs.timed.set(env, file);
-        if second.is_some() {
+        if shadow.is_some() {
             self.insert_item(env, file);
         }
         self.journal_changes(env, self.vfs.dirs[dir.0 as usize].fs);
@@ -242,7 +247,7 @@ impl Mm {
     /// Creates and opens the file of a name that [`Mm::vfs_lookup_absent`] did not find.
     pub fn vfs_create_absent(&mut self, env: &Env, name: FileId) -> Result<Handle, Need> {
         assert!(self.vfs.rec(name).has(FileRec::NEGATIVE), "{name:?} exists");
-        self.create_and_open(env, self.vfs.rec(name).parent, Some(name))
+        self.create_and_open(env, self.vfs.attributes.parent(name), Some(name))
     }
 
     fn create_and_open(&mut self, env: &Env, dir: DirId, negative: Option<FileId>) -> Result<Handle, Need> {
@@ -316,8 +321,9 @@ impl Mm {
                 return Err(need);
             }
         };
-        let absent = FileRec { parent: dir, size: 0, flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
-        let name = known.unwrap_or_else(|| self.vfs.new_file(absent));
+        let absent = FileRec { flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        let name = known.unwrap_or_else(|| self.vfs.new_file(fs, absent, Attributes::below(dir)));
         self.attach_dentry(env, name, dentry);
         self.dput(env, name);
         self.charge(self.costs.open_file);
@@ -349,10 +355,8 @@ impl Mm {
         if self.vfs.remove_open(file) {
             return;
         }
-        let rec = self.vfs.rec(file);
-        let size = rec.size;
-        if !rec.has(FileRec::DIR) {
-            self.vfs.free_blocks(file, size);
+        if !self.vfs.rec(file).has(FileRec::DIR) {
+            self.vfs.free_blocks(file, self.vfs.attributes.size(file));
         }
         if !self.dentry_in_use(file) {
             self.dput(env, file);
@@ -364,15 +368,16 @@ impl Mm {
         let rec = *self.vfs.rec(file);
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
-        let there = self.get_dir_block(env, rec.parent, rec.dirent).and_then(|()| self.get_leaf(env, file));
-        let free = there.and_then(|()| self.may_change_name(rec.parent, rec.dirent));
+        let (parent, dirent) = (self.vfs.attributes.parent(file), self.vfs.attributes.dirent(file));
+        let there = self.get_dir_block(env, parent, dirent).and_then(|()| self.get_leaf(env, file));
+        let free = there.and_then(|()| self.may_change_name(parent, dirent));
         if let Err(need) = free.and_then(|()| self.log_change(env, file)) {
             self.put_unused(env, file);
             return Err(need);
         }
-        self.charge_unlink(rec.parent);
-        self.vfs.dirs[rec.parent.0 as usize].free_dirents.push(rec.dirent);
-        self.log_dir_change(env, rec.parent, rec.dirent);
+        self.charge_unlink(parent);
+        self.vfs.dirs[parent.0 as usize].free_dirents.push(dirent);
+        self.log_dir_change(env, parent, dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
         if rec.has(FileRec::OPEN) {
@@ -406,7 +411,8 @@ impl Mm {
             _ => self.vfs.fs_mut(fs).space.take(group, pages).expect("there is room"),
         };
         assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
-        self.vfs.new_file(FileRec { parent: dir, dirent, ino, size: pages, block, blocks, ..FileRec::UNUSED })
+        let attributes = Attributes { parent: dir, dirent, ino, size: pages, blocks };
+        self.vfs.new_file(fs, FileRec { block, ..FileRec::UNUSED }, attributes)
     }
 
     /// A directory that is on disk since before the run, and not in memory.

@@ -1,8 +1,9 @@
 //! Short lists of extents, packed.
 //!
 //! Of each entry, how far its end lies behind that of the entry before it, doubled, and one more for a hole; of an
-//! extent then how far its first block lies from that of the extent before it, signed. Both are numbers of variable length
-//! (LEB128, zigzag). Files that are written in rounds have their extents near each other, and an entry takes 4 or 5 bytes.
+//! extent then how far its first block lies from where it would if it lay as far from the extent before it as that from its own,
+//! signed. Both are numbers of variable length (LEB128, zigzag). Files that are written in rounds have their extents near each other
+//! and a round apart, and an entry takes 2 to 4 bytes.
 
 use integer_encoding::VarInt;
 use smallvec::SmallVec;
@@ -10,12 +11,34 @@ use smallvec::SmallVec;
 use super::NONE;
 use super::extents::Entry;
 
-/// Words that a packed list takes at most.
-pub(super) const PACKED_WORDS: usize = 8;
+/// Words that a packed list takes at most: one of more than ten entries is faster to search as it is.
+pub(super) const PACKED_WORDS: usize = 6;
 const BYTES: usize = PACKED_WORDS * 4;
 
 /// The entries of a packed list.
 pub(super) type Packed = SmallVec<[Entry; 8]>;
+
+/// Where the extents of a list lead.
+#[derive(Default)]
+struct Course {
+    /// First block of the last extent, if there is one.
+    last: Option<u32>,
+    /// How far it lies from the one before it.
+    stride: i64,
+}
+
+impl Course {
+    /// Where the next extent would lie.
+    fn next(&self) -> i64 {
+        i64::from(self.last.unwrap_or(0)) + self.stride
+    }
+
+    /// The next extent lies there.
+    fn go_on(&mut self, block: u32) {
+        self.stride = self.last.map_or(0, |last| i64::from(block) - i64::from(last));
+        self.last = Some(block);
+    }
+}
 
 /// Writes a number behind those that a packed list has, if there is room.
 fn put(number: impl VarInt, bytes: &mut [u8; BYTES], used: &mut usize) -> Option<()> {
@@ -33,14 +56,14 @@ fn take<N: VarInt>(bytes: &mut &[u8]) -> Option<N> {
 /// The words of a list, and how many of them are used; none if they do not suffice.
 pub(super) fn pack(entries: &[Entry]) -> Option<([u32; PACKED_WORDS], usize)> {
     let (mut bytes, mut used) = ([0; BYTES], 0);
-    let (mut before, mut near) = (0, 0);
+    let (mut before, mut course) = (0, Course::default());
     for &[block, end] in entries {
         let hole = block == NONE;
         put(u64::from(end - before) << 1 | u64::from(hole), &mut bytes, &mut used)?;
         before = end;
         if !hole {
-            put(i64::from(block) - i64::from(near), &mut bytes, &mut used)?;
-            near = block;
+            put(i64::from(block) - course.next(), &mut bytes, &mut used)?;
+            course.go_on(block);
         }
     }
     let (words, _) = bytes.as_chunks();
@@ -55,18 +78,19 @@ pub(super) fn unpack(words: &[u32]) -> impl Iterator<Item = Entry> {
     let mut buffer = [0; BYTES];
     let (places, _) = buffer.as_chunks_mut();
     places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
-    let (mut at, mut end, mut near) = (0, 0, 0);
+    let (mut at, mut end, mut course) = (0, 0, Course::default());
     std::iter::from_fn(move || {
         let mut bytes = &buffer[at..];
         // An entry covers pages, so that a 0 is behind the last one.
         let number = take::<u64>(&mut bytes).filter(|number| *number != 0)?;
         end += (number >> 1) as u32;
-        let hole = number & 1 == 1;
-        if !hole {
-            near += take::<i64>(&mut bytes).expect("an extent has a block");
+        let mut block = NONE;
+        if number & 1 == 0 {
+            block = (course.next() + take::<i64>(&mut bytes).expect("an extent has a block")) as u32;
+            course.go_on(block);
         }
         at = BYTES - bytes.len();
-        Some([if hole { NONE } else { near as u32 }, end])
+        Some([block, end])
     })
 }
 
@@ -79,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_packed_comes_out_again(
-            drawn in proptest::collection::vec((any::<bool>(), any::<u32>(), 0u32..31, 1u32..1000), 0..12),
+            drawn in proptest::collection::vec((any::<bool>(), any::<u32>(), 0u32..31, 1u32..1000), 0..16),
         ) {
             let mut end = 0;
             let entries: Vec<Entry> = drawn
@@ -96,20 +120,21 @@ mod tests {
     }
 
     #[test]
-    fn five_extents_of_a_small_file_take_24_bytes() {
-        // 2 pages each: 1 byte. The first block, doubled, has 27 bits: 4 bytes. Each of the others is 1000 to 8000 blocks off: 2
-        // bytes; 5 + 4 * 3 = 17 bytes are 5 words. 64 MiB farther apart it is 16,384 blocks: 3 bytes and 21, 6 words.
-        let near: Vec<Entry> = (0..5).map(|n| [50_000_000 + n * 8000, 2 * (n + 2)]).collect();
-        assert_eq!(pack(&near).map(|(_, used)| used), Some(5));
-        let far: Vec<Entry> = (0..5).map(|n| [50_000_000 + n * 16_384, 2 * (n + 2)]).collect();
-        assert_eq!(pack(&far).map(|(_, used)| used), Some(6));
+    fn five_extents_of_a_small_file_take_16_bytes() {
+        // 2 pages each: 1 byte. The first block, doubled, has 27 bits: 4 bytes. The second is 16,384 blocks off, 64 MiB: 3 bytes. The
+        // others are as far apart, but for 8 blocks: 1 byte. 5 + 4 + 3 * 2 = 15 bytes are 4 words.
+        let even: Vec<Entry> = (0..5).map(|n| [50_000_000 + n * 16_384 + n % 2 * 8, 2 * (n + 2)]).collect();
+        assert_eq!(pack(&even).map(|(_, used)| used), Some(4));
+        // 1000 blocks off: 2 bytes; 5 + 4 + 3 * 3 = 18 bytes are 5 words.
+        let uneven: Vec<Entry> = (0..5).map(|n| [50_000_000 + n * 16_384 + n % 2 * 500, 2 * (n + 2)]).collect();
+        assert_eq!(pack(&uneven).map(|(_, used)| used), Some(5));
     }
 
     #[test]
     fn a_list_that_is_too_long_is_not_packed() {
-        // 5 + 9 * 3 = 32 bytes; the 11th entry has no room.
+        // 5 + 3 bytes for the first two, 2 for each of the others: 10 entries take 24 bytes, and the 11th has no room.
         let entries: Vec<Entry> = (0..11).map(|n| [50_000_000 + n * 8000, 2 * (n + 2)]).collect();
-        assert_eq!(pack(&entries[..10]).map(|(_, used)| used), Some(8));
+        assert_eq!(pack(&entries[..10]).map(|(_, used)| used), Some(6));
         assert_eq!(pack(&entries), None);
     }
 }

@@ -13,8 +13,9 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use units::FileId;
 
-use super::lru::{Links, Lru};
+use super::lru::Lru;
 use super::{FileRec, Obj, Vfs};
+use crate::links::Links;
 use crate::pool::{Block, Pool};
 
 /// Words of an entry.

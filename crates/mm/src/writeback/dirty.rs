@@ -79,8 +79,9 @@ impl Mm {
 
     /// Frees a record that nothing needs any more.
     pub(super) fn release_record(&mut self, file: FileId) {
-        let state = &self.writeback.records[file.0];
-        if state.on == On::Nothing && state.nr_writeback == 0 && self.pagecache.trees.nr_dirty(file.0) == 0 {
+        let records = &self.writeback.records;
+        let idle = records[file.0].on == On::Nothing && records.under_writeback(file) == 0;
+        if idle && self.pagecache.trees.nr_dirty(file.0) == 0 {
             self.writeback.records.free(file.0);
         }
     }

@@ -12,10 +12,8 @@
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
-use crate::sparse::Sparse;
-
-/// No inode.
-const NO_INODE: u32 = u32::MAX;
+use crate::links::{Link, Linked, Links, NONE};
+use crate::sparse::{Sparse, SparseSmall};
 
 /// Which list an inode is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,16 +28,11 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 20 bytes. How many pages are dirty the tree of its pages knows.
+/// An inode with dirty pages or pages under writeback; 8 bytes beside its neighbours on the list. How many pages are dirty the tree of its pages knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
     /// When it became dirty, in jiffies (`dirtied_when`).
     dirtied_when: u32,
-    /// Its neighbours on the list, by file.
-    prev: u32,
-    next: u32,
-    /// Pages under writeback.
-    pub(super) nr_writeback: u32,
     pub(super) device: u16,
     pub(super) on: On,
     /// A task writes a slice of it (`I_SYNC`).
@@ -62,26 +55,22 @@ impl Record {
 #[derive(Debug, Default)]
 pub(super) struct Records {
     table: Sparse<Option<Record>>,
+    /// Neighbours on the list, by file.
+    links: Links,
+    /// Pages under writeback, which few of many dirty files have.
+    under_writeback: SparseSmall,
 }
 
 impl Records {
     /// Makes a record for a file that has none.
     pub(super) fn add(&mut self, file: FileId, device: u16) {
-        let record = Record {
-            dirtied_when: 0,
-            prev: NO_INODE,
-            next: NO_INODE,
-            nr_writeback: 0,
-            device,
-            on: On::Nothing,
-            syncing: false,
-        };
+        let record = Record { dirtied_when: 0, device, on: On::Nothing, syncing: false };
         let old = self.table.set(file.0, Some(record));
         debug_assert!(old.is_none());
     }
 
     pub(super) fn free(&mut self, file: u32) {
-        debug_assert!(self[file].on == On::Nothing && self[file].nr_writeback == 0);
+        debug_assert!(self[file].on == On::Nothing && self.under_writeback(FileId(file)) == 0);
         self.table.take(file);
     }
 
@@ -97,13 +86,31 @@ impl Records {
         self.table.get_mut(file.0)?.as_mut()
     }
 
+    /// Pages of a file that are under writeback.
+    #[inline]
+    pub(super) fn under_writeback(&self, file: FileId) -> u32 {
+        self.under_writeback.get(file.0)
+    }
+
+    /// One more is.
+    #[inline]
+    pub(super) fn begin_writeback(&mut self, file: FileId) {
+        self.under_writeback.set(file.0, self.under_writeback.get(file.0) + 1);
+    }
+
+    /// One is not any more.
+    #[inline]
+    pub(super) fn end_writeback(&mut self, file: FileId) {
+        self.under_writeback.set(file.0, self.under_writeback.get(file.0) - 1);
+    }
+
     /// All of them, with their files.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Record)> {
         self.table.iter().filter_map(|(file, record)| Some((file, record.as_ref()?)))
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        self.table.host_bytes()
+        self.table.host_bytes() + self.links.host_bytes() + self.under_writeback.host_bytes()
     }
 }
 
@@ -130,44 +137,45 @@ pub(super) struct InodeList {
 }
 
 impl InodeList {
-    pub(super) const EMPTY: InodeList = InodeList { head: NO_INODE, tail: NO_INODE };
+    pub(super) const EMPTY: InodeList = InodeList { head: NONE, tail: NONE };
 
     pub(super) fn is_empty(&self) -> bool {
-        self.head == NO_INODE
+        self.head == NONE
     }
 
     /// The one to be taken next.
     pub(super) fn tail(&self) -> Option<u32> {
-        (self.tail != NO_INODE).then_some(self.tail)
+        (self.tail != NONE).then_some(self.tail)
     }
 
     fn push_head(&mut self, records: &mut Records, at: u32) {
+        let links = &mut records.links;
         let old = std::mem::replace(&mut self.head, at);
-        (records[at].prev, records[at].next) = (NO_INODE, old);
-        if old == NO_INODE {
-            self.tail = at;
-        } else {
-            records[old].prev = at;
+        links.set_link(at, Link { prev: NONE, next: old });
+        match old {
+            NONE => self.tail = at,
+            _ => links.set_link(old, Link { prev: at, ..links.link(old) }),
         }
     }
 
     fn remove(&mut self, records: &mut Records, at: u32) {
-        let (prev, next) = (records[at].prev, records[at].next);
+        let links = &mut records.links;
+        let Link { prev, next } = links.link(at);
         match prev {
-            NO_INODE => self.head = next,
-            _ => records[prev].next = next,
+            NONE => self.head = next,
+            _ => links.set_link(prev, Link { next, ..links.link(prev) }),
         }
         match next {
-            NO_INODE => self.tail = prev,
-            _ => records[next].prev = prev,
+            NONE => self.tail = prev,
+            _ => links.set_link(next, Link { prev, ..links.link(next) }),
         }
-        (records[at].prev, records[at].next) = (NO_INODE, NO_INODE);
+        links.set_link(at, Link::NONE);
     }
 
     /// From head to tail.
     pub(super) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = u32> + 'a {
-        let step = |at: u32| (at != NO_INODE).then_some(at);
-        std::iter::successors(step(self.head), move |&at| step(records[at].next))
+        let step = |at: u32| (at != NONE).then_some(at);
+        std::iter::successors(step(self.head), move |&at| step(records.links.link(at).next))
     }
 }
 
@@ -256,8 +264,16 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_20_bytes() {
-        assert_eq!(size_of::<Option<Record>>(), 20);
+    fn a_record_takes_8_bytes() {
+        assert_eq!(size_of::<Option<Record>>(), 8);
+    }
+
+    #[test]
+    fn pages_under_writeback_are_counted_by_file() {
+        let mut records = Records::default();
+        [5, 5, 7, 5].into_iter().for_each(|file| records.begin_writeback(FileId(file)));
+        records.end_writeback(FileId(5));
+        assert_eq!([5, 6, 7].map(|file| records.under_writeback(FileId(file))), [2, 0, 1]);
     }
 
     #[test]

@@ -241,9 +241,8 @@ impl Mm {
         frame.set(Frame::WRITEBACK);
         self.untag_dirty(pfn);
         let (owner, _) = self.file_home(pfn);
-        let state = &mut self.writeback.records[owner.0];
-        state.nr_writeback += 1;
-        let device = state.device;
+        self.writeback.records.begin_writeback(owner);
+        let device = self.writeback.records[owner.0].device;
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);
@@ -253,7 +252,7 @@ impl Mm {
     /// A page under writeback is not any more: counters of its file.
     pub(crate) fn record_end_writeback(&mut self, pfn: Pfn) {
         let (file, _) = self.file_home(pfn);
-        self.writeback.records[file.0].nr_writeback -= 1;
+        self.writeback.records.end_writeback(file);
         self.release_record(file);
     }
 

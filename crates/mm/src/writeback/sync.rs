@@ -88,8 +88,7 @@ impl Mm {
 
     /// Pages of a file that are dirty, and that are under writeback.
     pub fn dirty_pages_of(&self, file: FileId) -> (u32, u32) {
-        let under_writeback = self.writeback.records.get(file).map_or(0, |record| record.nr_writeback);
-        (self.pagecache.trees.nr_dirty(file.0), under_writeback)
+        (self.pagecache.trees.nr_dirty(file.0), self.writeback.records.under_writeback(file))
     }
 
     /// The first page under writeback from `*from` on, which is marked as waited for; `*from` moves there.

@@ -70,7 +70,7 @@ impl Mm {
                 wrong(format!("file {file} has {nr_dirty} dirty pages and is on no list"));
             }
         }
-        for file in 0..self.pagecache.trees.files.len() as u32 {
+        for file in 0..self.pagecache.trees.nr_files() {
             let counted = self.pagecache.trees.nr_dirty(file);
             let mut tagged = 0;
             let mut from = Some(0);

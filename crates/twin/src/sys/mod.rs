@@ -6,6 +6,7 @@ mod exit;
 mod files;
 mod kernel;
 mod memory;
+mod names;
 mod namespace;
 mod process;
 mod threads;

@@ -80,8 +80,8 @@ impl SysTwin {
 }
 
 /// Place of a name in its directory.
-fn place_of(name: FileName) -> Result<usize> {
-    if name.number > NUMBER_MAX { Err(SysError::Invalid) } else { Ok(name.number as usize) }
+fn place_of(name: FileName) -> Result<u32> {
+    if name.number > NUMBER_MAX { Err(SysError::Invalid) } else { Ok(name.number as u32) }
 }
 
 /// The directory of this name below another, made if it does not exist.
@@ -108,10 +108,10 @@ fn existing(
     world: &mut World,
     ctl: &mut sim::Ctl<World>,
     dir: Dir,
-    number: usize,
+    number: u32,
 ) -> std::result::Result<Option<FileId>, Need> {
     let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(None) };
-    let (id, known) = (directory.id, directory.file(number));
+    let (id, known) = (directory.id, world.processes.named(directory, number));
     if let Some(file) = known.filter(|file| world.mm.vfs_exists(*file)) {
         return Ok(Some(file));
     }
@@ -125,11 +125,11 @@ fn open(
     world: &mut World,
     ctl: &mut sim::Ctl<World>,
     dir: Dir,
-    number: usize,
+    number: u32,
     mode: OpenMode,
 ) -> std::result::Result<Result<Handle>, Need> {
     let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(Err(SysError::NoEntry)) };
-    let (id, known) = (directory.id, directory.file(number));
+    let (id, known) = (directory.id, world.processes.named(directory, number));
     let exists = known.is_some_and(|file| world.mm.vfs_exists(file));
     if !exists && mode == OpenMode::Existing {
         existing(world, ctl, dir, number)?;

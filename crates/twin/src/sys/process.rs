@@ -9,6 +9,7 @@ use sys::{Dir, Result, SysError};
 use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
+use super::names::{Names, NamesOf};
 use crate::world::World;
 
 /// A mapping.
@@ -50,29 +51,15 @@ pub(crate) struct Process {
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) id: DirId,
-    /// Its files by number, or [`Directory::NO_FILE`].
-    files: Vec<FileId>,
+    /// Its files by number.
+    names: NamesOf,
     /// Directories in it.
     pub(crate) below: BTreeMap<Box<str>, Dir>,
 }
 
 impl Directory {
-    const NO_FILE: FileId = FileId(u32::MAX);
-
     pub(crate) fn new(id: DirId) -> Directory {
-        Directory { id, files: Vec::new(), below: BTreeMap::new() }
-    }
-
-    /// What a name was when it was last looked up: a file, or a negative dentry's record.
-    pub(super) fn file(&self, number: usize) -> Option<FileId> {
-        self.files.get(number).copied().filter(|file| *file != Directory::NO_FILE)
-    }
-
-    fn set_file(&mut self, number: usize, file: Option<FileId>) {
-        if number >= self.files.len() {
-            mm::table::grow(&mut self.files, number + 1, Directory::NO_FILE);
-        }
-        self.files[number] = file.unwrap_or(Directory::NO_FILE);
+        Directory { id, names: NamesOf::default(), below: BTreeMap::new() }
     }
 }
 
@@ -93,6 +80,7 @@ pub(crate) struct Processes {
     present: Vec<u32>,
     /// Directories of the mounted file system, its root first; none without one.
     pub(crate) directories: Vec<Directory>,
+    names: Names,
     pub(crate) barriers: Vec<BarrierState>,
     /// Blocks that a kernel module holds.
     pub(crate) blocks: Vec<Option<Pfn>>,
@@ -109,6 +97,7 @@ impl Processes {
             list: Vec::new(),
             present: Vec::new(),
             directories,
+            names: Names::default(),
             barriers: Vec::new(),
             blocks: Vec::new(),
             seed,
@@ -122,8 +111,13 @@ impl Processes {
     }
 
     /// Gives a name to a file, or takes it away.
-    pub(crate) fn set_name(&mut self, dir: Dir, number: usize, file: Option<FileId>) {
-        self.directories[dir.0 as usize].set_file(number, file);
+    pub(crate) fn set_name(&mut self, dir: Dir, number: u32, file: Option<FileId>) {
+        self.names.set(&mut self.directories[dir.0 as usize].names, number, file);
+    }
+
+    /// What a name was when it was last looked up: a file, or a negative dentry's record.
+    pub(super) fn named(&self, directory: &Directory, number: u32) -> Option<FileId> {
+        self.names.get(&directory.names, number)
     }
 
     /// Size in bytes of a file that has so many pages.
@@ -188,7 +182,7 @@ impl Processes {
 
     /// Host bytes that grow with the number of files.
     pub(crate) fn host_bytes(&self) -> usize {
-        let names: usize = self.directories.iter().map(|d| d.files.capacity() * size_of::<FileId>()).sum();
+        let names = self.names.host_bytes(self.directories.iter().map(|directory| &directory.names));
         let open: usize = self.present.iter().map(|number| self.of(*number).files.host_bytes()).sum();
         names + open + self.last_bytes.capacity() * size_of::<u16>()
     }

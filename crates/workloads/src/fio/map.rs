@@ -7,59 +7,101 @@
 //! Since/until: fio 3.9 takes the next block behind instead.
 //! Abstracted: groups of 64 and 4096 for the tree's levels; files of more than 4096 blocks have more of them.
 
-use smallvec::SmallVec;
-
 /// Blocks of a word, and of a word of words.
 const WORD: usize = 64;
 
-/// The blocks of one file.
+/// The blocks of all files of a job, which have equally many: a bit a block and little more, as the files may be a million.
 #[derive(Clone, Debug)]
-pub(super) struct RandomMap {
-    /// A bit for each block that was served.
-    words: SmallVec<[u64; 1]>,
+pub(super) struct RandomMaps {
     blocks: u32,
-    left: u32,
+    /// Bits of a file: a power of two that is part of a word, or whole words.
+    bits: usize,
+    /// A bit for each block that was served.
+    words: Vec<u64>,
+    /// Blocks not served, of files of more than a word.
+    left: Vec<u32>,
 }
 
-impl RandomMap {
-    /// No block was served.
-    pub(super) fn new(blocks: u32) -> RandomMap {
-        RandomMap { words: SmallVec::from_elem(0, (blocks as usize).div_ceil(WORD)), blocks, left: blocks }
+impl RandomMaps {
+    /// No block of any file was served.
+    pub(super) fn new(files: u32, blocks: u32) -> RandomMaps {
+        let is_small = blocks as usize <= WORD;
+        let bits =
+            if is_small { blocks.next_power_of_two() as usize } else { (blocks as usize).next_multiple_of(WORD) };
+        let words = vec![0; (files as usize * bits).div_ceil(WORD)];
+        RandomMaps { blocks, bits, words, left: vec![blocks; if is_small { 0 } else { files as usize }] }
     }
 
-    /// Blocks not served.
-    pub(super) fn left(&self) -> u32 {
-        self.left
+    /// Blocks of a file that were not served.
+    pub(super) fn left(&self, file: u32) -> u32 {
+        if self.bits > WORD { self.left[file as usize] } else { self.blocks - self.small(file).count_ones() }
     }
 
-    /// Serves the block that was drawn, or the one that it gives way to; none if all were served.
-    pub(super) fn serve(&mut self, drawn: u32) -> Option<u32> {
-        let block = if self.is_served(drawn) { self.next_free(drawn)? } else { drawn };
-        self.words[block as usize / WORD] |= 1 << (block as usize % WORD);
-        self.left -= 1;
+    /// Serves the block of a file that was drawn, or the one that it gives way to; none if all were served.
+    pub(super) fn serve(&mut self, file: u32, drawn: u32) -> Option<u32> {
+        if self.bits > WORD {
+            let first = file as usize * self.bits / WORD;
+            let block = take(&mut self.words[first..first + self.bits / WORD], self.blocks, drawn)?;
+            self.left[file as usize] -= 1;
+            return Some(block);
+        }
+        let mut word = [self.small(file)];
+        let block = take(&mut word, self.blocks, drawn)?;
+        self.set_small(file, word[0]);
         Some(block)
     }
 
-    fn is_served(&self, block: u32) -> bool {
-        self.words[block as usize / WORD] >> (block as usize % WORD) & 1 == 1
+    /// No block of a file was served, once more.
+    pub(super) fn start_over(&mut self, file: u32) {
+        if self.bits > WORD {
+            let first = file as usize * self.bits / WORD;
+            self.words[first..first + self.bits / WORD].fill(0);
+            self.left[file as usize] = self.blocks;
+        } else {
+            self.set_small(file, 0);
+        }
     }
 
-    fn next_free(&self, served: u32) -> Option<u32> {
-        let word = served as usize / WORD;
-        let behind = u64::MAX.checked_shl(served % WORD as u32 + 1).unwrap_or(0);
-        let near = (!self.words[word] & behind != 0).then(|| self.lowest(word..word + 1)).flatten();
-        let group = word / WORD * WORD;
-        near.or_else(|| self.lowest(group..self.words.len().min(group + WORD)))
-            .or_else(|| self.lowest(0..self.words.len()))
+    /// Word, bit in it and mask of a file of one word or less.
+    fn place(&self, file: u32) -> (usize, usize, u64) {
+        let bit = file as usize * self.bits;
+        (bit / WORD, bit % WORD, u64::MAX >> (WORD - self.bits))
     }
 
-    /// The lowest block left in some words.
-    fn lowest(&self, words: std::ops::Range<usize>) -> Option<u32> {
-        let first = words.start;
-        let at = self.words[words].iter().position(|word| *word != u64::MAX)? + first;
-        let block = (at * WORD) as u32 + self.words[at].trailing_ones();
-        (block < self.blocks).then_some(block)
+    fn small(&self, file: u32) -> u64 {
+        let (word, bit, mask) = self.place(file);
+        self.words[word] >> bit & mask
     }
+
+    fn set_small(&mut self, file: u32, served: u64) {
+        let (word, bit, mask) = self.place(file);
+        self.words[word] = self.words[word] & !(mask << bit) | served << bit;
+    }
+}
+
+/// Serves a block of a file, of which `words` say what was served.
+fn take(words: &mut [u64], blocks: u32, drawn: u32) -> Option<u32> {
+    let is_served = words[drawn as usize / WORD] >> (drawn as usize % WORD) & 1 == 1;
+    let block = if is_served { next_free(words, blocks, drawn)? } else { drawn };
+    words[block as usize / WORD] |= 1 << (block as usize % WORD);
+    Some(block)
+}
+
+/// What a block that was served gives way to.
+fn next_free(words: &[u64], blocks: u32, served: u32) -> Option<u32> {
+    let word = served as usize / WORD;
+    let behind = u64::MAX.checked_shl(served % WORD as u32 + 1).unwrap_or(0);
+    let lowest = |range| lowest(words, range).filter(|block| *block < blocks);
+    let near = (!words[word] & behind != 0).then(|| lowest(word..word + 1)).flatten();
+    let group = word / WORD * WORD;
+    near.or_else(|| lowest(group..words.len().min(group + WORD))).or_else(|| lowest(0..words.len()))
+}
+
+/// The lowest block left in some words; it may lie behind the end of the file.
+fn lowest(words: &[u64], range: std::ops::Range<usize>) -> Option<u32> {
+    let first = range.start;
+    let at = words[range].iter().position(|word| *word != u64::MAX)? + first;
+    Some((at * WORD) as u32 + words[at].trailing_ones())
 }
 
 #[cfg(test)]
@@ -68,12 +110,43 @@ mod tests {
 
     use super::*;
 
-    fn with_served(blocks: u32, served: impl IntoIterator<Item = u32>) -> RandomMap {
-        let mut map = RandomMap::new(blocks);
+    /// The second of three files, whose neighbours stay as they are.
+    struct Second(RandomMaps);
+
+    impl Second {
+        fn new(blocks: u32) -> Second {
+            Second(RandomMaps::new(3, blocks))
+        }
+
+        fn serve(&mut self, drawn: u32) -> Option<u32> {
+            let block = self.0.serve(1, drawn);
+            assert_eq!([self.0.left(0), self.0.left(2)], [self.0.blocks; 2]);
+            block
+        }
+    }
+
+    fn with_served(blocks: u32, served: impl IntoIterator<Item = u32>) -> Second {
+        let mut map = Second::new(blocks);
         for block in served {
             assert_eq!(map.serve(block), Some(block));
         }
         map
+    }
+
+    #[test]
+    fn files_of_16_blocks_take_2_bytes_each() {
+        assert_eq!(RandomMaps::new(1000, 16).words.len() * 8, 2000);
+        assert_eq!(RandomMaps::new(1000, 16).left.len(), 0);
+    }
+
+    #[test]
+    fn a_file_that_starts_over_has_all_its_blocks() {
+        for blocks in [1, 7, 64, 65, 200] {
+            let mut maps = RandomMaps::new(2, blocks);
+            assert_eq!((maps.serve(0, 0), maps.serve(1, 0)), (Some(0), Some(0)));
+            maps.start_over(1);
+            assert_eq!((maps.left(0), maps.left(1), maps.serve(1, 0)), (blocks - 1, blocks, Some(0)));
+        }
     }
 
     #[test]
@@ -101,13 +174,13 @@ mod tests {
     proptest! {
         #[test]
         fn each_block_is_served_once(blocks in 1..300_u32, draws in prop::collection::vec(any::<u32>(), 300)) {
-            let mut map = RandomMap::new(blocks);
+            let mut map = Second::new(blocks);
             let mut served = vec![false; blocks as usize];
             for draw in draws.iter().take(blocks as usize) {
                 let block = map.serve(draw % blocks).expect("one is left");
                 prop_assert!(!std::mem::replace(&mut served[block as usize], true));
             }
-            prop_assert!(map.left() == 0 && map.serve(0).is_none());
+            prop_assert!(map.0.left(1) == 0 && map.serve(0).is_none());
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use rand::Rng;
 
-use super::map::RandomMap;
+use super::map::RandomMaps;
 use super::{FileService, FioJob};
 
 /// Which way the bytes go.
@@ -112,7 +112,7 @@ pub(super) struct Course {
     /// Next block of each file of a sequential job, for reads and for writes.
     positions: [Vec<u32>; 2],
     /// Blocks served of each file of a random job.
-    maps: Vec<RandomMap>,
+    maps: RandomMaps,
     /// Blocks still to be issued, unless the job is limited by time.
     left: u64,
 }
@@ -140,7 +140,7 @@ impl Course {
             chosen: None,
             drawn: None,
             positions: [positions(job.pattern.reads()), positions(job.pattern.writes())],
-            maps: vec![RandomMap::new(blocks); if random { job.nr_files as usize } else { 0 }],
+            maps: RandomMaps::new(if random { job.nr_files } else { 0 }, blocks),
             left: job.blocks(),
         }
     }
@@ -247,7 +247,7 @@ impl Course {
     fn is_over(&self, file: u32, write: bool) -> bool {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] == self.blocks,
-            Order::Random => self.maps[file as usize].left() == 0,
+            Order::Random => self.maps.left(file) == 0,
             Order::RandomAnew => false,
         }
     }
@@ -255,7 +255,7 @@ impl Course {
     fn start_over(&mut self, file: u32, write: bool) {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] = 0,
-            Order::Random => self.maps[file as usize] = RandomMap::new(self.blocks),
+            Order::Random => self.maps.start_over(file),
             Order::RandomAnew => unreachable!("it is never over"),
         }
     }
@@ -269,7 +269,7 @@ impl Course {
     }
 
     fn any_block(&mut self, file: u32, rng: &mut impl Rng) -> Option<u32> {
-        self.maps[file as usize].serve(rng.random_range(0..self.blocks))
+        self.maps.serve(file, rng.random_range(0..self.blocks))
     }
 }
 

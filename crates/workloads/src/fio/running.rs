@@ -22,6 +22,46 @@ struct Open {
     mapping: Option<Mapping>,
 }
 
+/// The files of a job that are open, 4 bytes each, as they may be a million.
+struct OpenFiles {
+    /// Descriptors, or [`OpenFiles::NONE`].
+    descriptors: Vec<u32>,
+    /// Numbers of the mappings, if the job maps its files; each is as long as the file.
+    mappings: Vec<u32>,
+    length: Bytes,
+}
+
+impl OpenFiles {
+    const NONE: u32 = u32::MAX;
+
+    fn new(job: &FioJob) -> OpenFiles {
+        let files = job.nr_files as usize;
+        let mapped = if job.engine == Engine::Mmap { files } else { 0 };
+        let (descriptors, mappings) = (vec![OpenFiles::NONE; files], vec![OpenFiles::NONE; mapped]);
+        OpenFiles { descriptors, mappings, length: job.file_size }
+    }
+
+    fn get(&self, file: u32) -> Option<Open> {
+        let fd = Some(self.descriptors[file as usize]).filter(|fd| *fd != OpenFiles::NONE)?;
+        let mapping = self.mappings.get(file as usize).map(|id| Mapping { id: *id, length: self.length });
+        Some(Open { fd: Fd(fd), mapping })
+    }
+
+    fn add(&mut self, file: u32, open: Open) {
+        self.descriptors[file as usize] = open.fd.0;
+        if let Some(mapping) = open.mapping {
+            debug_assert!(mapping.length == self.length);
+            self.mappings[file as usize] = mapping.id;
+        }
+    }
+
+    fn take(&mut self, file: u32) -> Option<Open> {
+        let open = self.get(file);
+        self.descriptors[file as usize] = OpenFiles::NONE;
+        open
+    }
+}
+
 /// I/Os of one direction since the ramp time was over.
 #[derive(Clone, Copy, Default)]
 struct Tally {
@@ -34,7 +74,7 @@ struct Tally {
 pub(super) struct Running<S: Sys> {
     sys: S,
     job: FioJob,
-    files: Vec<Option<Open>>,
+    files: OpenFiles,
     started: Nanos,
     /// What it takes between two I/Os on this machine.
     overhead: Nanos,
@@ -55,7 +95,7 @@ impl<S: Sys> Running<S> {
         let mut rng = ChaCha8Rng::seed_from_u64(sys.seed());
         rng.set_stream(job.number + 1);
         let mut course = Course::new(&job);
-        let (files, started) = (vec![None; job.nr_files as usize], sys.clock());
+        let (files, started) = (OpenFiles::new(&job), sys.clock());
         let overhead = Nanos((FIO_OVERHEAD.0 as f64 / sys.info().cpu_speed) as u64);
         let mut running =
             Running { sys, job, files, started, overhead, served: 0, unsynced: 0, tallies: Default::default() };
@@ -74,17 +114,20 @@ impl<S: Sys> Running<S> {
 
     async fn step(&mut self, step: Step) -> sys::Result<()> {
         match step {
-            Step::Open(file) => self.files[file as usize] = Some(self.open(file).await?),
+            Step::Open(file) => {
+                let open = self.open(file).await?;
+                self.files.add(file, open);
+            }
             Step::StartOver(file) => {
-                let open = self.files[file as usize].expect("a file is opened before it is used");
+                let open = self.files.get(file).expect("a file is opened before it is used");
                 self.forget(open.fd).await?;
             }
             Step::Close(file) => {
-                let open = self.files[file as usize].take().expect("a file is closed once");
+                let open = self.files.take(file).expect("a file is closed once");
                 self.close(open).await?;
             }
             Step::Block { file, block, write } => {
-                let open = self.files[file as usize].expect("a file is opened before it is used");
+                let open = self.files.get(file).expect("a file is opened before it is used");
                 self.serve(open, block, write).await?;
                 if self.served.is_multiple_of(PROGRESS_BLOCKS) {
                     self.job.tell(&self.sys, self.served as f64 / self.job.blocks() as f64, self.started);
@@ -179,7 +222,7 @@ impl<S: Sys> Running<S> {
         let measured = self.sys.clock().since(self.started + self.job.ramp).as_secs_f64();
         for file in open {
             // One whose open was announced and did not come about any more has no descriptor.
-            if let Some(open) = self.files[file as usize].take() {
+            if let Some(open) = self.files.take(file) {
                 if self.job.end_fsync {
                     self.sys.fsync(open.fd).await?;
                 }

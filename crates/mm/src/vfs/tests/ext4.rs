@@ -104,7 +104,12 @@ fn with_flex_bg_inodes_lie_in_tables_and_directories_before_the_data() {
     let chunks: Vec<u32> = mm.vfs.fs[0].chunks.iter().filter(|c| c.block >= group).map(|c| c.block).collect();
     assert!(chunks.ends_with(&[table + 4, table + 8, table + 12]), "{chunks:?}: 201 inodes in chunks of 64");
     assert!((table + 8192..data).contains(&mm.vfs.dirs[dir.0 as usize].blocks[0].block));
-    assert!(mm.vfs.files.iter().filter(|rec| rec.blocks == 2).all(|rec| rec.block >= data));
+    assert!(
+        (0..)
+            .zip(&mm.vfs.files)
+            .filter(|(n, _)| mm.vfs.attributes.blocks(FileId(*n)) == 2)
+            .all(|(_, rec)| rec.block >= data)
+    );
     assert_valid(&mm);
 }
 

@@ -30,7 +30,7 @@ fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
     checkpoint(&mut mm, fs);
     let open = create(&mut mm, dir);
     let file = open.file;
-    let vectors = |mm: &Mm| (mm.vfs.rec(file).second.is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
+    let vectors = |mm: &Mm| (mm.vfs.shadows.get(file.0).is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
     assert_eq!(vectors(&mm), (false, true), "the first change took the one it had");
     mm.log_item(&on(0), file).expect("memory is plentiful");
     mm.log_item(&on(0), file).expect("memory is plentiful");
@@ -102,8 +102,8 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
     let file = open.file;
     let state = |mm: &Mm| {
         let rec = mm.vfs.rec(file);
-        let vector = mm.vfs.vectors.get(file.0);
-        [vector.is_some(), rec.has(FileRec::VECTOR_LARGE), rec.second.is_some(), rec.has(FileRec::SHADOW_LARGE)]
+        let [shadow, vector] = [&mm.vfs.shadows, &mm.vfs.vectors].map(|table| table.get(file.0));
+        [vector.is_some(), rec.has(FileRec::VECTOR_LARGE), shadow.is_some(), rec.has(FileRec::SHADOW_LARGE)]
     };
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
     mm.allocate_blocks(&on(0), file, 0, 4);
@@ -130,11 +130,11 @@ fn a_small_shadow_gives_way_to_a_large_one() {
     let file = open.file;
     mm.log_item(&on(0), file).expect("memory is plentiful");
     checkpoint(&mut mm, fs);
-    assert!(mm.vfs.rec(file).second.is_some() && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
+    assert!(mm.vfs.shadows.get(file.0).is_some() && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
     mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item(&on(0), file).expect("memory is plentiful");
     let rec = mm.vfs.rec(file);
-    assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !rec.second.is_some());
+    assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !mm.vfs.shadows.get(file.0).is_some());
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }

@@ -92,8 +92,8 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 }
 
 #[test]
-fn a_record_takes_60_bytes() {
-    assert_eq!(size_of::<FileRec>(), 52);
+fn a_record_takes_28_bytes() {
+    assert_eq!(size_of::<FileRec>(), 28);
 }
 
 #[test]
