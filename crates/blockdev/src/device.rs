@@ -145,6 +145,14 @@ impl BlockDevice {
         }
     }
 
+    /// Host bytes of what is queued.
+    pub fn host_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Disk(disk) => disk.host_bytes(),
+            Kind::Raid0(raid) => raid.host_bytes(),
+        }
+    }
+
     /// Counters. A RAID counts bios as they were submitted to it.
     pub fn stats(&self) -> DeviceStats {
         match &self.kind {

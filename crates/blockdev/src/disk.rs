@@ -9,7 +9,7 @@ use crate::bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 use crate::device::Room;
 use crate::fault::{Fault, Faults};
 use crate::model::{Command, Finished, Model, Traits};
-use crate::queue::{Added, Congestion, Part, Queue, QueueSpec, Request};
+use crate::queue::{Added, Congestion, Part, Queue, QueueSpec, Request, SchedulerSpec};
 use crate::slab::{NIL, Slab};
 use crate::spec::DeviceSpec;
 use crate::stats::{Accounting, DeviceStats};
@@ -59,7 +59,8 @@ impl Disk {
             capacity_sectors: spec.capacity().0 / SECTOR_SIZE,
             bios: Slab::new(),
             queue: Queue::new(queue, &traits),
-            congestion: (!traits.bio_based).then(|| Congestion::new(queue.nr_requests)),
+            congestion: (!traits.bio_based)
+                .then(|| Congestion::new(queue.nr_requests, queue.scheduler != SchedulerSpec::Cfq)),
             throttle: traits.throttle.as_ref().map(Throttle::new),
             model: Model::new(spec, seed)?,
             faults: Faults::default(),
@@ -308,6 +309,11 @@ impl Disk {
 
     pub(crate) fn queued(&self) -> usize {
         self.queue.requests.len() - self.in_flight()
+    }
+
+    /// Host bytes of what is queued.
+    pub(crate) fn host_bytes(&self) -> usize {
+        self.bios.host_bytes() + self.queue.requests.host_bytes() + self.queue.parts.host_bytes()
     }
 
     pub(crate) fn stats(&self) -> DeviceStats {

@@ -216,6 +216,11 @@ impl Raid0 {
         self.members.iter().map(Disk::queued).sum()
     }
 
+    /// Host bytes of what is queued.
+    pub(crate) fn host_bytes(&self) -> usize {
+        self.bios.host_bytes() + self.members.iter().map(Disk::host_bytes).sum::<usize>()
+    }
+
     pub(crate) fn stats(&self) -> DeviceStats {
         self.accounting.stats()
     }

@@ -37,6 +37,11 @@ impl<T: Copy> Slab<T> {
         value
     }
 
+    /// Host bytes.
+    pub(crate) fn host_bytes(&self) -> usize {
+        self.items.capacity() * size_of::<Option<T>>() + self.free.capacity() * size_of::<u32>()
+    }
+
     /// Occupied slots.
     pub(crate) fn len(&self) -> usize {
         self.items.len() - self.free.len()

@@ -69,6 +69,12 @@ impl Devices {
         Devices { list, copying, mounted, in_flight: Vec::new(), free: Vec::new(), done: Vec::new() }
     }
 
+    /// Host bytes of what is queued and in flight.
+    pub(crate) fn host_bytes(&self) -> usize {
+        let queued: usize = self.list.iter().map(|device| device.model.host_bytes()).sum();
+        queued + self.in_flight.capacity() * size_of::<Option<InFlight>>() + self.free.capacity() * size_of::<u32>()
+    }
+
     /// Requests of the mounted device so far.
     pub(crate) fn io_time(&self) -> IoTime {
         let stats = self.mounted.map(|device| self.list[usize::from(device)].model.stats()).unwrap_or_default();

@@ -227,7 +227,7 @@ impl World {
 
     /// Host bytes of everything that grows with the machine, the workload's files or the length of the run.
     pub(crate) fn host_bytes(&self) -> usize {
-        self.mm.host_bytes() + self.processes.host_bytes() + self.log.host_bytes()
+        self.mm.host_bytes() + self.processes.host_bytes() + self.devices.host_bytes() + self.log.host_bytes()
     }
 
     /// Who calls: the running task, or an interrupt on the first CPU.

@@ -2,10 +2,10 @@
 //!
 //! **Rule.** Requests are counted from submission to completion, synchronous and asynchronous apart. A side becomes
 //! congested when it reaches 7/8 of `nr_requests` plus one, stays so until it falls below 13/16 minus one, and
-//! is full at `nr_requests`.
+//! is full at `nr_requests`. In a multi-queue (blk-mq) both sides share these.
 //! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
-//! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue).
-//! **Abstracted.** Since 5.0 nothing sets the congested bits, and `nr_requests` bounds both sides together.
+//! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
+//! **Abstracted.** Nothing sets the congested bits of a multi-queue.
 //! **Omitted.** The batch of 32 requests that a task may allocate beyond a full queue (`ioc_batching()`).
 
 /// One side of the queue.
@@ -20,15 +20,18 @@ struct Side {
 pub(crate) struct Congestion {
     sides: [Side; 2],
     nr_requests: u32,
+    /// Both sides share them.
+    shared: bool,
     on: u32,
     off: u32,
 }
 
 impl Congestion {
-    pub(crate) fn new(nr_requests: u32) -> Congestion {
+    pub(crate) fn new(nr_requests: u32, shared: bool) -> Congestion {
         Congestion {
             sides: [Side::default(); 2],
             nr_requests,
+            shared,
             on: (nr_requests - nr_requests / 8 + 1).min(nr_requests),
             off: (nr_requests - nr_requests / 8 - nr_requests / 16 - 1).max(1),
         }
@@ -54,7 +57,13 @@ impl Congestion {
     }
 
     pub(crate) fn is_full(&self, sync: bool) -> bool {
-        self.sides[usize::from(sync)].count >= self.nr_requests
+        let [asynchronous, synchronous] = self.sides.map(|side| side.count);
+        let queued = match (self.shared, sync) {
+            (true, _) => asynchronous + synchronous,
+            (false, true) => synchronous,
+            (false, false) => asynchronous,
+        };
+        queued >= self.nr_requests
     }
 }
 
@@ -65,7 +74,7 @@ mod tests {
     #[test]
     fn on_at_113_of_128_and_off_below_103() {
         // on: 128 - 16 + 1 = 113; off: 128 - 16 - 8 - 1 = 103
-        let mut congestion = Congestion::new(128);
+        let mut congestion = Congestion::new(128, false);
         for _ in 0..112 {
             congestion.add(false);
         }
@@ -83,12 +92,15 @@ mod tests {
 
     #[test]
     fn full_at_nr_requests() {
-        let mut congestion = Congestion::new(4);
-        for _ in 0..3 {
+        for shared in [false, true] {
+            let mut congestion = Congestion::new(4, shared);
+            for _ in 0..3 {
+                congestion.add(true);
+            }
+            assert!(!congestion.is_full(true));
             congestion.add(true);
+            assert!(congestion.is_full(true));
+            assert_eq!(congestion.is_full(false), shared, "the other side");
         }
-        assert!(!congestion.is_full(true));
-        congestion.add(true);
-        assert!(congestion.is_full(true));
     }
 }

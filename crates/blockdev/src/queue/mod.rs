@@ -45,8 +45,8 @@ pub enum SchedulerSpec {
 #[derive(Deserialize, Serialize, Clone, PartialEq, Debug)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueSpec {
-    /// Requests, of reads and other synchronous I/O and of asynchronous writes each, before submitters must wait;
-    /// 4 to 65,536. Default 128 (`BLKDEV_MAX_RQ`, `BLKDEV_DEFAULT_RQ`). Since 5.0 (blk-mq) a queue with a scheduler has twice
+    /// Requests before submitters must wait, with CFQ of reads and other synchronous I/O and of asynchronous writes each;
+    /// 4 to 65,536. Default 128 (`BLKDEV_MAX_RQ`, `BLKDEV_DEFAULT_RQ`). A multi-queue (SCSI's default since 4.19) with a scheduler has twice
     /// the device's depth, at most 256 (`blk_mq_init_sched()`): 64 for SATA.
     pub nr_requests: u32,
     /// The scheduler. Default mq-deadline.
