@@ -21,7 +21,7 @@ use units::{Bytes, Gfp, Nanos};
 use crate::tree::Tree;
 use crate::{Param, ParamError, Params, WorkloadSpec};
 use build::{Builder, Compile};
-use module::{Attempts, GiveBack, Outcome};
+use module::{Attempts, Outcome};
 
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
@@ -35,11 +35,6 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             doc: "copies of the kernel tree built at once; auto: MemTotal / 400 MB",
         },
         Param { name: "gfp", default: "highuser-movable", doc: "flags: highuser-movable, like-hugetlb or like-thp" },
-        Param {
-            name: "give-back",
-            default: "oldest-first",
-            doc: "blocks given back: oldest-first, or newest-first as the pool of hugetlb, which real worlds have",
-        },
         Param { name: "percent", default: "95", doc: "share of memory that is tried for, in percent" },
         Param { name: "mb-per-sec", default: "16", doc: "pace of the attempts, in MiB/s" },
         Param { name: "warmup-s", default: "300", doc: "seconds of building before the first attempt" },
@@ -57,7 +52,6 @@ pub struct StressHighalloc {
     runs: u64,
     kernels: Option<u64>,
     gfp: Gfp,
-    give_back: GiveBack,
     percent: u64,
     mb_per_sec: u64,
     warmup: Nanos,
@@ -72,7 +66,6 @@ impl StressHighalloc {
             runs: params.number("runs", 1, 100)?,
             kernels: params.number_or_auto("kernels", 1, 1000)?,
             gfp: params.choice("gfp", module::GFP_FLAGS)?,
-            give_back: params.choice("give-back", module::GIVE_BACK)?,
             percent: params.number("percent", 1, 100)?,
             mb_per_sec: params.number("mb-per-sec", 1, 1_000_000)?,
             warmup: Nanos::secs(params.number("warmup-s", 0, 1_000_000)?),
@@ -159,7 +152,6 @@ impl StressHighalloc {
         let attempts = Attempts {
             count: memory.0 / module::BLOCK.0 * self.percent / 100,
             gfp: self.gfp,
-            give_back: self.give_back,
             // As the script computes it: whole bytes in a millisecond, whole milliseconds for a block.
             pace: Nanos::millis(module::BLOCK.0 / ((self.mb_per_sec << 20) / 1000)),
         };
