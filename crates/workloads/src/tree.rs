@@ -19,8 +19,11 @@ pub(crate) const FILES_PER_DIR: u32 = 16;
 pub(crate) const UNPACK: Nanos = Nanos::micros(135);
 /// Names of the files that a build makes come after those of the sources.
 const OBJECTS: u64 = FILES_PER_DIR as u64;
-/// Name of the large file in the first directory: after two made of each source.
-const LARGE: u64 = 3 * OBJECTS;
+/// Name of the archive of a directory: after two made of each source.
+const ARCHIVE: u64 = 3 * OBJECTS;
+/// Names of the image and of the large file in the first directory.
+const IMAGE: u64 = ARCHIVE + 1;
+const LARGE: u64 = ARCHIVE + 2;
 
 /// One tree.
 #[derive(Clone, Debug)]
@@ -53,6 +56,16 @@ impl Tree {
         FileName { dir, number: OBJECTS + 2 * number + what }
     }
 
+    /// What the objects of a source file's directory are put into.
+    pub(crate) fn archive(&self, file: u32) -> FileName {
+        FileName { number: ARCHIVE, ..self.source(file) }
+    }
+
+    /// What all of them are linked to.
+    pub(crate) fn image(&self) -> FileName {
+        FileName { dir: self.dirs[0], number: IMAGE }
+    }
+
     pub(crate) fn large_file(&self) -> FileName {
         FileName { dir: self.dirs[0], number: LARGE }
     }
@@ -81,16 +94,22 @@ impl Tree {
 
     /// Removes every file, also those that a build made (`rm -rf`).
     pub(crate) async fn remove<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+        let made = |file| [self.source(file), self.object(file, 0), self.object(file, 1)];
         for file in 0..self.files {
-            let made = [self.source(file), self.object(file, 0), self.object(file, 1)];
-            for name in made {
-                match sys.unlink(name).await {
-                    Err(sys::SysError::NoEntry) => {}
-                    result => result?,
-                }
+            let archive = (file % FILES_PER_DIR == 0).then(|| self.archive(file));
+            for name in made(file).into_iter().chain(archive) {
+                remove_file(sys, name).await?;
             }
         }
-        Ok(())
+        remove_file(sys, self.image()).await
+    }
+}
+
+/// Removes a file, if there is one.
+async fn remove_file<S: Sys>(sys: &S, name: FileName) -> sys::Result<()> {
+    match sys.unlink(name).await {
+        Err(sys::SysError::NoEntry) => Ok(()),
+        result => result,
     }
 }
 
@@ -136,7 +155,12 @@ mod tests {
     fn no_two_files_have_one_name() {
         let tree = Tree { dirs: (0..64).map(Dir).collect(), files: 1024 };
         let all = (0..1024).flat_map(|file| [tree.source(file), tree.object(file, 0), tree.object(file, 1)]);
-        let mut names: Vec<(u32, u64)> = all.chain([tree.large_file()]).map(|name| (name.dir.0, name.number)).collect();
+        let archives = (0..64).map(|dir| tree.archive(dir * FILES_PER_DIR));
+        let mut names: Vec<(u32, u64)> = all
+            .chain(archives)
+            .chain([tree.image(), tree.large_file()])
+            .map(|name| (name.dir.0, name.number))
+            .collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -220,6 +220,19 @@ fn pages_truncated_under_io_are_freed_when_it_ends() {
 }
 
 #[test]
+fn a_file_may_be_gone_when_its_write_ends() {
+    let mut rig = Rig::ext4(1 << 14);
+    let file = rig.create();
+    rig.write(file, 0);
+    rig.write_back(file);
+    while rig.mm.vfs_unlink(&rig.env, file).is_err() {}
+    rig.mm.truncate_pages(&rig.env, file, 0);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), 1, "the device writes on");
+    rig.complete_all();
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), 0);
+}
+
+#[test]
 fn invalidation_spares_what_is_dirty() {
     let mut rig = Rig::new(1, 4096);
     let file = rig.on_disk(10);

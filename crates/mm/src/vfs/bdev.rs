@@ -2,9 +2,10 @@
 //!
 //! Rule: a block of metadata (of an inode table, of a directory, of extents) is a page of the device's own file: movable, without
 //! `__GFP_FS`, and it must not fail. It has a buffer head, and is charged and on the LRU like the page of any file. Each
-//! look-up marks it accessed. Making one ends with looking it up, so that it is active from its start.
+//! look-up marks it accessed. Making one ends with looking it up, so that it is active from its start. Who changes an inode, or
+//! that of a directory in which it makes or removes a name, has its block read first if that is not there.
 //! Source: `__getblk_slow()`, `grow_dev_folio()`, `__find_get_block_slow()`, `touch_buffer()` (fs/buffer.c),
-//! `__ext4_get_inode_loc()` (fs/ext4/inode.c), 6.12.
+//! `__ext4_get_inode_loc()`, `ext4_reserve_inode_write()` (fs/ext4/inode.c), 6.12.
 //! Abstracted: a page that is being read is valid at once for everyone but the reader.
 //! Omitted: bitmaps and group descriptors, which are few; the 16 buffers that each CPU holds
 //! (`bh_lrus`); read-ahead of inode tables.
@@ -81,6 +82,16 @@ impl Mm {
             target: BioTarget::Metadata,
             memory: BioMemory::NONE,
         }))
+    }
+
+    /// Sees to it that the block of a file's inode is in the page cache of its device, if that has one.
+    pub(super) fn get_inode_block(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev.filter(|_| ino != super::NONE) else { return Ok(()) };
+        let (chunk, cluster) = self.vfs.fs[fs.0 as usize].cluster_of(ino);
+        let of = Metadata::Inodes { chunk, cluster };
+        let (block, _) = self.vfs.place(fs, of);
+        if self.block_page(bdev, block).is_some() { Ok(()) } else { self.get_block(env, fs, bdev, of) }
     }
 
     fn add_block_page(&mut self, env: &Env, bdev: FileId, block: u32) -> Result<Pfn, Need> {

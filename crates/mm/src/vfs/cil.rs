@@ -128,6 +128,7 @@ impl Mm {
     /// # Errors
     /// What its vector lacks.
     pub(super) fn log_item(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
+        self.get_inode_block(env, file)?;
         self.may_change_inode(file)?;
         self.log_inode(file);
         if self.vfs.spec_of(file).kind != FsKind::Xfs {

@@ -11,7 +11,7 @@
 //! `do_get_write_access()` and `BH_Shadow` (transaction.c); `__jbd2_journal_clean_checkpoint_list()` (checkpoint.c), `JBD2_DEFAULT_MAX_COMMIT_AGE`, 6.12.
 //! `add_transaction_credits()` (transaction.c), `jbd2_journal_get_max_txn_bufs()` (journal.c).
 //! Since/until: [`JournalTransaction`]; [`JournalRelease`]: until 5.13 whoever wants such a page takes it (`__journal_try_to_free_buffer()`, `blkdev_releasepage()`).
-//! Abstracted: a block whose page is not in memory when it is changed is brought in before the commit, but for one by an
+//! Abstracted: a block whose page is not in memory when an inode in it is freed or gets blocks is brought in before the commit, but for one by an
 //! fsync, which leaves it to the log; a page that is changed
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
 //! under way; a copy is on its way from when the last block of its commit is handed over until the commit is in the log, and who

@@ -403,6 +403,11 @@ impl Vfs {
         FsId((self.rec(file).flags >> FileRec::FS_SHIFT) as u8)
     }
 
+    /// Whether there is an XFS on a device.
+    pub(crate) fn has_xfs_on(&self, device: u16) -> bool {
+        self.fs.iter().any(|fs| fs.spec.device == device && fs.spec.kind == FsKind::Xfs)
+    }
+
     fn spec_of(&self, file: FileId) -> &FsSpec {
         &self.fs[self.fs_of(file).0 as usize].spec
     }

@@ -141,6 +141,7 @@ impl Mm {
             FsKind::Ext4 => {
                 let (_, cluster) = self.vfs.fs_mut(fs).cluster_of(slot);
                 self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+                self.get_inode_block(env, file)?;
                 self.may_change(fs, Metadata::Inodes { chunk, cluster })?;
                 self.may_change_name(dir, dirent)?;
             }
@@ -369,7 +370,9 @@ impl Mm {
         assert!(!rec.has(FileRec::DIR), "directories are not removed");
         self.lookup(env, file)?;
         let (parent, dirent) = (self.vfs.attributes.parent(file), self.vfs.attributes.dirent(file));
-        let there = self.get_dir_block(env, parent, dirent).and_then(|()| self.get_leaf(env, file));
+        let directory = self.vfs.dirs[parent.0 as usize].file;
+        let there = self.get_dir_block(env, parent, dirent).and_then(|()| self.get_inode_block(env, directory));
+        let there = there.and_then(|()| self.get_leaf(env, file));
         let free = there.and_then(|()| self.may_change_name(parent, dirent));
         if let Err(need) = free.and_then(|()| self.log_change(env, file)) {
             self.put_unused(env, file);

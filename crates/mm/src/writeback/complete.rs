@@ -74,7 +74,10 @@ impl Mm {
     fn end_pages(&mut self, env: &Env, run: WrittenRun) {
         let WrittenRun { file, index, pages, device, .. } = run;
         let now = jiffies(env.now);
-        self.charge(u64::from(pages) * self.by_fs(file, self.costs.end_page_xfs, 0));
+        // Not by the file, which may be gone by now.
+        if self.vfs.has_xfs_on(device) {
+            self.charge(u64::from(pages) * self.costs.end_page_xfs);
+        }
         for at in index..index + pages {
             if let Some(pfn) = self.take_truncated(file, at) {
                 self.count_written(pfn, device, now);

@@ -1,4 +1,8 @@
 //! The module that allocates blocks of order 9 (`stap-scripts/highalloc.stp`).
+//!
+//! What it got it gives back in the reverse order, the newest first, as the pool of hugetlb does that stands for it in real
+//! worlds (`enqueue_huge_page()`, `free_pool_huge_page()`, mm/hugetlb.c, 3.19). Where a free list begins with what came
+//! last, that decides from which end memory is handed out afterwards.
 
 use sys::Sys;
 use units::{Bytes, Gfp, Nanos, Order};
@@ -21,26 +25,11 @@ pub(super) const GFP_FLAGS: &[(&str, Gfp)] = &[
     ("like-thp", Gfp::HIGHUSER_MOVABLE.with(Gfp::NOMEMALLOC).with(Gfp::NORETRY).without(Gfp::KSWAPD_RECLAIM)),
 ];
 
-/// Which block is given back first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum GiveBack {
-    /// The first that was taken, as the module does.
-    Oldest,
-    /// The last, as the pool of hugetlb does (`enqueue_huge_page()`, `free_pool_huge_page()`, mm/hugetlb.c, 3.19). Where a free
-    /// list begins with what came last, it decides from which end memory is handed out afterwards.
-    Newest,
-}
-
-/// Words for it.
-pub(super) const GIVE_BACK: &[(&str, GiveBack)] =
-    &[("oldest-first", GiveBack::Oldest), ("newest-first", GiveBack::Newest)];
-
 /// What one phase attempts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempts {
     pub(super) count: u64,
     pub(super) gfp: Gfp,
-    pub(super) give_back: GiveBack,
     /// From one attempt to the next, if the first does not take longer.
     pub(super) pace: Nanos,
 }
@@ -71,10 +60,7 @@ impl Attempts {
             }
         }
         let success = held.len() as u64;
-        if self.give_back == GiveBack::Newest {
-            held.reverse();
-        }
-        for block in held {
+        while let Some(block) = held.pop() {
             sys.free_pages(block).await?;
         }
         Ok(Outcome { attempts: self.count.max(1), success })

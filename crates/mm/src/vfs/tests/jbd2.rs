@@ -84,25 +84,42 @@ fn a_changed_block_is_kept_until_it_was_written_and_a_later_commit_finds_that() 
     rig.check();
 }
 
-#[test]
-fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
-    let mut rig = Rig::ext4(1 << 14);
+/// A file whose metadata is on disk and not in memory, and the file that stands for the device.
+fn evicted(rig: &mut Rig) -> (FileId, FileId) {
     let file = rig.create();
-    commit(&mut rig);
-    write_back(&mut rig);
-    assert!(begin(&mut rig).is_none());
+    commit(rig);
+    write_back(rig);
+    assert!(begin(rig).is_none());
     let bdev = rig.mm.vfs.fs[0].bdev.expect("an ext4 has one");
     for pfn in metadata(&rig.mm) {
         rig.evict(bdev, rig.mm.file_home(pfn).1);
     }
     rig.at(units::Nanos::secs(1));
-    rig.mm.vfs_update_time(&rig.env, file).expect("memory is plentiful");
+    (file, bdev)
+}
+
+#[test]
+fn a_block_that_somebody_brings_in_after_its_change_is_kept_from_then_on() {
+    let mut rig = Rig::ext4(1 << 14);
+    let (file, bdev) = evicted(&mut rig);
+    rig.mm.log_item_nowait(&rig.env, file);
     assert_eq!((metadata(&rig.mm).len(), rig.mm.vfs_commit_due(FS).is_some()), (0, true), "changed, and not in memory");
     let table = Metadata::Inodes { chunk: 0, cluster: 0 };
     while rig.mm.get_block(&rig.env, FS, bdev, table).is_err() {}
     assert_eq!(count(&rig, Frame::PINNED), 1);
     commit(&mut rig);
     assert_eq!(count(&rig, Frame::DIRTY), 1);
+}
+
+#[test]
+fn who_changes_an_inode_has_its_block_read_first() {
+    let mut rig = Rig::ext4(1 << 14);
+    let (file, _) = evicted(&mut rig);
+    let lacking = rig.mm.vfs_update_time(&rig.env, file);
+    assert!(matches!(lacking, Err(Need::Read(_))), "{lacking:?}");
+    assert_eq!((metadata(&rig.mm).len(), rig.mm.vfs_commit_due(FS)), (1, None), "read, and not changed");
+    assert_eq!(rig.mm.vfs_update_time(&rig.env, file), Ok(()));
+    assert_eq!((count(&rig, Frame::PINNED), rig.mm.vfs_commit_due(FS).is_some()), (1, true));
 }
 
 #[test]
