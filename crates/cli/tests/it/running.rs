@@ -222,7 +222,7 @@ fn generations_are_switched_in_the_midst_of_a_run() {
     let run = |changes: &[&str]| {
         let mut command = mmtwin();
         command.current_dir(&dir).args(["run", "squeeze", "-m", "tiny.toml", "-k", "6.12", "--verify", "--json"]);
-        command.args(["-p", "seconds=3", "-p", "anon-percent=60", "-p", "file-percent=80"]);
+        command.args(["-p", "seconds=3", "-p", "anon-percent=50", "-p", "file-percent=90"]);
         command.args(changes.iter().flat_map(|change| ["--change", change]));
         command
     };
