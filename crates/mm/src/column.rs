@@ -9,7 +9,8 @@ use crate::pool::{Block, Pool};
 use crate::table;
 
 /// Numbers of a group.
-const GROUP: usize = 64;
+pub const GROUP: u32 = 64;
+const NUMBERS: usize = GROUP as usize;
 
 /// Numbers that share a least one and a width; 8 bytes beside what lies above the least one.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +43,8 @@ impl Column {
     /// The number of a number.
     #[inline]
     pub fn get(&self, at: u32) -> u32 {
-        match self.groups.get(at as usize / GROUP) {
-            Some(group) => self.in_group(*group, at as usize % GROUP),
+        match self.groups.get(at as usize / NUMBERS) {
+            Some(group) => self.in_group(*group, at as usize % NUMBERS),
             None => 0,
         }
     }
@@ -60,7 +61,7 @@ impl Column {
     /// Sets the number of a number.
     #[inline]
     pub fn set(&mut self, at: u32, value: u32) {
-        let (group, at) = (at as usize / GROUP, at as usize % GROUP);
+        let (group, at) = (at as usize / NUMBERS, at as usize % NUMBERS);
         if group >= self.groups.len() {
             let new = Group { least: value, above: Block::NONE };
             return table::grow(&mut self.groups, group + 1, new);
@@ -82,7 +83,7 @@ impl Column {
 
     /// Gives all of the 64 numbers around one the same number: they take nothing then.
     pub(crate) fn fill(&mut self, at: u32, value: u32) {
-        let group = at as usize / GROUP;
+        let group = at as usize / NUMBERS;
         let new = Group { least: value, above: Block::NONE };
         if group >= self.groups.len() {
             return table::grow(&mut self.groups, group + 1, new);
@@ -97,7 +98,7 @@ impl Column {
     #[cold]
     fn write_anew(&mut self, group: usize, at: usize, value: u32) {
         let old = self.groups[group];
-        let mut numbers: [u32; GROUP] = std::array::from_fn(|n| self.in_group(old, n));
+        let mut numbers: [u32; NUMBERS] = std::array::from_fn(|n| self.in_group(old, n));
         numbers[at] = value;
         let least = numbers.iter().copied().min().unwrap_or(value);
         let most = numbers.iter().copied().max().unwrap_or(value);

@@ -3,7 +3,7 @@
 use units::{CpuId, Gfp, MemcgId, Nanos, NodeId, Order};
 
 /// One tick of the timer (`CONFIG_HZ=250`, of all kernels).
-pub(crate) const JIFFY: Nanos = Nanos::millis(4);
+pub const JIFFY: Nanos = Nanos::millis(4);
 
 /// Mobility of a page, and of the pageblock it should live in (`enum migratetype`, include/linux/mmzone.h).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -42,7 +42,7 @@ mod zsmalloc;
 pub use copy_device::{BioEnd, CopyCosts, CopyRoom};
 pub use costs::Costs;
 pub use effects::{Bio, BioMemory, BioTarget, Effect, Effects, WakeFlusher};
-pub use env::{AllocRequest, Env, MigrateType, TaskFlags};
+pub use env::{AllocRequest, Env, JIFFY, MigrateType, TaskFlags};
 pub use frame::{Frame, Frames, Kind};
 pub use list::List;
 pub use machine::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};

@@ -1,6 +1,6 @@
-//! Neighbours on lists of what has numbers.
+//! Lists of what has numbers, and the neighbours on them.
 
-use crate::column::Column;
+use crate::column::{self, Column};
 use crate::table;
 
 /// No item.
@@ -13,6 +13,12 @@ pub(crate) struct Link {
     pub(crate) next: u32,
 }
 
+impl Default for Link {
+    fn default() -> Link {
+        Link::NONE
+    }
+}
+
 impl Link {
     pub(crate) const NONE: Link = Link { prev: NONE, next: NONE };
 }
@@ -23,6 +29,89 @@ pub(crate) trait Linked {
     fn link(&self, id: u32) -> Link;
     /// Sets them.
     fn set_link(&mut self, id: u32, link: Link);
+}
+
+/// A list of items, through a table of their links.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct IdList {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl IdList {
+    pub(crate) const EMPTY: IdList = IdList { head: NONE, tail: NONE, len: 0 };
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(crate) fn front(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+
+    pub(crate) fn back(&self) -> Option<u32> {
+        (self.tail != NONE).then_some(self.tail)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn push_back(&mut self, table: &mut impl Linked, id: u32) {
+        debug_assert!(table.link(id) == Link::NONE && self.head != id, "{id} is on a list");
+        table.set_link(id, Link { prev: self.tail, next: NONE });
+        match self.tail {
+            NONE => self.head = id,
+            tail => table.set_link(tail, Link { next: id, ..table.link(tail) }),
+        }
+        self.tail = id;
+        self.len += 1;
+    }
+
+    pub(crate) fn push_front(&mut self, table: &mut impl Linked, id: u32) {
+        debug_assert!(table.link(id) == Link::NONE && self.head != id, "{id} is on a list");
+        table.set_link(id, Link { prev: NONE, next: self.head });
+        match self.head {
+            NONE => self.tail = id,
+            head => table.set_link(head, Link { prev: id, ..table.link(head) }),
+        }
+        self.head = id;
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, table: &mut impl Linked, id: u32) {
+        let Link { prev, next } = table.link(id);
+        table.set_link(id, Link::NONE);
+        match prev {
+            NONE => {
+                debug_assert!(self.head == id, "{id} is not on this list");
+                self.head = next;
+            }
+            _ => table.set_link(prev, Link { next, ..table.link(prev) }),
+        }
+        match next {
+            NONE => self.tail = prev,
+            _ => table.set_link(next, Link { prev, ..table.link(next) }),
+        }
+        self.len -= 1;
+    }
+
+    pub(crate) fn rotate(&mut self, table: &mut impl Linked, id: u32) {
+        self.remove(table, id);
+        self.push_back(table, id);
+    }
+
+    pub(crate) fn iter<'a>(&self, table: &'a impl Linked) -> impl Iterator<Item = u32> + 'a {
+        let mut at = self.head;
+        std::iter::from_fn(move || {
+            let id = at;
+            (id != NONE).then(|| {
+                at = table.link(id).next;
+                id
+            })
+        })
+    }
 }
 
 /// The links of items that mostly are on no list, such as the files that a program has open, and are listed in about the order of
@@ -42,6 +131,9 @@ impl Links {
         self.linked.capacity() * size_of::<u64>() + self.prev.host_bytes() + self.next.host_bytes()
     }
 }
+
+// A word's items are a group of both columns, so that the first of them to be listed and the last to go may fill it.
+const _: () = assert!(u64::BITS == column::GROUP);
 
 /// Word and bit of an item.
 #[inline]
@@ -88,6 +180,10 @@ impl Linked for Links {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -102,5 +198,41 @@ mod tests {
         assert!(links.host_bytes() < 8192 * 5 / 2, "{} bytes", links.host_bytes());
         (0..8192).for_each(|id| links.set_link(id, Link::NONE));
         assert!(links.host_bytes() < 8192 / 2, "{} bytes", links.host_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn lists_keep_their_order(
+            ops in proptest::collection::vec((0u8..4, 0u32..300), 1..200),
+        ) {
+            let (mut links, mut list, mut model) = (Links::default(), IdList::EMPTY, VecDeque::new());
+            for (op, id) in ops {
+                let at = model.iter().position(|listed| *listed == id);
+                match (op, at) {
+                    (0, None) => {
+                        list.push_back(&mut links, id);
+                        model.push_back(id);
+                    }
+                    (3, None) => {
+                        list.push_front(&mut links, id);
+                        model.push_front(id);
+                    }
+                    (1, Some(at)) => {
+                        list.remove(&mut links, id);
+                        model.remove(at);
+                    }
+                    (2, Some(at)) => {
+                        list.rotate(&mut links, id);
+                        model.remove(at);
+                        model.push_back(id);
+                    }
+                    _ => {}
+                }
+                prop_assert!(list.iter(&links).eq(model.iter().copied()));
+                let ends = (model.front().copied(), model.back().copied());
+                prop_assert_eq!((list.front(), list.back(), list.len() as usize), (ends.0, ends.1, model.len()));
+                prop_assert_eq!(list.is_empty(), model.is_empty());
+            }
+        }
     }
 }

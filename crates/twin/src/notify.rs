@@ -5,12 +5,12 @@
 //! Source: `memcg_memory_event()` (include/linux/memcontrol.h), `cgroup_file_notify()`, `CGROUP_FILE_NOTIFY_MIN_INTV` (kernel/cgroup/cgroup.c,
 //! since 4.18; 6.1), `calc_index()` (kernel/time/timer.c). In a traced guest of 6.12 with a group at its `memory.max` the worker comes
 //! each 16 ms.
-//! Abstracted: `memory.events` and `memory.events.local` are told of at once, and the groups above by the same work.
+//! Abstracted: `memory.events` and `memory.events.local` are told of at once, and the groups above by the same work; before 4.18, when each
+//! event was told of, it is as since.
 
+use mm::JIFFY;
 use units::{CpuId, MemcgId, Nanos};
 
-/// Time between two ticks of 250 a second.
-const TICK: Nanos = Nanos::millis(4);
 /// Ticks for which watchers are not told again: a hundredth of a second.
 const MIN_TICKS: u64 = 3;
 
@@ -53,13 +53,13 @@ impl Notifier {
 
     /// Something happened in a group.
     pub(crate) fn event(&mut self, memcg: MemcgId, now: Nanos) -> Told {
-        let tick = now.0 / TICK.0;
+        let tick = now.0 / JIFFY.0;
         let group = self.group(memcg);
         match group.last {
             _ if group.armed => Told::WithNext,
             Some(last) if tick <= last + MIN_TICKS => {
                 group.armed = true;
-                Told::At(Nanos((last + MIN_TICKS + 1) * TICK.0))
+                Told::At(Nanos((last + MIN_TICKS + 1) * JIFFY.0))
             }
             _ => {
                 group.last = Some(tick);
@@ -70,7 +70,7 @@ impl Notifier {
 
     /// The timer of a group goes off.
     pub(crate) fn goes_off(&mut self, memcg: MemcgId, now: Nanos) {
-        *self.group(memcg) = Watched { last: Some(now.0 / TICK.0), armed: false };
+        *self.group(memcg) = Watched { last: Some(now.0 / JIFFY.0), armed: false };
     }
 
     /// The worker of a CPU is to tell.

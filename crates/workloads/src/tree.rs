@@ -41,6 +41,12 @@ impl Tree {
         Ok(Tree { dirs, files })
     }
 
+    /// One that no world has.
+    #[cfg(test)]
+    pub(crate) fn of_files(files: u32) -> Tree {
+        Tree { dirs: (0..files.div_ceil(FILES_PER_DIR)).map(Dir).collect(), files }
+    }
+
     /// Number of source files.
     pub(crate) fn len(&self) -> u32 {
         self.files
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn no_two_files_have_one_name() {
-        let tree = Tree { dirs: (0..64).map(Dir).collect(), files: 1024 };
+        let tree = Tree::of_files(1024);
         let all = (0..1024).flat_map(|file| [tree.source(file), tree.object(file, 0), tree.object(file, 1)]);
         let archives = (0..64).map(|dir| tree.archive(dir * FILES_PER_DIR));
         let mut names: Vec<(u32, u64)> = all

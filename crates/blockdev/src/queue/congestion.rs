@@ -5,7 +5,7 @@
 //! is full at `nr_requests`. In a multi-queue (blk-mq) both sides share these.
 //! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
 //! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
-//! **Abstracted.** Nothing sets the congested bits of a multi-queue.
+//! **Abstracted.** A multi-queue becomes congested here, too; in the kernel nothing says so of one.
 //! **Omitted.** The batch of 32 requests that a task may allocate beyond a full queue (`ioc_batching()`).
 
 /// One side of the queue.

@@ -7,6 +7,7 @@
 
 use super::root::FileCache;
 use crate::column::Column;
+use crate::links::{IdList, Link, Linked};
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
@@ -101,55 +102,30 @@ impl Leaf {
 
 /// Nodes that hold only shadows, oldest first, of one NUMA node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ShadowList {
-    pub(super) head: LeafId,
-    tail: LeafId,
-    pub(super) len: u64,
-}
+pub(super) struct ShadowList(IdList);
 
 impl ShadowList {
-    pub(super) const EMPTY: ShadowList = ShadowList { head: NO_LEAF, tail: NO_LEAF, len: 0 };
+    pub(super) const EMPTY: ShadowList = ShadowList(IdList::EMPTY);
+
+    pub(super) fn len(&self) -> u32 {
+        self.0.len()
+    }
+
+    pub(super) fn oldest(&self) -> Option<LeafId> {
+        self.0.front().map(LeafId)
+    }
 
     /// Adds a leaf without pages as the youngest.
     pub(super) fn push(&mut self, leaves: &mut Leaves, leaf: LeafId) {
-        let tail = std::mem::replace(&mut self.tail, leaf);
-        if tail == NO_LEAF {
-            self.head = leaf;
-        } else {
-            let Neighbours { prev, .. } = leaves.neighbours(tail);
-            leaves.set_neighbours(tail, Neighbours { prev, next: leaf.0 });
-        }
-        self.len += 1;
         leaves[leaf].place |= LISTED;
-        leaves.set_neighbours(leaf, Neighbours { prev: tail.0, next: NO_LEAF.0 });
+        self.0.push_back(leaves, leaf.0);
     }
 
     /// Takes a leaf off.
     pub(super) fn remove(&mut self, leaves: &mut Leaves, leaf: LeafId) {
         leaves[leaf].place &= !LISTED;
-        let Neighbours { prev, next } = leaves.neighbours(leaf);
-        leaves.set_neighbours(leaf, Neighbours::default());
-        self.len -= 1;
-        if prev == NO_LEAF.0 {
-            self.head = LeafId(next);
-        } else {
-            let before = leaves.neighbours(LeafId(prev));
-            leaves.set_neighbours(LeafId(prev), Neighbours { next, ..before });
-        }
-        if next == NO_LEAF.0 {
-            self.tail = LeafId(prev);
-        } else {
-            let behind = leaves.neighbours(LeafId(next));
-            leaves.set_neighbours(LeafId(next), Neighbours { prev, ..behind });
-        }
+        self.0.remove(leaves, leaf.0);
     }
-}
-
-/// Neighbours on a list of nodes with only shadows, or [`NO_LEAF`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Neighbours {
-    prev: u32,
-    next: u32,
 }
 
 /// A leaf that is not the first of its file; 12 bytes.
@@ -168,7 +144,7 @@ pub(super) struct Leaves {
     /// First page of each of these in its file, over 64: 1, 2, 3 and so on.
     bases: Column,
     /// Of leaves on a list, by table.
-    neighbours: [Scattered<Neighbours>; 2],
+    links: [Scattered<Link>; 2],
     /// First unused record, or [`MAX`].
     unused: u32,
     in_use: u64,
@@ -177,7 +153,7 @@ pub(super) struct Leaves {
 impl Default for Leaves {
     fn default() -> Leaves {
         let (files, further, bases) = (Vec::new(), Vec::new(), Column::default());
-        Leaves { files, further, bases, neighbours: Default::default(), unused: MAX, in_use: 0 }
+        Leaves { files, further, bases, links: Default::default(), unused: MAX, in_use: 0 }
     }
 }
 
@@ -231,16 +207,6 @@ impl Leaves {
         }
     }
 
-    fn neighbours(&self, id: LeafId) -> Neighbours {
-        let (table, at) = id.place();
-        self.neighbours[table].get(at)
-    }
-
-    fn set_neighbours(&mut self, id: LeafId, neighbours: Neighbours) {
-        let (table, at) = id.place();
-        self.neighbours[table].set(at, neighbours);
-    }
-
     /// Leaves in use.
     pub(super) fn in_use(&self) -> u64 {
         self.in_use
@@ -250,7 +216,19 @@ impl Leaves {
         self.files.capacity() * size_of::<FileCache>()
             + self.further.capacity() * size_of::<Further>()
             + self.bases.host_bytes()
-            + self.neighbours.iter().map(Scattered::host_bytes).sum::<usize>()
+            + self.links.iter().map(Scattered::host_bytes).sum::<usize>()
+    }
+}
+
+impl Linked for Leaves {
+    fn link(&self, id: u32) -> Link {
+        let (table, at) = LeafId(id).place();
+        self.links[table].get(at)
+    }
+
+    fn set_link(&mut self, id: u32, link: Link) {
+        let (table, at) = LeafId(id).place();
+        self.links[table].set(at, link);
     }
 }
 

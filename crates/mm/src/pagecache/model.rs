@@ -197,7 +197,7 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(trees.nodes(), model.nodes());
-            prop_assert_eq!(trees.shadow_lists.first().map_or(0, |l| l.len), model.shadow_nodes());
+            prop_assert_eq!(trees.shadow_lists.first().map_or(0, |list| u64::from(list.len())), model.shadow_nodes());
             prop_assert_eq!(trees.nr_pages(0) as usize, map.values().filter(|r| slots::is_page(**r)).count());
             prop_assert_eq!(trees.is_empty(0), map.is_empty());
             prop_assert_eq!(trees.nr_dirty(0) as usize, dirty.len());

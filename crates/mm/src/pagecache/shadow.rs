@@ -11,7 +11,7 @@
 use rules::ShadowNodes;
 use units::NodeId;
 
-use super::leaf::{NO_LEAF, NODE_SHIFT};
+use super::leaf::{NODE_SHIFT, ShadowList};
 use crate::stat::NodeStat;
 use crate::vfs::Scanned;
 use crate::{Env, Mm};
@@ -48,7 +48,7 @@ impl Mm {
 
     /// Shadow nodes of a NUMA node that reclaim may free.
     pub fn shadow_nodes_count(&self, node: NodeId) -> u64 {
-        let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |l| l.len);
+        let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |list| u64::from(list.len()));
         let zones = &self.nodes[node.index()].zones;
         freeable(nodes, zones.iter().map(|z| self.zones[z.index()].present).sum(), self.rules.shadow_nodes)
     }
@@ -57,11 +57,8 @@ impl Mm {
     pub fn shadow_nodes_scan(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
         let mut done = Scanned::default();
         while done.scanned < nr {
-            let oldest = self.pagecache.trees.shadow_lists.get(node.index()).map_or(NO_LEAF, |l| l.head);
-            if oldest == NO_LEAF {
-                break;
-            }
             let trees = &mut self.pagecache.trees;
+            let Some(oldest) = trees.shadow_lists.get(node.index()).and_then(ShadowList::oldest) else { break };
             let (file, base) = trees.leaves.home(oldest);
             debug_assert!(trees.leaves[oldest].pages == 0 && trees.leaves[oldest].count > 0);
             trees.drop_leaf_at(file, base);

@@ -17,7 +17,7 @@ use units::{FileId, Gfp};
 
 use super::cil::vector_cache;
 use super::disk::Metadata;
-use super::{FileRec, FsKind, FsSpec, Lru, Need, Obj, Share};
+use super::{FileRec, FsKind, FsSpec, IdList, Need, Obj, Share};
 use crate::slab::CacheId;
 use crate::{Effect, Env, Mm};
 
@@ -192,8 +192,8 @@ impl Mm {
             self.inactivate(env, file);
         }
         if self.vfs.spec_of(file).kind == FsKind::Xfs {
-            let mut list = self.vfs.reclaimable.unwrap_or(Lru::EMPTY);
-            if list.len() == 0 {
+            let mut list = self.vfs.reclaimable.unwrap_or(IdList::EMPTY);
+            if list.is_empty() {
                 self.effects.push(Effect::ArmReclaim);
             }
             list.push_back(&mut self.vfs.inode_links, file.0);

@@ -23,7 +23,6 @@ mod extents;
 mod iext;
 mod inode;
 mod jbd2;
-mod lru;
 mod names;
 mod namespace;
 mod orlov;
@@ -39,7 +38,7 @@ mod times;
 
 use units::{FileId, MemcgId, NodeId, Pfn};
 
-use crate::links::{Links, NONE};
+use crate::links::{IdList, Links, NONE};
 use crate::memcg::Uncharged;
 use crate::pool::Block;
 use crate::scattered::Scattered;
@@ -51,7 +50,6 @@ use buffer::Buffer;
 use disk::Fs;
 use extents::Extents;
 pub use jbd2::CommitId;
-use lru::Lru;
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
 use statuses::Statuses;
@@ -284,12 +282,12 @@ pub struct Vfs {
     spare_pages: Vec<Pfn>,
     nodes: usize,
     /// By share.
-    dentry_lru: Vec<Lru>,
-    inode_lru: Vec<Lru>,
+    dentry_lru: Vec<IdList>,
+    inode_lru: Vec<IdList>,
     /// By node.
-    buffer_lru: Vec<Lru>,
+    buffer_lru: Vec<IdList>,
     /// Evicted XFS inodes, oldest first.
-    reclaimable: Option<Lru>,
+    reclaimable: Option<IdList>,
     /// Neighbours of dentries and of inodes on these lists, by file.
     dentry_links: Links,
     inode_links: Links,
@@ -357,8 +355,8 @@ impl Vfs {
     fn lists_of(&mut self, share: Share) -> usize {
         let at = share.index(self.nodes);
         if at >= self.dentry_lru.len() {
-            self.dentry_lru.resize(at + 1, Lru::EMPTY);
-            self.inode_lru.resize(at + 1, Lru::EMPTY);
+            self.dentry_lru.resize(at + 1, IdList::EMPTY);
+            self.inode_lru.resize(at + 1, IdList::EMPTY);
         }
         at
     }

@@ -14,7 +14,7 @@ use units::{FileId, Gfp};
 use super::attributes::Attributes;
 use super::disk::{Fs, Metadata};
 use super::inode::PARTS;
-use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, Lru, NONE, Need, Obj, Vfs};
+use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, IdList, NONE, Need, Obj, Vfs};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
 
@@ -101,7 +101,7 @@ impl Mm {
     pub fn vfs_mkfs(&mut self, spec: FsSpec) -> FsId {
         let nodes = self.nodes.len();
         self.vfs.nodes = nodes;
-        self.vfs.buffer_lru.resize(nodes, Lru::EMPTY);
+        self.vfs.buffer_lru.resize(nodes, IdList::EMPTY);
         let id = FsId(self.vfs.fs.len() as u8);
         assert!(self.vfs.fs.len() < 64, "at most 64 file systems");
         let mut fs = Fs::new(spec);

@@ -11,6 +11,7 @@
 //! Abstracted: one shrinker for all superblocks. What XFS frees is not counted as freed, as in the kernel.
 //! Since 4.0 dentries and inodes are listed by the group that they are charged to (`super_cache_count()` with
 //! `SHRINKER_MEMCG_AWARE`).
+//! A list takes what is new at its tail, and a scan begins at its head (mm/list_lru.c, 4.20).
 //! Omitted: lists of shadow nodes by group, which are shrunk with the root's objects.
 
 use rules::VfsShrinkers;

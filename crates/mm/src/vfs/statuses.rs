@@ -13,9 +13,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use units::FileId;
 
-use super::lru::Lru;
 use super::{FileRec, Obj, Vfs};
-use crate::links::Links;
+use crate::links::{IdList, Links};
 use crate::pool::{Block, Pool};
 
 /// Words of an entry.
@@ -82,7 +81,7 @@ pub(super) struct Statuses {
     /// Entries that can be freed (`es_stats_shk_cnt`).
     pub(super) shrinkable: u64,
     /// Files that have such (`s_es_list`), and their neighbours on the list.
-    pub(super) list: Lru,
+    pub(super) list: IdList,
     pub(super) links: Links,
     /// Page at which the shrinker goes on in a file, if that is not the first (`i_es_shrink_lblk`).
     pub(super) resume: BTreeMap<FileId, u32>,
@@ -91,7 +90,7 @@ pub(super) struct Statuses {
 impl Default for Statuses {
     fn default() -> Statuses {
         let (pool, links) = (Pool::default(), Links::default());
-        Statuses { pool, shrinkable: 0, list: Lru::EMPTY, links, resume: BTreeMap::new() }
+        Statuses { pool, shrinkable: 0, list: IdList::EMPTY, links, resume: BTreeMap::new() }
     }
 }
 

@@ -356,7 +356,7 @@ impl Mm {
         work.batch = None;
         let state = &mut self.writeback.devices[usize::from(device)];
         state.update_bandwidth(now, jiffies(work.since), &[]);
-        match (wrote, state.b_more_io.tail()) {
+        match (wrote, state.b_more_io.back()) {
             (0, None) => BatchEnd::Work,
             (0, Some(last)) if self.writeback.records[last].syncing => BatchEnd::Busy,
             _ => BatchEnd::Batch,

@@ -12,7 +12,7 @@
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
-use crate::links::{Link, Linked, Links, NONE};
+use crate::links::{IdList, Link, Linked, Links};
 use crate::sparse::{Sparse, SparseSmall};
 
 /// Which list an inode is on.
@@ -129,58 +129,20 @@ impl std::ops::IndexMut<u32> for Records {
     }
 }
 
-/// A list of inodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct InodeList {
-    head: u32,
-    tail: u32,
-}
-
-impl InodeList {
-    pub(super) const EMPTY: InodeList = InodeList { head: NONE, tail: NONE };
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.head == NONE
+impl Linked for Records {
+    #[inline]
+    fn link(&self, file: u32) -> Link {
+        self.links.link(file)
     }
 
-    /// The one to be taken next.
-    pub(super) fn tail(&self) -> Option<u32> {
-        (self.tail != NONE).then_some(self.tail)
-    }
-
-    fn push_head(&mut self, records: &mut Records, at: u32) {
-        let links = &mut records.links;
-        let old = std::mem::replace(&mut self.head, at);
-        links.set_link(at, Link { prev: NONE, next: old });
-        match old {
-            NONE => self.tail = at,
-            _ => links.set_link(old, Link { prev: at, ..links.link(old) }),
-        }
-    }
-
-    fn remove(&mut self, records: &mut Records, at: u32) {
-        let links = &mut records.links;
-        let Link { prev, next } = links.link(at);
-        match prev {
-            NONE => self.head = next,
-            _ => links.set_link(prev, Link { next, ..links.link(prev) }),
-        }
-        match next {
-            NONE => self.tail = prev,
-            _ => links.set_link(next, Link { prev, ..links.link(next) }),
-        }
-        links.set_link(at, Link::NONE);
-    }
-
-    /// From head to tail.
-    pub(super) fn iter<'a>(&self, records: &'a Records) -> impl Iterator<Item = u32> + 'a {
-        let step = |at: u32| (at != NONE).then_some(at);
-        std::iter::successors(step(self.head), move |&at| step(records.links.link(at).next))
+    #[inline]
+    fn set_link(&mut self, file: u32, link: Link) {
+        self.links.set_link(file, link);
     }
 }
 
 impl Device {
-    fn list_mut(&mut self, on: On) -> Option<&mut InodeList> {
+    fn list_mut(&mut self, on: On) -> Option<&mut IdList> {
         match on {
             On::Nothing => None,
             On::Dirty => Some(&mut self.b_dirty),
@@ -196,14 +158,14 @@ impl Device {
             list.remove(records, at);
         }
         if let Some(list) = self.list_mut(to) {
-            list.push_head(records, at);
+            list.push_front(records, at);
         }
     }
 
     /// The next inode to write: the oldest on `b_io`. Unless the caller waits for them, those that a task writes already are
     /// put off (`requeue_io()`).
     pub(super) fn next_to_write(&mut self, records: &mut Records, waits: bool) -> Option<u32> {
-        while let Some(at) = self.b_io.tail() {
+        while let Some(at) = self.b_io.back() {
             if waits || !records[at].syncing {
                 return Some(at);
             }
@@ -216,12 +178,12 @@ impl Device {
     /// have seen the next jiffy already.
     pub(super) fn dirtied_now(&self, records: &Records, now: Nanos) -> Nanos {
         let jiffy = from_jiffies(jiffies(now));
-        if self.b_dirty.is_empty() { jiffy } else { jiffy.max(records[self.b_dirty.head].dirtied_when()) }
+        self.b_dirty.front().map_or(jiffy, |newest| jiffy.max(records[newest].dirtied_when()))
     }
 
     /// An inode could not be written: back to `b_dirty`, which stays in order of `dirtied_when`.
     pub(super) fn redirty_tail(&mut self, records: &mut Records, at: u32, now: Nanos) {
-        if !self.b_dirty.is_empty() && records[at].dirtied_when < records[self.b_dirty.head].dirtied_when {
+        if self.b_dirty.front().is_some_and(|newest| records[at].dirtied_when < records[newest].dirtied_when) {
             let jiffy = self.dirtied_now(records, now);
             records[at].set_dirtied_when(jiffy);
         }
@@ -230,11 +192,11 @@ impl Device {
 
     /// Moves to `b_io` what waits on `b_more_io` and what was dirtied at `until` or before.
     pub(super) fn queue_io(&mut self, records: &mut Records, until: Option<Nanos>) {
-        while let Some(at) = self.b_more_io.tail() {
+        while let Some(at) = self.b_more_io.back() {
             self.move_inode(records, at, On::Io);
         }
         while let Some(at) =
-            self.b_dirty.tail().filter(|&at| until.is_some_and(|until| records[at].dirtied_when() <= until))
+            self.b_dirty.back().filter(|&at| until.is_some_and(|until| records[at].dirtied_when() <= until))
         {
             self.move_inode(records, at, On::Io);
         }
@@ -247,7 +209,7 @@ mod tests {
 
     /// Draws the lists from head to tail; files are letters.
     fn drawn(device: &Device, records: &Records) -> String {
-        let list = |l: &InodeList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
+        let list = |l: &IdList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
         format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
     }
 

@@ -47,12 +47,14 @@ pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use sync::{Fsync, FsyncStep};
 
-use inodes::{InodeList, Records};
+use crate::env::JIFFY;
+use crate::links::IdList;
+use inodes::Records;
 use journal::Journal;
 use proportion::{PageShare, Share, Total};
 
 /// Ticks a second.
-pub(super) const HZ: u64 = 250;
+pub(super) const HZ: u64 = Nanos::secs(1).0 / JIFFY.0;
 /// Bandwidth that a device is thought to have at first: 100 MB/s, in pages (`INIT_BW`).
 const INITIAL_BANDWIDTH: u64 = 100 << (20 - PAGE_SHIFT);
 
@@ -101,11 +103,11 @@ pub(super) struct Device {
     /// Its dirty pages exceed its share, and those of the machine the limit.
     dirty_exceeded: bool,
     /// Inodes with dirty pages, newest first.
-    b_dirty: InodeList,
+    b_dirty: IdList,
     /// Inodes that are being written.
-    b_io: InodeList,
+    b_io: IdList,
     /// Inodes that used their slice up.
-    b_more_io: InodeList,
+    b_more_io: IdList,
     /// Groups with a dirty directory.
     changed_dirs: groups::ChangedDirs,
     /// When old data was last flushed, in jiffies.
@@ -141,9 +143,9 @@ impl Device {
             share: Share::default(),
             page_share: PageShare::default(),
             dirty_exceeded: false,
-            b_dirty: InodeList::EMPTY,
-            b_io: InodeList::EMPTY,
-            b_more_io: InodeList::EMPTY,
+            b_dirty: IdList::EMPTY,
+            b_io: IdList::EMPTY,
+            b_more_io: IdList::EMPTY,
             changed_dirs: groups::ChangedDirs::default(),
             last_old_flush: 0,
             armed: None,

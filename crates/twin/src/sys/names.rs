@@ -1,13 +1,11 @@
 //! Which files the names in directories stand for.
 //!
 //! Files are named by numbers, and files whose names follow each other were mostly made one after the other: all names share one
-//! column of near numbers, of which a directory has groups of 64.
+//! column of near numbers, of which a directory has whole groups.
 
-use mm::column::Column;
+use mm::column::{Column, GROUP};
 use units::FileId;
 
-/// Names of a group.
-const GROUP: u32 = 64;
 /// Stands where a name has no file.
 const NO_FILE: FileId = FileId(u32::MAX);
 

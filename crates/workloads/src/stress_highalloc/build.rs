@@ -97,14 +97,7 @@ impl Builder {
     pub(super) async fn run<S: Sys>(mut self, sys: &S) -> sys::Result<()> {
         let units = self.compile.units.min(self.tree.len());
         for unit in 0..units {
-            let mut programs = self.programs(self.file(unit)).to_vec();
-            if (unit + 1) % ARCHIVE_UNITS == 0 {
-                programs.push(self.archive(unit));
-            }
-            if unit + 1 == units {
-                programs.push(self.image(units));
-            }
-            for program in programs {
+            for program in self.programs_after(unit) {
                 if sys.stopping() {
                     return Ok(());
                 }
@@ -112,6 +105,19 @@ impl Builder {
             }
         }
         Ok(())
+    }
+
+    /// What is started for a file, and for what it completes.
+    fn programs_after(&mut self, unit: u32) -> Vec<Program> {
+        let units = self.compile.units.min(self.tree.len());
+        let mut programs = self.programs(self.file(unit)).to_vec();
+        if (unit + 1).is_multiple_of(ARCHIVE_UNITS) {
+            programs.push(self.archive(unit));
+        }
+        if unit + 1 == units {
+            programs.push(self.image(units));
+        }
+        programs
     }
 
     /// Headers of the tree, which are its first files.
@@ -228,6 +234,8 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -244,13 +252,18 @@ mod tests {
 
     #[test]
     fn a_build_faults_and_writes_what_one_did() {
-        let units = 1_783_u64;
-        let small = 250 + 150 + 120 + 120 + 150;
-        let pages = units * (small + 6_500 + 1_560)
-            + units / u64::from(ARCHIVE_UNITS) * ARCHIVE_PAGES
-            + units * IMAGE_PAGES_UNIT;
+        let compile = Compile { units: 1_783, pages: 6_500, time: Nanos::millis(375) };
+        let mut builder = Builder::new(Tree::of_files(36_788), compile, 1, 1);
+        let programs: Vec<Program> = (0..compile.units).flat_map(|unit| builder.programs_after(unit)).collect();
+        let pages: u64 = programs.iter().map(|program| program.pages).sum();
         assert!((17_300_000..17_800_000).contains(&pages), "{pages}");
-        let written = units * (OBJECT.0 + DEPENDENCIES.0 + IMAGE_UNIT.0) + units / u64::from(ARCHIVE_UNITS) * ARCHIVE.0;
+        // All but configuring it.
+        let time: u64 = programs.iter().map(|program| program.time.0).sum();
+        let all = compile.time.0 * u64::from(compile.units - CONFIGURE_UNITS as u32);
+        assert!((time as f64 / all as f64 - 1.0).abs() < 0.02, "{time} of {all}");
+        let writes = programs.iter().flat_map(|program| &program.writes);
+        let made: BTreeMap<_, _> = writes.map(|(name, size)| ((name.dir.0, name.number), size)).collect();
+        let written: u64 = made.values().map(|size| size.0).sum();
         // 289 MB, of which an eighth are headers, lists and the host's programs, which are left out.
         assert!((245_000_000..289_000_000).contains(&written), "{written}");
     }
