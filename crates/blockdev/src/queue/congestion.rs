@@ -2,10 +2,10 @@
 //!
 //! **Rule.** Requests are counted from submission to completion, synchronous and asynchronous apart. A side becomes
 //! congested when it reaches 7/8 of `nr_requests` plus one, stays so until it falls below 13/16 minus one, and
-//! is full at `nr_requests`. In a multi-queue (blk-mq) both sides share these.
+//! is full at `nr_requests`. In a multi-queue (blk-mq) both sides share these, and nothing ever says that it is
+//! congested.
 //! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
 //! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
-//! **Abstracted.** A multi-queue becomes congested here, too; in the kernel nothing says so of one.
 //! **Omitted.** The batch of 32 requests that a task may allocate beyond a full queue (`ioc_batching()`).
 
 /// One side of the queue.
@@ -41,7 +41,7 @@ impl Congestion {
     pub(crate) fn add(&mut self, sync: bool) {
         let side = &mut self.sides[usize::from(sync)];
         side.count += 1;
-        side.congested |= side.count >= self.on;
+        side.congested |= !self.shared && side.count >= self.on;
     }
 
     /// A request completed or was merged into another.
@@ -87,6 +87,16 @@ mod tests {
             assert!(congestion.is_congested(false));
         }
         congestion.remove(false);
+        assert!(!congestion.is_congested(false));
+    }
+
+    #[test]
+    fn a_multi_queue_is_never_congested() {
+        let mut congestion = Congestion::new(128, true);
+        for _ in 0..128 {
+            congestion.add(false);
+        }
+        assert!(congestion.is_full(false));
         assert!(!congestion.is_congested(false));
     }
 

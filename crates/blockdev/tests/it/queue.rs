@@ -131,7 +131,7 @@ fn what_is_dispatched_does_not_merge() {
 
 #[test]
 fn writes_are_congested_from_113_requests_to_below_103() {
-    let mut device = slow(QueueSpec::default());
+    let mut device = slow(QueueSpec { scheduler: SchedulerSpec::Cfq, ..QueueSpec::default() });
     // on: 128 - 16 + 1; off: 128 - 16 - 8 - 1
     for i in 0..112 {
         device.submit(Nanos::ZERO, bio(Op::Write, i * 1000, 8));
