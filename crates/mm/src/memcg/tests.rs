@@ -60,6 +60,7 @@ fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
         match run.step(&mut m.mm, &env) {
             Step::Done => break,
             Step::Throttle(reason, _) => m.mm.throttle_end(NODE, reason),
+            Step::Wait(bio) => m.mm.submit(&env, bio),
             Step::More | Step::OutOfMemory => {}
         }
         m.finish_io();

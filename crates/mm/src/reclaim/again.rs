@@ -16,7 +16,7 @@ use rules::{KswapdRun, KswapdSleep};
 use units::{NodeId, Order, ZoneId};
 
 use super::every_zone::PLAIN;
-use super::shrinker::SlabPass;
+use super::shrinker::{SlabPass, SlabStep};
 use super::throttle::TENTH;
 use super::{DEF_PRIORITY, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::VmEvent;
@@ -118,8 +118,10 @@ impl BalanceAgain {
                     other => return other,
                 },
                 Phase::Slab(pass, at) => {
-                    if pass.step(mm, env, self.node, &mut self.sc) {
-                        return Step::More;
+                    match pass.step(mm, env, self.node, &mut self.sc) {
+                        SlabStep::More => return Step::More,
+                        SlabStep::Wait(bio) => return Step::Wait(bio),
+                        SlabStep::Done => {}
                     }
                     let (at, freed) = (*at, pass.freed());
                     self.total_scanned += self.sc.nr_scanned;

@@ -16,7 +16,7 @@
 use rules::{FlusherWakeup, ReserveThrottle, SlabCaller, WritebackThrottle};
 use units::{Gfp, MemcgId, Nanos, NodeId, Order, ZoneId};
 
-use super::shrinker::SlabPass;
+use super::shrinker::{SlabPass, SlabStep};
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::stat::{VmEvent, ZoneEvent};
@@ -122,12 +122,11 @@ impl DirectReclaim {
                     }
                     other => return other,
                 },
-                Phase::Slab(pass) => {
-                    if pass.step(mm, env, self.node, &mut self.sc) {
-                        return Step::More;
-                    }
-                    self.phase = Phase::Judge;
-                }
+                Phase::Slab(pass) => match pass.step(mm, env, self.node, &mut self.sc) {
+                    SlabStep::More => return Step::More,
+                    SlabStep::Wait(bio) => return Step::Wait(bio),
+                    SlabStep::Done => self.phase = Phase::Judge,
+                },
                 Phase::Judge => {
                     self.phase = Phase::Next;
                     self.total_scanned += self.sc.nr_scanned;

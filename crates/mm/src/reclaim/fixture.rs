@@ -180,6 +180,7 @@ impl Machine {
                     self.mm.throttle_end(NODE, reason);
                     waits.push(reason);
                 }
+                Step::Wait(bio) => self.mm.submit(&self.env, bio),
                 Step::Done => return (steps, waits),
             }
         }

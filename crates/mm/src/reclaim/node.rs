@@ -17,11 +17,11 @@ use units::{MemcgId, Nanos};
 
 use super::balance::ScanCount;
 use super::lru_gen::{ShrinkGen, ShrinkGens, ShrinkLruvec};
-use super::shrinker::SlabPass;
+use super::shrinker::{SlabPass, SlabStep};
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
 use crate::memcg::{MemcgEvent, MemcgWalk, ROOT, Rotate};
-use crate::{Env, LruList, LruvecId, Mm};
+use crate::{Bio, Env, LruList, LruvecId, Mm};
 
 /// What a reclaimer does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub enum Step {
     OutOfMemory,
     /// Sleeps for this reason and at most this long, says so with [`Mm::throttle_end`], and goes on.
     Throttle(ThrottleReason, Nanos),
+    /// Submits what a shrinker has to write, waits for its end, and goes on.
+    Wait(Bio),
     /// Has ended.
     Done,
 }
@@ -178,12 +180,10 @@ impl ShrinkNode {
                     }
                     return Step::More;
                 }
-                Phase::Generations(shrink) => {
-                    if shrink.step(mm, env, sc) {
-                        return Step::More;
-                    }
-                    self.phase = Phase::Ended;
-                }
+                Phase::Generations(shrink) => match shrink.step(mm, env, sc) {
+                    Step::Done => self.phase = Phase::Ended,
+                    other => return other,
+                },
                 Phase::OldGenerations(shrink) => {
                     if !shrink.step(mm, env, sc) {
                         self.phase = Phase::AgeAnon;
@@ -213,10 +213,11 @@ impl ShrinkNode {
                     }
                 }
                 Phase::Slab(pass) => {
-                    if pass.step(mm, env, self.lru.node, sc) {
-                        return Step::More;
+                    match pass.step(mm, env, self.lru.node, sc) {
+                        SlabStep::More => return Step::More,
+                        SlabStep::Wait(bio) => return Step::Wait(bio),
+                        SlabStep::Done => self.end_memcg(mm, sc),
                     }
-                    self.end_memcg(mm, sc);
                     // Shrinkers give way between groups, when others may end a walk that is shared (`cond_resched()` in
                     // `shrink_slab()`).
                     if mm.memcg.in_use() {

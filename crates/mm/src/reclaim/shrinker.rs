@@ -10,7 +10,8 @@
 //! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
 //! 5.13 what was put off counts only by `nr >> priority`; [`DeferredObjects`]: until then it is put off for all groups together.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
-//! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`).
+//! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`); who drops slabs by `drop_caches` does not
+//! wait for what XFS writes.
 //! Omitted: which shrinkers have objects of a group is found by asking each.
 
 use rules::{DeferredObjects, ShadowNodes, SlabPressure};
@@ -20,8 +21,8 @@ use super::ScanControl;
 use crate::memcg::ROOT;
 use crate::stat::VmEvent;
 use crate::trace::{ShrinkSlabEnd, ShrinkSlabStart, TraceEvent};
-use crate::vfs::{SHRINKERS, Share, ShrinkerId, ShrinkerSpec};
-use crate::{Env, Mm};
+use crate::vfs::{SHRINKERS, Scanned, Share, ShrinkerId, ShrinkerSpec};
+use crate::{Bio, Env, Mm};
 
 /// Objects freed in a round of `drop_slab()` that is not worth another round.
 const DROP_SLAB_ENOUGH: u64 = 10;
@@ -116,6 +117,17 @@ impl Job {
     }
 }
 
+/// What a pass over the shrinkers does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SlabStep {
+    /// Goes on.
+    More,
+    /// Goes on when this has ended, which its caller submits.
+    Wait(Bio),
+    /// Has called them all.
+    Done,
+}
+
 /// A pass over the shrinkers of a share, a batch at a time.
 #[derive(Debug)]
 pub(super) struct SlabPass {
@@ -123,6 +135,8 @@ pub(super) struct SlabPass {
     memcg: MemcgId,
     at: usize,
     job: Option<Job>,
+    /// Evicted inodes that XFS still has to go over in this call.
+    evicted: u64,
     /// Objects freed, by all shrinkers, and before the one whose turn it is.
     freed: u64,
     freed_before: u64,
@@ -142,6 +156,7 @@ impl SlabPass {
             memcg,
             at: 0,
             job: None,
+            evicted: 0,
             freed: 0,
             freed_before: 0,
         }
@@ -152,8 +167,11 @@ impl SlabPass {
         self.freed
     }
 
-    /// Calls a shrinker once. `false`: none is left to call.
-    pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
+    /// Calls a shrinker once, or goes on with a call that had to wait.
+    pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &mut ScanControl) -> SlabStep {
+        if self.evicted > 0 {
+            return self.reclaim_evicted(mm, env, sc);
+        }
         let share = Share { node, memcg: self.memcg };
         let place = mm.deferred_of(share);
         while let Some(&shrinker) = SHRINKERS.get(self.at) {
@@ -174,12 +192,13 @@ impl SlabPass {
             }
             let Some(job) = &mut self.job else { unreachable!("set above") };
             if let Some(nr) = job.next_call()
-                && let Some(freed) = mm.call_shrinker(env, shrinker.id, share, nr, sc)
+                && let Some(scanned) = mm.call_shrinker(env, shrinker.id, share, nr, sc)
             {
-                self.freed += freed;
+                self.freed += scanned.freed;
+                self.evicted = scanned.evicted;
                 job.total_scan -= nr;
                 job.scanned += nr;
-                return true;
+                return self.reclaim_evicted(mm, env, sc);
             }
             let (job, put_off) = (*job, job.put_off(self.pressure.rule));
             if mm.trace.filter.vmscan {
@@ -189,7 +208,15 @@ impl SlabPass {
             self.job = None;
             self.at += 1;
         }
-        false
+        SlabStep::Done
+    }
+
+    /// Has XFS go on with evicted inodes. What that frees counts as reclaimed, and not as freed by the shrinker.
+    fn reclaim_evicted(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> SlabStep {
+        let freed_before = mm.stat.event(VmEvent::Pgfree);
+        let wait = mm.reclaim_evicted(env, &mut self.evicted);
+        sc.nr_reclaimed += mm.stat.event(VmEvent::Pgfree) - freed_before;
+        wait.map_or(SlabStep::More, SlabStep::Wait)
     }
 
     #[cold]
@@ -250,8 +277,15 @@ impl Mm {
         at
     }
 
-    /// Has a shrinker scan `nr` objects; says how many it freed, unless it refuses.
-    fn call_shrinker(&mut self, env: &Env, id: ShrinkerId, share: Share, nr: u64, sc: &mut ScanControl) -> Option<u64> {
+    /// Has a shrinker scan `nr` objects; says what came of it, unless it refuses.
+    fn call_shrinker(
+        &mut self,
+        env: &Env,
+        id: ShrinkerId,
+        share: Share,
+        nr: u64,
+        sc: &mut ScanControl,
+    ) -> Option<Scanned> {
         let freed_before = self.stat.event(VmEvent::Pgfree);
         let result = self.shrinker_scan(env, id, share, nr, sc.gfp);
         if result.scanned == 0 && result.freed == 0 {
@@ -259,7 +293,7 @@ impl Mm {
         }
         sc.nr_reclaimed += self.stat.event(VmEvent::Pgfree) - freed_before;
         self.stat.count(VmEvent::SlabsScanned, nr);
-        Some(result.freed)
+        Some(result)
     }
 
     /// Frees what all shrinkers can free, for `drop_caches`: rounds are repeated while one frees more than ten objects.
@@ -286,7 +320,11 @@ impl Mm {
             for shrinker in SHRINKERS.iter().filter(|shrinker| shrinker.by_memcg || share.memcg == ROOT) {
                 let count = self.shrinker_count(shrinker.id, share);
                 if count > 0 {
-                    freed += self.shrinker_scan(env, shrinker.id, share, count, Gfp::KERNEL).freed;
+                    let mut scanned = self.shrinker_scan(env, shrinker.id, share, count, Gfp::KERNEL);
+                    while let Some(bio) = self.reclaim_evicted(env, &mut scanned.evicted) {
+                        self.submit(env, bio);
+                    }
+                    freed += scanned.freed;
                 }
             }
         }

@@ -116,6 +116,19 @@ impl Vfs {
     }
 }
 
+impl Vfs {
+    /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
+    pub(super) fn begin_metadata_write(&mut self, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
+        if !self.is_logged(fs, of) {
+            return None;
+        }
+        self.note_committed(fs, of);
+        let (block, pages) = self.place(fs, of);
+        let (device, sector) = (self.fs[fs.0 as usize].spec.device, Vfs::sector(block));
+        Some(Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE })
+    }
+}
+
 impl Mm {
     /// Sees to it that a block of metadata is in memory.
     pub(super) fn get_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
@@ -228,7 +241,7 @@ impl Mm {
                 freed += 1;
             }
         }
-        Scanned { scanned: nr, freed }
+        Scanned { scanned: nr, freed, evicted: 0 }
     }
 
     /// Writes up to `max` blocks of metadata whose changes were logged before `target` and are only in the log, oldest
@@ -256,24 +269,12 @@ impl Mm {
     }
 
     /// Submits the write of a block of metadata unless it is clean already.
-    pub(super) fn write_metadata(&mut self, fs: FsId, of: Metadata) -> bool {
-        if !self.vfs.is_logged(fs, of) {
-            return false;
+    fn write_metadata(&mut self, fs: FsId, of: Metadata) -> bool {
+        let write = self.vfs.begin_metadata_write(fs, of, false);
+        if let Some(bio) = write {
+            self.account_bio(bio);
+            self.effects.push(Effect::Submit(bio));
         }
-        self.vfs.note_committed(fs, of);
-        let (block, pages) = self.vfs.place(fs, of);
-        let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
-        let bio = Bio {
-            device,
-            sector,
-            pages,
-            write: true,
-            sync: false,
-            target: BioTarget::Metadata,
-            memory: BioMemory::NONE,
-        };
-        self.account_bio(bio);
-        self.effects.push(Effect::Submit(bio));
-        true
+        write.is_some()
     }
 }

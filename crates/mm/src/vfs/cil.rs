@@ -334,16 +334,11 @@ impl Mm {
         }
     }
 
-    /// Who reclaims an inode that a checkpoint pins, or whose checkpoint's end waits in memory, has the log written
-    /// (`xfs_iunpin_wait()`).
-    pub(super) fn unpin(&mut self, file: FileId) {
-        let fs = self.vfs.fs_of(file);
-        let pinned = self.vfs.rec(file).has(FileRec::IN_CIL);
-        let cil = &mut self.vfs.fs_mut(fs).cil;
-        if !cil.forced && (pinned || !cil.written.is_empty()) {
-            cil.forced = true;
-            self.effects.push(Effect::WakeLog(fs));
-        }
+    /// Whether a change of an inode waits for the log: in the checkpoint, or in one whose end waits in memory, as far as it is
+    /// known which (`xfs_ipincount()`).
+    pub(super) fn is_pinned(&self, file: FileId) -> bool {
+        let cil = &self.vfs.fs[self.vfs.fs_of(file).0 as usize].cil;
+        self.vfs.rec(file).has(FileRec::IN_CIL) || !cil.written.is_empty()
     }
 
     /// Who reclaims inodes has what is in the log written in place (`xfs_ail_push_all()`).

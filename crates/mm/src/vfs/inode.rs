@@ -8,7 +8,8 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster, or has the log written for an inode that it pins, does not wait, and it does not read the cluster first. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
+//! cluster; a reclaimer that writes a cluster does not read it first, others who come by meanwhile find it written, as they do what is on its way from the log, and any
+//! number may reclaim (here one in each allocation group, and further ones wait for them). The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
 //! with the inode; ext4 has none, but entries (extent_status.rs).
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
@@ -19,7 +20,7 @@ use super::cil::vector_cache;
 use super::disk::Metadata;
 use super::{FileRec, FsKind, FsSpec, IdList, Need, Obj, Share};
 use crate::slab::CacheId;
-use crate::{Effect, Env, Mm};
+use crate::{Bio, Effect, Env, Mm};
 
 /// Inodes that XFS looks up at a time in each group (`XFS_LOOKUP_BATCH`).
 const LOOKUP_BATCH: u64 = 32;
@@ -252,61 +253,77 @@ impl Mm {
         }
     }
 
-    /// XFS frees evicted inodes: `nr` of them, in whole batches, and one batch of every further group;
-    /// first what is in the log is to be written in place (`xfs_reclaim_inodes_nr()`).
-    pub(super) fn reclaim_inodes_nr(&mut self, env: &Env, nr: u64) -> u64 {
+    /// XFS is to free evicted inodes: `nr` of them, in whole batches, and one batch of every further group; first what is in
+    /// the log is to be written in place (`xfs_reclaim_inodes_nr()`). Says how many it is to go over.
+    pub(super) fn reclaim_inodes_nr(&mut self, nr: u64) -> u64 {
         self.push_logs();
         let groups = self.vfs.fs.iter().filter(|f| f.spec.kind == FsKind::Xfs).map(|f| f.spec.ag_count).max();
         let batches = nr.div_ceil(LOOKUP_BATCH) + u64::from(groups.unwrap_or(1) - 1);
-        self.reclaim_inodes(env, batches * LOOKUP_BATCH, self.rules.xfs_reclaim == XfsReclaim::FlushDirty)
+        self.vfs.reclaimable_inodes().min(batches * LOOKUP_BATCH)
+    }
+
+    /// Goes over so many evicted inodes, oldest first, which it counts down, up to one that the caller must wait for: until
+    /// this bio has ended.
+    pub(crate) fn reclaim_evicted(&mut self, env: &Env, left: &mut u64) -> Option<Bio> {
+        while let Some(file) = self.oldest_evicted().filter(|_| *left > 0) {
+            if self.rules.xfs_reclaim == XfsReclaim::FlushDirty
+                && let Some(bio) = self.flush_evicted(env, file)
+            {
+                return Some(bio);
+            }
+            self.reclaim_inode(env, file);
+            *left -= 1;
+        }
+        *left = 0;
+        None
     }
 
     /// While there are any, XFS frees every 5 seconds all evicted inodes that have no change left in the log (`xfs_reclaim_worker()`);
     /// says how many.
     pub fn vfs_background_reclaim(&mut self, env: &Env) -> u64 {
-        self.reclaim_inodes(env, u64::MAX, false)
+        let before = self.vfs.reclaimable_inodes();
+        for _ in 0..before {
+            let Some(file) = self.oldest_evicted() else { break };
+            self.reclaim_inode(env, file);
+        }
+        before - self.vfs.reclaimable_inodes()
     }
 
-    /// Goes once over evicted inodes, oldest first; those with a change in the log are written with their cluster
-    /// if `flush`, otherwise left.
-    fn reclaim_inodes(&mut self, env: &Env, nr: u64, flush: bool) -> u64 {
-        let Some(list) = self.vfs.reclaimable else { return 0 };
-        let mut freed = 0;
-        for _ in 0..nr.min(u64::from(list.len())) {
-            let Some(id) = self.vfs.reclaimable.and_then(|l| l.front()) else { break };
-            let file = FileId(id);
-            self.charge(self.costs.shrink_object);
-            if self.log_blocks_reclaim(file, flush) {
-                let mut list = self.vfs.reclaimable.expect("it is not empty");
-                list.rotate(&mut self.vfs.inode_links, id);
-                self.vfs.reclaimable = Some(list);
-                continue;
-            }
+    fn oldest_evicted(&self) -> Option<FileId> {
+        self.vfs.reclaimable.and_then(|list| list.front()).map(FileId)
+    }
+
+    /// Frees the oldest evicted inode, or leaves it for the next time as its change is only in the log.
+    fn reclaim_inode(&mut self, env: &Env, file: FileId) {
+        self.charge(self.costs.shrink_object);
+        if self.vfs.rec(file).has(FileRec::IN_CIL) || self.logged_cluster(file).is_some() {
+            let mut list = self.vfs.reclaimable.expect("it is not empty");
+            list.rotate(&mut self.vfs.inode_links, file.0);
+            self.vfs.reclaimable = Some(list);
+        } else {
             self.take_off_reclaim(file);
             self.free_inode(env, file);
-            freed += 1;
         }
-        freed
     }
 
-    /// Whether an evicted inode must stay because its change is only in the log; with `flush` it is written.
-    fn log_blocks_reclaim(&mut self, file: FileId, flush: bool) -> bool {
+    /// What an evicted inode's change needs before the inode may go: that the checkpoint which pins it is in the log, then
+    /// that its cluster is written (`xfs_reclaim_inode()`).
+    fn flush_evicted(&mut self, env: &Env, file: FileId) -> Option<Bio> {
+        let fs = self.vfs.fs_of(file);
+        if self.is_pinned(file)
+            && let Some(bio) = self.vfs_force_log(env, fs)
+        {
+            return Some(bio);
+        }
+        let (chunk, cluster) = self.logged_cluster(file)?;
+        self.vfs.begin_metadata_write(fs, Metadata::Inodes { chunk, cluster }, true)
+    }
+
+    /// The cluster of an inode, if it has changes that are only in the log.
+    fn logged_cluster(&self, file: FileId) -> Option<(u32, u32)> {
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
-        if flush {
-            self.unpin(file);
-        }
-        if self.vfs.rec(file).has(FileRec::IN_CIL) {
-            return true;
-        }
-        if ino == super::NONE || !self.vfs.fs_mut(fs).inode_logged(ino) {
-            return false;
-        }
-        if !flush {
-            return true;
-        }
-        let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(ino);
-        self.write_metadata(fs, Metadata::Inodes { chunk, cluster });
-        false
+        let fs = &self.vfs.fs[fs.0 as usize];
+        (ino != super::NONE && fs.inode_logged(ino)).then(|| fs.cluster_of(ino))
     }
 
     /// Shrinks an inode LRU (`prune_icache_sb()`); says how many left it.

@@ -78,6 +78,8 @@ pub struct Scanned {
     pub scanned: u64,
     /// Objects freed.
     pub freed: u64,
+    /// Evicted inodes that XFS is to go over now ([`Mm::reclaim_evicted`]).
+    pub evicted: u64,
 }
 
 /// Objects of a node that are charged to one memory cgroup: what one call of a shrinker is about.

@@ -117,12 +117,9 @@ impl Mm {
             ShrinkerId::Zswap => self.zswap_scan(env, nr, gfp),
             _ if !gfp.contains(Gfp::FS) || self.vfs.fs.is_empty() => Scanned::default(),
             ShrinkerId::Superblock => self.superblock_scan(env, share, nr),
-            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, share, nr) },
-            ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, share, nr) },
-            ShrinkerId::XfsInodes => {
-                self.reclaim_inodes_nr(env, nr);
-                Scanned { scanned: nr, freed: 0 }
-            }
+            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, share, nr), evicted: 0 },
+            ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, share, nr), evicted: 0 },
+            ShrinkerId::XfsInodes => Scanned { scanned: nr, freed: 0, evicted: self.reclaim_inodes_nr(nr) },
         }
     }
 
@@ -132,9 +129,7 @@ impl Mm {
         let [dentries, inodes, evicted] = objects.map(|n| mult_frac(nr, n, total));
         let mut freed = self.prune_dentries(env, share, dentries + 1);
         freed += self.prune_inodes(env, share, inodes + 1);
-        if evicted > 0 {
-            self.reclaim_inodes_nr(env, evicted + 1);
-        }
-        Scanned { scanned: nr, freed }
+        let evicted = if evicted > 0 { self.reclaim_inodes_nr(evicted + 1) } else { 0 };
+        Scanned { scanned: nr, freed, evicted }
     }
 }

@@ -27,7 +27,7 @@ impl Mm {
             }
         }
         self.charge((nr - left) * self.costs.shrink_extent);
-        Scanned { scanned: nr, freed }
+        Scanned { scanned: nr, freed, evicted: 0 }
     }
 
     /// Goes once through the entries of a file while there are some `left` to look at; says how many were freed.

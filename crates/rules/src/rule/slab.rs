@@ -217,7 +217,7 @@ rule!(
 rule!(
     /// What reclaim of an XFS inode does when its last change is not on disk.
     XfsReclaim {
-        /// Writes the inode's cluster and frees it: until 5.8.
+        /// Waits until the log and then the inode's cluster are written, and frees it: until 5.8.
         FlushDirty,
         /// Leaves it for later and asks the log to push: since 4d0bab3a4468 (5.9).
         SkipDirty,

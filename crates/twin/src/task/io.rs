@@ -42,6 +42,12 @@ impl Task {
         self.ctx.wait(queue, SleepReason::Metadata).await;
     }
 
+    /// Submits a write of metadata once the queue of its device has room for it, and waits for its end (`xfs_bwrite()`).
+    pub(super) async fn write_and_wait(&self, bio: Bio) {
+        self.wait_for_room(bio.device).await;
+        self.metadata_io(bio).await;
+    }
+
     /// Waits until the queue of a device has room for more writes (`get_request`).
     pub(crate) async fn wait_for_room(&self, device: u16) {
         loop {

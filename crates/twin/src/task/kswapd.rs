@@ -93,6 +93,7 @@ impl Task {
                 self.ctx.preempt_point().await;
             }
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
+            Step::Wait(bio) => self.write_and_wait(bio).await,
             Step::OutOfMemory => {
                 self.out_of_memory(mm::memcg::ROOT);
             }

@@ -26,6 +26,7 @@ impl Task {
                     let node = self.mm(|mm, _| run.throttled_node(mm));
                     self.throttle(node, reason, timeout).await;
                 }
+                Step::Wait(bio) => self.write_and_wait(bio).await,
                 Step::OutOfMemory => unreachable!("kswapd alone looks at the age of the oldest pages"),
                 Step::Done => break,
             }

@@ -12,7 +12,8 @@
 
 use units::{MemcgId, Nanos, NodeId, Order};
 
-use super::super::shrinker::SlabPass;
+use super::super::Step;
+use super::super::shrinker::{SlabPass, SlabStep};
 use super::super::{DEF_PRIORITY, NodeScan, ScanControl};
 use super::aging::{Aged, Aging};
 use super::evict::Evicted;
@@ -122,8 +123,8 @@ impl ShrinkGen {
         ShrinkGen { node, generation, bin, first_bin: bin, memcg: None, rotate: None, reclaimed_before, phase }
     }
 
-    /// Does one batch; false once there is no more to do.
-    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> bool {
+    /// Does one batch.
+    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Step {
         match &mut self.phase {
             Phase::Next => self.next(mm, env, sc),
             Phase::Evict(shrink) => {
@@ -134,13 +135,15 @@ impl ShrinkGen {
             }
             Phase::Slab(pass, rotate) => {
                 let rotate = *rotate;
-                if !pass.step(mm, env, self.node, sc) {
-                    self.end_group(mm, env, sc, rotate);
+                match pass.step(mm, env, self.node, sc) {
+                    SlabStep::More => {}
+                    SlabStep::Wait(bio) => return Step::Wait(bio),
+                    SlabStep::Done => self.end_group(mm, env, sc, rotate),
                 }
             }
-            Phase::Ended => return false,
+            Phase::Ended => return Step::Done,
         }
-        !matches!(self.phase, Phase::Ended)
+        if matches!(self.phase, Phase::Ended) { Step::Done } else { Step::More }
     }
 
     /// Goes on to the next group that may be reclaimed.

@@ -53,6 +53,31 @@ fn a_dirty_inode_is_not_evicted_and_goes_on_the_lru_when_clean() {
     assert_valid(&mm);
 }
 
+/// Reclaims evicted inodes: what was waited for.
+fn reclaim(mm: &mut Mm, nr: u64) -> Vec<Bio> {
+    let mut left = mm.reclaim_inodes_nr(nr);
+    std::iter::from_fn(|| mm.reclaim_evicted(&on(0), &mut left)).collect()
+}
+
+#[test]
+fn who_reclaims_a_pinned_inode_waits_for_the_log_and_then_for_its_cluster() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    checkpoint(&mut mm, fs);
+    let file = make(&mut mm, dir);
+    assert!(mm.vfs.rec(file).has(FileRec::IN_CIL) && !mm.vfs_log_waits(fs));
+    mm.prune_dentries(&on(0), SHARE, 10);
+    mm.prune_inodes(&on(0), SHARE, 10);
+    let waits = reclaim(&mut mm, 10);
+    assert!(mm.vfs_push_waits(fs) && mm.vfs_take_push(fs) && !mm.vfs_take_push(fs), "once");
+    assert!(mm.vfs_log_forced(fs) && !mm.vfs.rec(file).inode.is_some());
+    // The log, which this device has at its beginning; then the first chunk of the second group, which begins at 1 GiB and where
+    // the file and its directory are, and that of the first, with the root.
+    const GROUP: u64 = (1 << 30) / 512;
+    let at: Vec<(u64, bool)> = waits.iter().map(|bio| (bio.sector, bio.sync)).collect();
+    assert_eq!(at, [(8, true), (GROUP + 128, true), (128, true)]);
+    assert_valid(&mm);
+}
+
 #[test]
 fn inodes_change_in_the_log_are_flushed_or_left() {
     for (flush, left) in [(XfsReclaim::FlushDirty, 0), (XfsReclaim::SkipDirty, 41)] {
@@ -63,17 +88,12 @@ fn inodes_change_in_the_log_are_flushed_or_left() {
         mm.prune_dentries(&on(0), SHARE, 100);
         mm.prune_inodes(&on(0), SHARE, 100);
         assert_eq!(mm.vfs.reclaimable_inodes(), 41);
-        mm.reclaim_inodes_nr(&on(0), 100);
-        assert_eq!(mm.vfs.reclaimable_inodes(), 41, "all are pinned");
+        assert_eq!(mm.vfs_background_reclaim(&on(0)), 0, "all are pinned");
         checkpoint(&mut mm, fs);
         assert_eq!(mm.vfs_background_reclaim(&on(0)), 0, "the worker never writes");
-        mm.effects.take_into(&mut Vec::new());
-        mm.reclaim_inodes_nr(&on(0), 100);
-        let mut effects = Vec::new();
-        mm.effects.take_into(&mut effects);
-        let writes = effects.iter().filter(|e| matches!(e, Effect::Submit(bio) if bio.write)).count();
-        // Flushing writes three clusters: the root's first, and both of the directory's group.
-        assert_eq!((mm.vfs.reclaimable_inodes(), writes), (left, if left == 0 { 3 } else { 0 }), "{flush:?}");
+        // Flushing waits for three clusters: the root's first, and both of the directory's group.
+        let waits = if left == 0 { 3 } else { 0 };
+        assert_eq!((reclaim(&mut mm, 100).len(), mm.vfs.reclaimable_inodes()), (waits, left), "{flush:?}");
         write_back(&mut mm, fs);
         assert_eq!(mm.vfs_background_reclaim(&on(0)), left);
         assert_eq!(mm.vfs.cached(), (0, 0));
@@ -253,7 +273,7 @@ fn a_scan_is_divided_in_proportion() {
     assert_eq!(mm.prune_dentries(&on(0), SHARE, 41), 41);
     assert_eq!((mm.vfs.unused_dentries(), mm.vfs.unused_inodes()), (60, 40));
     // 60 + 40 + 0 + 1 = 101; 50 * 60 / 101 = 29 and 50 * 40 / 101 = 19, each one more.
-    assert_eq!(shrink(&mut mm, &on(0), 50), Scanned { scanned: 50, freed: 30 + 20 });
+    assert_eq!(shrink(&mut mm, &on(0), 50), Scanned { scanned: 50, freed: 30 + 20, evicted: 0 });
     assert_eq!((mm.vfs.unused_dentries(), mm.vfs.unused_inodes()), (30, 40 + 30 - 20));
     assert_eq!(mm.vfs.reclaimable_inodes(), 20);
     mm.vfs_close(&on(0), keep);

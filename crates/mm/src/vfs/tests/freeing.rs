@@ -102,20 +102,3 @@ fn the_array_of_extents_grows_by_the_sizes_of_kmalloc() {
     assert!(!mm.vfs.rec(file).extents.is_some());
     assert_valid(&mm);
 }
-
-#[test]
-fn who_reclaims_a_pinned_inode_has_the_log_written_and_pushed() {
-    let (mut mm, fs, dir) = xfs(old_rules());
-    checkpoint(&mut mm, fs);
-    let file = make(&mut mm, dir);
-    assert!(mm.vfs.rec(file).has(FileRec::IN_CIL) && !mm.vfs_log_waits(fs));
-    mm.prune_dentries(&on(0), SHARE, 10);
-    mm.prune_inodes(&on(0), SHARE, 10);
-    mm.reclaim_inodes_nr(&on(0), 10);
-    assert!(mm.vfs.rec(file).inode.is_some() && mm.vfs_log_forced(fs), "the checkpoint pins it");
-    assert!(mm.vfs_push_waits(fs) && mm.vfs_take_push(fs) && !mm.vfs_take_push(fs), "once");
-    checkpoint(&mut mm, fs);
-    mm.reclaim_inodes_nr(&on(0), 10);
-    assert!(!mm.vfs.rec(file).inode.is_some());
-    assert_valid(&mm);
-}

@@ -19,7 +19,7 @@ use crate::memcg::ROOT;
 use crate::slab::tests::{assert_valid, exhaust, machine, on, rules_4_20};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
-use crate::{AllocRequest, Effect, Env, Mm, TaskFlags};
+use crate::{AllocRequest, Bio, Effect, Env, Mm, TaskFlags};
 
 const NODE: NodeId = NodeId(0);
 const SHARE: Share = Share { node: NODE, memcg: ROOT };
@@ -78,7 +78,11 @@ fn in_use(mm: &Mm, name: &str) -> u64 {
 }
 
 fn shrink(mm: &mut Mm, env: &Env, nr: u64) -> Scanned {
-    mm.shrinker_scan(env, ShrinkerId::Superblock, SHARE, nr, Gfp::KERNEL)
+    let mut scanned = mm.shrinker_scan(env, ShrinkerId::Superblock, SHARE, nr, Gfp::KERNEL);
+    while let Some(bio) = mm.reclaim_evicted(env, &mut scanned.evicted) {
+        mm.submit(env, bio);
+    }
+    scanned
 }
 
 /// The dentry LRU from the head, as numbers of files; `*` after a referenced one.
