@@ -18,6 +18,7 @@ mod list;
 mod machine;
 pub mod memcg;
 mod mm;
+pub mod near;
 mod node;
 pub mod pagecache;
 mod pool;

@@ -62,10 +62,16 @@ pub struct Readahead {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastRead(u32);
 
-impl Default for LastRead {
-    /// Of a file just opened.
-    fn default() -> LastRead {
-        Readahead::default().rest().0
+impl LastRead {
+    /// The page; none of a file just opened.
+    pub fn page(self) -> Option<u32> {
+        (self != LastRead::from(None)).then_some(self.0)
+    }
+}
+
+impl From<Option<u32>> for LastRead {
+    fn from(page: Option<u32>) -> LastRead {
+        page.map_or_else(|| Readahead::default().rest().0, LastRead)
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct AttributeTable {
     inos: Column,
     sizes: Column,
     blocks: Column,
+    /// Of files that have blocks.
+    first_blocks: Column,
 }
 
 impl AttributeTable {
@@ -82,8 +84,21 @@ impl AttributeTable {
         self.blocks.set(file.0, blocks);
     }
 
+    /// First block of the first extent, of a file that has one.
+    #[inline]
+    pub(super) fn first_block(&self, file: FileId) -> u32 {
+        self.first_blocks.get(file.0)
+    }
+
+    pub(super) fn set_first_block(&mut self, file: FileId, block: u32) {
+        self.first_blocks.set(file.0, block);
+    }
+
     pub(super) fn host_bytes(&self) -> usize {
-        [&self.parents, &self.dirents, &self.inos, &self.sizes, &self.blocks].map(Column::host_bytes).iter().sum()
+        [&self.parents, &self.dirents, &self.inos, &self.sizes, &self.blocks, &self.first_blocks]
+            .map(Column::host_bytes)
+            .iter()
+            .sum()
     }
 }
 

@@ -26,9 +26,10 @@ impl Vfs {
     pub(super) fn make_bdev(&mut self, fs: FsId) {
         let root = self.dirs.iter().position(|dir| dir.fs == fs).expect("it has a root");
         let blocks = self.fs[fs.0 as usize].spec.device_blocks();
-        let rec = FileRec { block: 0, flags: FileRec::BDEV, ..FileRec::UNUSED };
+        let rec = FileRec { flags: FileRec::BDEV, ..FileRec::UNUSED };
         let below = Attributes::below(super::DirId(root as u32));
         let file = self.new_file(fs, rec, Attributes { size: blocks, blocks, ..below });
+        self.attributes.set_first_block(file, 0);
         self.fs[fs.0 as usize].bdev = Some(file);
     }
 }

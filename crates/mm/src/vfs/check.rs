@@ -2,7 +2,7 @@
 
 use units::{FileId, Order};
 
-use super::FileRec;
+use super::{FileRec, Vfs};
 use crate::{Frame, Kind, Mm, Violation};
 
 fn violation(what: String) -> Violation {
@@ -109,8 +109,8 @@ impl Mm {
     fn check_file(&self, n: usize, rec: &FileRec, violations: &mut Vec<Violation>) {
         let mut wrong = |what: &str| violations.push(violation(format!("file {n}: {what}: {rec:?}")));
         let live = rec.has(FileRec::LIVE);
-        let security = self.vfs.security.get(n as u32);
-        let [shadow, vector] = [&self.vfs.shadows, &self.vfs.vectors].map(|table| table.get(n as u32));
+        let Vfs { items, shadows, vectors, security, .. } = &self.vfs;
+        let [item, shadow, vector, security] = [items, shadows, vectors, security].map(|table| table.get(n as u32));
         if !live && (rec.dentry.is_some() || rec.inode.is_some()) {
             wrong("an unused record has objects");
         }
@@ -130,9 +130,7 @@ impl Mm {
         if rec.has(FileRec::NEGATIVE) && (rec.inode.is_some() || rec.has(FileRec::OPEN) || blocks > 0) {
             wrong("a name that does not exist has a file");
         }
-        if !rec.inode.is_some()
-            && (rec.ili.is_some() || rec.extents.is_some() || shadow.is_some() || security.is_some())
-        {
+        if !rec.inode.is_some() && (item.is_some() || rec.extents.is_some() || shadow.is_some() || security.is_some()) {
             wrong("parts of an inode without it");
         }
         if rec.has(FileRec::IN_CIL) != vector.is_some()

@@ -151,7 +151,7 @@ impl Mm {
             self.journal_changes(env, self.vfs.fs_of(file));
             return;
         }
-        if self.vfs.rec(file).ili.is_some()
+        if self.vfs.items.get(file.0).is_some()
             && let Some(cache) = self.shadow_lacking(file)
         {
             let shadow = self.slab_alloc_nowait(env, cache, Gfp::NOFS);

@@ -216,7 +216,7 @@ impl Vfs {
     pub(super) fn find_extent(&self, file: FileId, index: u32) -> Option<(u32, u32)> {
         let (rec, blocks) = (self.rec(file), self.attributes.blocks(file));
         if index < blocks {
-            return Some((rec.block + index, blocks - index));
+            return Some((self.attributes.first_block(file) + index, blocks - index));
         }
         let extent = self.extents.find(rec.more, blocks, index)?;
         let into = index - extent.index;
@@ -244,7 +244,7 @@ impl Vfs {
         let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
         if first > 0 && index == first {
-            let got = self.fs[fs].space.extend(rec.block + first, want);
+            let got = self.fs[fs].space.extend(self.attributes.first_block(file) + first, want);
             if got > 0 {
                 self.attributes.set_blocks(file, first + got);
                 return self.extents.begins_at(&mut rec.more, first + got);
@@ -257,7 +257,7 @@ impl Vfs {
         }
         let (block, blocks) = self.fs[fs].space.take(group, want).expect("a dirty page has a claim on a block");
         if first == 0 && index == 0 {
-            rec.block = block;
+            self.attributes.set_first_block(file, block);
             self.attributes.set_blocks(file, blocks);
             return self.extents.begins_at(&mut rec.more, blocks);
         }
@@ -271,7 +271,7 @@ impl Vfs {
         let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
         if first > from {
-            self.fs[fs].space.give(rec.block + from, first - from);
+            self.fs[fs].space.give(self.attributes.first_block(file) + from, first - from);
             self.attributes.set_blocks(file, from);
         }
         while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {

@@ -18,7 +18,7 @@ use units::{FileId, Gfp};
 
 use super::cil::vector_cache;
 use super::disk::Metadata;
-use super::{FileRec, FsKind, FsSpec, IdList, Need, Obj, Share};
+use super::{FileRec, FsKind, FsSpec, IdList, Need, Obj, Share, Vfs};
 use crate::slab::CacheId;
 use crate::{Bio, Effect, Env, Mm};
 
@@ -232,9 +232,10 @@ impl Mm {
         let caches = self.part_caches(self.vfs.spec_of(file), self.vfs.array_cache_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
         rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
-        let parts = [&mut rec.inode, &mut rec.extents, &mut rec.ili];
-        let [inode, extents, ili] = parts.map(|part| std::mem::replace(part, Obj::NONE));
-        let objects = [inode, extents, ili, self.vfs.shadows.take(file.0), self.vfs.security.take(file.0)];
+        let [inode, extents] = [&mut rec.inode, &mut rec.extents].map(std::mem::take);
+        let Vfs { items, shadows, security, .. } = &mut self.vfs;
+        let [item, shadow, security] = [items, shadows, security].map(|table| table.take(file.0));
+        let objects = [inode, extents, item, shadow, security];
         self.free_inode_parts(env, caches, objects);
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);

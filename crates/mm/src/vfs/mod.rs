@@ -40,8 +40,8 @@ use units::{FileId, MemcgId, NodeId, Pfn};
 
 use crate::links::{IdList, Links, NONE};
 use crate::memcg::Uncharged;
+use crate::near::{Near, NearObjs};
 use crate::pool::Block;
-use crate::scattered::Scattered;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio, table};
@@ -139,18 +139,47 @@ impl Handle {
     }
 }
 
-/// One file: where its blocks are, and what is in memory of it; 28 bytes beside its [`Attributes`].
+/// Open files by number, some of them free: those that were opened one after the other are near each other.
+#[derive(Debug, Default)]
+pub struct Handles {
+    files: Near,
+    filps: NearObjs,
+}
+
+impl Handles {
+    /// The file of an open file.
+    #[inline]
+    pub fn file(&self, number: u32) -> Option<FileId> {
+        self.files.get(number).map(FileId)
+    }
+
+    /// Puts an open file there.
+    pub fn set(&mut self, number: u32, handle: Handle) {
+        self.files.set(number, Some(handle.file.0));
+        self.filps.set(number, handle.filp);
+    }
+
+    /// Takes an open file.
+    pub fn take(&mut self, number: u32) -> Option<Handle> {
+        let file = self.files.set(number, None).map(FileId)?;
+        Some(Handle { file, filp: self.filps.take(number) })
+    }
+
+    /// Host bytes.
+    pub fn host_bytes(&self) -> usize {
+        self.files.host_bytes() + self.filps.host_bytes()
+    }
+}
+
+/// One file: where its blocks are, and what is in memory of it; 20 bytes beside its [`Attributes`].
 #[derive(Clone, Copy, Debug)]
 struct FileRec {
-    /// In memory: the dentry, the inode, its log item, the extent records, whose place is in ext4 that of the list of entries
+    /// In memory: the dentry, the inode, the extent records, whose place is in ext4 that of the list of entries
     /// (statuses.rs).
     dentry: Obj,
     inode: Obj,
-    ili: Obj,
     extents: Obj,
-    /// First block of the first extent; of an unused record: the next one.
-    block: u32,
-    /// Its other extents.
+    /// Its extents beside the first one.
     more: Block,
     flags: u32,
 }
@@ -202,15 +231,8 @@ impl FileRec {
     /// The file system, one of 64.
     const FS_SHIFT: u32 = 26;
 
-    const UNUSED: FileRec = FileRec {
-        dentry: Obj::NONE,
-        inode: Obj::NONE,
-        ili: Obj::NONE,
-        extents: Obj::NONE,
-        block: 0,
-        more: Block::NONE,
-        flags: 0,
-    };
+    const UNUSED: FileRec =
+        FileRec { dentry: Obj::NONE, inode: Obj::NONE, extents: Obj::NONE, more: Block::NONE, flags: 0 };
 
     #[inline]
     fn has(&self, flag: u32) -> bool {
@@ -264,14 +286,17 @@ struct Dir {
 pub struct Vfs {
     files: Vec<FileRec>,
     attributes: AttributeTable,
-    unused_file: Option<u32>,
+    /// Records of files that are gone.
+    unused_files: Vec<u32>,
     extents: Extents,
     /// What security modules keep of inodes in memory, by file.
-    security: Sparse<Obj>,
+    security: NearObjs,
+    /// The log item of an inode that was changed since it is in memory, or ext4's `jbd2_inode`.
+    items: NearObjs,
     /// XFS: the vector in reserve for the log item of a file (`li_lv_shadow`).
-    shadows: Scattered<Obj>,
+    shadows: NearObjs,
     /// The vector that the checkpoint being collected has of a file (`li_lv`).
-    vectors: Scattered<Obj>,
+    vectors: NearObjs,
     /// Open files of a file beside the first one.
     more_opens: Sparse<u16>,
     /// Group that the dentry and the inode of a file are charged to.
@@ -336,10 +361,12 @@ impl Vfs {
     pub fn host_bytes(&self) -> usize {
         let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
         self.files.capacity() * size_of::<FileRec>()
+            + self.unused_files.capacity() * size_of::<u32>()
             + self.attributes.host_bytes()
             + self.extents.host_bytes()
             + self.statuses.host_bytes()
             + self.security.host_bytes()
+            + self.items.host_bytes()
             + self.timed.host_bytes()
             + self.shadows.host_bytes()
             + self.vectors.host_bytes()
@@ -415,10 +442,9 @@ impl Vfs {
     /// Makes a record for a new file.
     fn new_file(&mut self, fs: FsId, rec: FileRec, attributes: Attributes) -> FileId {
         let rec = FileRec { flags: rec.flags | FileRec::LIVE | u32::from(fs.0) << FileRec::FS_SHIFT, ..rec };
-        let file = match self.unused_file {
+        let file = match self.unused_files.pop() {
             Some(id) => {
-                let next = std::mem::replace(&mut self.files[id as usize], rec).block;
-                self.unused_file = (next != NONE).then_some(next);
+                self.files[id as usize] = rec;
                 FileId(id)
             }
             None => {
@@ -439,10 +465,9 @@ impl Vfs {
         debug_assert!(rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0);
         debug_assert!(!rec.has(FileRec::OPEN));
         self.charged.take(file.0);
-        let next = self.unused_file.unwrap_or(NONE);
         // A write of its pages may end yet, and asks for the file system.
         let flags = u32::from(self.fs_of(file).0) << FileRec::FS_SHIFT;
-        *self.rec_mut(file) = FileRec { block: next, flags, ..FileRec::UNUSED };
-        self.unused_file = Some(file.0);
+        *self.rec_mut(file) = FileRec { flags, ..FileRec::UNUSED };
+        table::push(&mut self.unused_files, file.0);
     }
 }

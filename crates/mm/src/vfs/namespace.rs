@@ -183,11 +183,11 @@ impl Mm {
                 return Err(need);
             }
         };
-        let [inode, extents, ili, shadow, security] = objects;
+        let [inode, extents, item, shadow, security] = objects;
         let Place { dirent, .. } = place;
         self.charge_create(dir);
         let ino = self.vfs.take_place(dir, place);
-        let made = FileRec { inode, extents, ili, ..FileRec::UNUSED };
+        let made = FileRec { inode, extents, ..FileRec::UNUSED };
         let attributes = Attributes { dirent, ino, ..Attributes::below(dir) };
         let file = match negative {
             Some(file) => {
@@ -199,6 +199,7 @@ impl Mm {
             }
             None => self.vfs.new_file(self.vfs.dirs[dir.0 as usize].fs, made, attributes),
         };
+        self.vfs.items.set(file.0, item);
         self.vfs.shadows.set(file.0, shadow);
         self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
@@ -409,13 +410,14 @@ impl Mm {
         let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(group).expect("there is room");
         self.vfs.fs_mut(fs).chunks[chunk as usize].fresh = 0;
         let ino = self.vfs.take_place(dir, Place { dirent, chunk, slot });
-        let (block, blocks) = match pages {
-            0 => (0, 0),
-            _ => self.vfs.fs_mut(fs).space.take(group, pages).expect("there is room"),
-        };
-        assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
-        let attributes = Attributes { parent: dir, dirent, ino, size: pages, blocks };
-        self.vfs.new_file(fs, FileRec { block, ..FileRec::UNUSED }, attributes)
+        let attributes = Attributes { parent: dir, dirent, ino, size: pages, blocks: pages };
+        let file = self.vfs.new_file(fs, FileRec::UNUSED, attributes);
+        if pages > 0 {
+            let (block, blocks) = self.vfs.fs_mut(fs).space.take(group, pages).expect("there is room");
+            assert!(blocks == pages, "a file of {pages} pages fits an allocation group");
+            self.vfs.attributes.set_first_block(file, block);
+        }
+        file
     }
 
     /// A directory that is on disk since before the run, and not in memory.

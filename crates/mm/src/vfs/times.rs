@@ -82,9 +82,9 @@ impl Mm {
 
     /// Commits a change of an inode, which gets its log item with the first.
     pub(super) fn log_change(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if !self.vfs.rec(file).ili.is_some() {
-            let ili = self.vfs_alloc(env, self.vfs.spec_of(file).item_cache, Gfp::NOFS)?;
-            self.vfs.rec_mut(file).ili = ili;
+        if !self.vfs.items.get(file.0).is_some() {
+            let item = self.vfs_alloc(env, self.vfs.spec_of(file).item_cache, Gfp::NOFS)?;
+            self.vfs.items.set(file.0, item);
         }
         self.log_item(env, file)
     }

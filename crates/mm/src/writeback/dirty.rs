@@ -44,17 +44,17 @@ impl Mm {
     /// Device of a file, and whether it is on a list; makes its record if there is none.
     #[inline]
     fn dirty_state_of(&mut self, file: FileId) -> (u16, bool) {
-        if let Some(record) = self.writeback.records.get(file) {
-            return (record.device, record.on != On::Nothing);
-        }
         let device = self.device_of(file);
-        self.writeback.records.add(file, device);
+        if let Some(record) = self.writeback.records.get(file) {
+            return (device, record.on() != On::Nothing);
+        }
+        self.writeback.records.add(file);
         (device, false)
     }
 
     /// The inode got its first dirty page.
     fn list_dirty_inode(&mut self, env: &Env, file: FileId) {
-        let device = self.writeback.records[file.0].device;
+        let device = self.device_of(file);
         let first = !self.writeback.device_mut(device).has_dirty_io();
         let state = &mut self.writeback.devices[usize::from(device)];
         let jiffy = state.dirtied_now(&self.writeback.records, env.now);
@@ -70,7 +70,7 @@ impl Mm {
 
     /// The flusher, or truncation, found the inode clean: off the lists.
     pub(super) fn unlist_dirty_inode(&mut self, file: FileId) {
-        let device = self.writeback.records[file.0].device;
+        let device = self.device_of(file);
         let state = &mut self.writeback.devices[usize::from(device)];
         state.move_inode(&mut self.writeback.records, file.0, On::Nothing);
         self.release_record(file);
@@ -80,7 +80,7 @@ impl Mm {
     /// Frees a record that nothing needs any more.
     pub(super) fn release_record(&mut self, file: FileId) {
         let records = &self.writeback.records;
-        let idle = records[file.0].on == On::Nothing && records.under_writeback(file) == 0;
+        let idle = records[file.0].on() == On::Nothing && records.under_writeback(file) == 0;
         if idle && self.pagecache.trees.nr_dirty(file.0) == 0 {
             self.writeback.records.free(file.0);
         }
@@ -90,7 +90,7 @@ impl Mm {
     pub(crate) fn forget_dirty_inode(&mut self, file: FileId) {
         self.pagecache.trees.writeback_index.set(file.0, 0);
         debug_assert!(self.pagecache.trees.nr_dirty(file.0) == 0);
-        if self.writeback.records.get(file).is_some_and(|record| record.on != On::Nothing) {
+        if self.writeback.records.get(file).is_some_and(|record| record.on() != On::Nothing) {
             self.unlist_dirty_inode(file);
         }
     }
@@ -113,7 +113,7 @@ impl Mm {
         self.pagecache.trees.clear_dirty(file, index);
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
         self.memcg.count_dirty(pfn, -1);
-        let device = self.writeback.records[file].device;
+        let device = self.device_of(FileId(file));
         self.writeback.devices[usize::from(device)].reclaimable -= 1;
     }
 }

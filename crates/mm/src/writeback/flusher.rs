@@ -340,7 +340,7 @@ impl Mm {
         let left = self.slice_pages(device, file, work);
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
-        self.writeback.records[file.0].syncing = true;
+        self.writeback.records[file.0].set_syncing(true);
         work.inode = Some(Slice {
             file,
             left,
@@ -358,7 +358,7 @@ impl Mm {
         state.update_bandwidth(now, jiffies(work.since), &[]);
         match (wrote, state.b_more_io.back()) {
             (0, None) => BatchEnd::Work,
-            (0, Some(last)) if self.writeback.records[last].syncing => BatchEnd::Busy,
+            (0, Some(last)) if self.writeback.records[last].syncing() => BatchEnd::Busy,
             _ => BatchEnd::Batch,
         }
     }
@@ -431,8 +431,8 @@ impl Mm {
     /// Puts an inode where it belongs after its slice; says whether it is clean.
     fn requeue_inode(&mut self, env: &Env, device: u16, slice: &Slice, sync: bool) -> bool {
         let Some(record) = self.writeback.records.get_mut(slice.file) else { return true };
-        record.syncing = false;
-        let listed = record.on != On::Nothing;
+        record.set_syncing(false);
+        let listed = record.on() != On::Nothing;
         if self.pagecache.trees.nr_dirty(slice.file.0) == 0 {
             if listed {
                 self.unlist_dirty_inode(slice.file);

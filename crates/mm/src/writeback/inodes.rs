@@ -9,6 +9,8 @@
 //! Abstracted: an inode's record exists while it is on a list or has pages under writeback.
 //! Omitted: inodes dirty without pages, `b_dirty_time`, grouping by superblock.
 
+use std::num::NonZeroU32;
+
 use units::{FileId, Nanos};
 
 use super::{Device, from_jiffies, jiffies};
@@ -28,26 +30,51 @@ pub(super) enum On {
     MoreIo,
 }
 
-/// An inode with dirty pages or pages under writeback; 8 bytes beside its neighbours on the list. How many pages are dirty the tree of its pages knows.
+/// An inode with dirty pages or pages under writeback; 4 bytes beside its neighbours on the list. How many pages are dirty the
+/// tree of its pages knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Record {
-    /// When it became dirty, in jiffies (`dirtied_when`).
-    dirtied_when: u32,
-    pub(super) device: u16,
-    pub(super) on: On,
-    /// A task writes a slice of it (`I_SYNC`).
-    pub(super) syncing: bool,
-}
+pub(super) struct Record(NonZeroU32);
+
+/// The list; whether a task writes a slice of the inode; that there is a record; and when it became dirty, in jiffies.
+const ON: u32 = 0b11;
+const SYNCING: u32 = 1 << 2;
+const THERE: NonZeroU32 = NonZeroU32::new(1 << 3).unwrap();
+const WHEN_SHIFT: u32 = 4;
 
 impl Record {
-    /// When it became dirty.
+    /// On no list.
+    const NEW: Record = Record(THERE);
+
+    fn change(&mut self, mask: u32, bits: u32) {
+        debug_assert!(bits & !mask == 0 && mask & THERE.get() == 0);
+        self.0 = THERE | (self.0.get() & !mask | bits);
+    }
+
+    /// Which list it is on.
+    pub(super) fn on(&self) -> On {
+        [On::Nothing, On::Dirty, On::Io, On::MoreIo][(self.0.get() & ON) as usize]
+    }
+
+    /// A task writes a slice of it (`I_SYNC`).
+    pub(super) fn syncing(&self) -> bool {
+        self.0.get() & SYNCING != 0
+    }
+
+    /// A task begins or ends to write a slice of it.
+    pub(super) fn set_syncing(&mut self, syncing: bool) {
+        self.change(SYNCING, if syncing { SYNCING } else { 0 });
+    }
+
+    /// When it became dirty (`dirtied_when`).
     pub(super) fn dirtied_when(&self) -> Nanos {
-        from_jiffies(u64::from(self.dirtied_when))
+        from_jiffies(u64::from(self.0.get() >> WHEN_SHIFT))
     }
 
     /// Dates it.
     pub(super) fn set_dirtied_when(&mut self, at: Nanos) {
-        self.dirtied_when = u32::try_from(jiffies(at)).expect("a run takes less than half a year");
+        let jiffies = u32::try_from(jiffies(at)).ok().filter(|jiffies| jiffies.leading_zeros() >= WHEN_SHIFT);
+        let jiffies = jiffies.expect("a run takes less than twelve days");
+        self.change(!0 << WHEN_SHIFT, jiffies << WHEN_SHIFT);
     }
 }
 
@@ -63,14 +90,13 @@ pub(super) struct Records {
 
 impl Records {
     /// Makes a record for a file that has none.
-    pub(super) fn add(&mut self, file: FileId, device: u16) {
-        let record = Record { dirtied_when: 0, device, on: On::Nothing, syncing: false };
-        let old = self.table.set(file.0, Some(record));
+    pub(super) fn add(&mut self, file: FileId) {
+        let old = self.table.set(file.0, Some(Record::NEW));
         debug_assert!(old.is_none());
     }
 
     pub(super) fn free(&mut self, file: u32) {
-        debug_assert!(self[file].on == On::Nothing && self.under_writeback(FileId(file)) == 0);
+        debug_assert!(self[file].on() == On::Nothing && self.under_writeback(FileId(file)) == 0);
         self.table.take(file);
     }
 
@@ -153,7 +179,8 @@ impl Device {
 
     /// Moves an inode to the head of a list, or off all.
     pub(super) fn move_inode(&mut self, records: &mut Records, at: u32, to: On) {
-        let from = std::mem::replace(&mut records[at].on, to);
+        let from = records[at].on();
+        records[at].change(ON, to as u32);
         if let Some(list) = self.list_mut(from) {
             list.remove(records, at);
         }
@@ -166,7 +193,7 @@ impl Device {
     /// put off (`requeue_io()`).
     pub(super) fn next_to_write(&mut self, records: &mut Records, waits: bool) -> Option<u32> {
         while let Some(at) = self.b_io.back() {
-            if waits || !records[at].syncing {
+            if waits || !records[at].syncing() {
                 return Some(at);
             }
             self.move_inode(records, at, On::MoreIo);
@@ -183,7 +210,7 @@ impl Device {
 
     /// An inode could not be written: back to `b_dirty`, which stays in order of `dirtied_when`.
     pub(super) fn redirty_tail(&mut self, records: &mut Records, at: u32, now: Nanos) {
-        if self.b_dirty.front().is_some_and(|newest| records[at].dirtied_when < records[newest].dirtied_when) {
+        if self.b_dirty.front().is_some_and(|newest| records[at].dirtied_when() < records[newest].dirtied_when()) {
             let jiffy = self.dirtied_now(records, now);
             records[at].set_dirtied_when(jiffy);
         }
@@ -218,7 +245,7 @@ mod tests {
         let (mut device, mut records) = (Device::new(), Records::default());
         for (file, &time) in times.iter().enumerate() {
             let at = file as u32;
-            records.add(FileId(at), 0);
+            records.add(FileId(at));
             records[at].set_dirtied_when(from_jiffies(time));
             device.move_inode(&mut records, at, On::Dirty);
         }
@@ -226,8 +253,22 @@ mod tests {
     }
 
     #[test]
-    fn a_record_takes_8_bytes() {
-        assert_eq!(size_of::<Option<Record>>(), 8);
+    fn a_record_takes_4_bytes() {
+        assert_eq!(size_of::<Option<Record>>(), 4);
+    }
+
+    #[test]
+    fn a_record_keeps_what_it_is_told_of_each() {
+        let mut record = Record::NEW;
+        let latest = from_jiffies((1 << 28) - 1);
+        record.set_dirtied_when(latest);
+        for (on, syncing) in [(On::MoreIo, true), (On::Io, false), (On::Dirty, true), (On::Nothing, false)] {
+            record.change(ON, on as u32);
+            record.set_syncing(syncing);
+            assert_eq!((record.on(), record.syncing(), record.dirtied_when()), (on, syncing, latest));
+        }
+        record.set_dirtied_when(Nanos::ZERO);
+        assert_eq!((record.on(), record.dirtied_when()), (On::Nothing, Nanos::ZERO));
     }
 
     #[test]
@@ -242,9 +283,9 @@ mod tests {
     fn files_that_are_clean_again_take_none() {
         let mut records = Records::default();
         let files = [0, 1, 70].map(FileId);
-        files.iter().for_each(|file| records.add(*file, 3));
+        files.iter().for_each(|file| records.add(*file));
         let full = records.host_bytes();
-        assert!(records.iter().map(|(file, record)| (FileId(file), record.device)).eq(files.map(|file| (file, 3))));
+        assert!(records.iter().map(|(file, _)| FileId(file)).eq(files));
         records.free(70);
         assert!(records.get(files[2]).is_none() && records.get(files[1]).is_some());
         assert!(full - records.host_bytes() >= 64 * size_of::<Option<Record>>(), "64 files from 64 on");

@@ -242,7 +242,7 @@ impl Mm {
         self.untag_dirty(pfn);
         let (owner, _) = self.file_home(pfn);
         self.writeback.records.begin_writeback(owner);
-        let device = self.writeback.records[owner.0].device;
+        let device = self.device_of(owner);
         self.writeback.devices[usize::from(device)].writeback += 1;
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
         self.memcg.count_writeback(pfn, 1);

@@ -49,12 +49,14 @@ impl Mm {
         for (device, wb) in state.devices.iter().enumerate() {
             for (list, on) in [(&wb.b_dirty, On::Dirty), (&wb.b_io, On::Io), (&wb.b_more_io, On::MoreIo)] {
                 for at in list.iter(&state.records) {
-                    if state.records[at].on != on || usize::from(state.records[at].device) != device {
-                        wrong(format!("{:?} is on {on:?} of device {device}", state.records[at]));
+                    let found = (state.records[at].on(), self.device_of(FileId(at)));
+                    if found != (on, device as u16) {
+                        wrong(format!("file {at}, {found:?}, is on {on:?} of device {device}"));
                     }
                 }
             }
-            let of_device = state.records.iter().filter(|(_, r)| usize::from(r.device) == device);
+            let of_device =
+                state.records.iter().filter(|(file, _)| usize::from(self.device_of(FileId(*file))) == device);
             let dirty: u64 = of_device.map(|(file, _)| u64::from(self.pagecache.trees.nr_dirty(file))).sum();
             if dirty != wb.reclaimable {
                 wrong(format!("device {device}: {} dirty pages, {dirty} of its files", wb.reclaimable));
@@ -66,7 +68,7 @@ impl Mm {
         }
         for (file, record) in state.records.iter() {
             let nr_dirty = self.pagecache.trees.nr_dirty(file);
-            if nr_dirty > 0 && record.on == On::Nothing {
+            if nr_dirty > 0 && record.on() == On::Nothing {
                 wrong(format!("file {file} has {nr_dirty} dirty pages and is on no list"));
             }
         }

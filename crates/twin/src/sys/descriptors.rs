@@ -5,15 +5,16 @@
 //! the lowest free descriptor.
 //! Abstracted: the number of a descriptor that was closed in the middle of a call is given out again after that call.
 //!
-//! 8 bytes a file: a writer of a million small files has them all open, calls work on few of them at a time, and it never
+//! 4 to 6 bytes a file: a writer of a million small files has them all open, calls work on few of them at a time, and it never
 //! reads. What was advised and what readahead remembers is beside.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use mm::near::Near;
 use mm::pagecache::{LastRead, Readahead, RestingWindow};
 use mm::sparse::Sparse;
-use mm::vfs::Handle;
+use mm::vfs::{Handle, Handles};
 use mm::writeback::ErrorsSeen;
 use sys::{Fd, FileAdvice, Result, SysError};
 use units::FileId;
@@ -68,58 +69,48 @@ impl Advised {
 /// The table (`struct files_struct`).
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    table: Vec<Handle>,
+    table: Handles,
+    /// Descriptors that were given out so far.
+    len: u32,
     /// Those that calls work on, in no order: as many as threads at most.
     held: Vec<Held>,
     /// Places of the table that were freed.
     free: BinaryHeap<Reverse<u32>>,
     advised: Sparse<Advised>,
-    /// What readahead remembers of files that were read.
-    last_reads: Sparse<LastRead>,
+    /// What readahead remembers of files that were read: the last page, and the window.
+    last_reads: Near,
     windows: Sparse<RestingWindow>,
     /// Failed writes that open files need not report, where there were any.
     errors_seen: BTreeMap<u32, ErrorsSeen>,
 }
 
 impl Descriptors {
-    /// What a descriptor stands for, whether it was closed in the middle of a call or not.
-    #[inline]
-    fn get(&self, fd: Fd) -> Option<Handle> {
-        self.table.get(fd.0 as usize).copied().filter(|handle| handle.is_some())
-    }
-
     /// The calls that work on an open file, if there are any.
     #[inline]
     fn held(&self, fd: Fd) -> Option<usize> {
         self.held.iter().position(|held| held.fd == fd.0)
     }
 
-    /// An open file that was not closed, and the calls that work on it.
+    /// The file of a descriptor that was not closed, and the calls that work on it.
     #[inline]
-    fn open(&self, fd: Fd) -> Result<(Handle, Option<usize>)> {
+    fn open(&self, fd: Fd) -> Result<(FileId, Option<usize>)> {
         let held = self.held(fd);
         let closed = held.is_some_and(|at| self.held[at].closed);
-        Ok((self.get(fd).filter(|_| !closed).ok_or(SysError::BadFd)?, held))
+        Ok((self.table.file(fd.0).filter(|_| !closed).ok_or(SysError::BadFd)?, held))
     }
 
     /// Gives an open file the lowest free descriptor.
     pub(crate) fn install(&mut self, handle: Handle) -> Fd {
-        match self.free.pop() {
-            Some(Reverse(fd)) => {
-                self.table[fd as usize] = handle;
-                Fd(fd)
-            }
-            None => {
-                mm::table::push(&mut self.table, handle);
-                Fd(self.table.len() as u32 - 1)
-            }
-        }
+        let fd = self.free.pop().map_or(self.len, |Reverse(fd)| fd);
+        self.len = self.len.max(fd + 1);
+        self.table.set(fd, handle);
+        Fd(fd)
     }
 
     /// Holds an open file for a call, until [`Descriptors::put`].
     #[inline]
     pub(crate) fn hold(&mut self, fd: Fd) -> Result<FileId> {
-        let (handle, held) = self.open(fd)?;
+        let (file, held) = self.open(fd)?;
         match held {
             Some(at) => {
                 let users = &mut self.held[at].users;
@@ -127,7 +118,7 @@ impl Descriptors {
             }
             None => self.held.push(Held { fd: fd.0, users: 1, closed: false }),
         }
-        Ok(handle.file)
+        Ok(file)
     }
 
     /// The call is over. What nobody refers to any more is to be closed by the caller.
@@ -155,11 +146,10 @@ impl Descriptors {
     }
 
     fn remove(&mut self, fd: Fd) -> Option<Handle> {
-        let handle = self.get(fd)?;
-        self.table[fd.0 as usize] = Handle::NONE;
+        let handle = self.table.take(fd.0)?;
         self.errors_seen.remove(&fd.0);
         self.advised.take(fd.0);
-        self.last_reads.take(fd.0);
+        self.last_reads.set(fd.0, None);
         self.windows.take(fd.0);
         self.free.push(Reverse(fd.0));
         Some(handle)
@@ -167,26 +157,28 @@ impl Descriptors {
 
     /// Frees the whole table; what it referred to is to be closed by the caller, in this order.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Handle> + use<> {
-        std::mem::take(self).table.into_iter().filter(|handle| handle.is_some())
+        let Descriptors { mut table, len, .. } = std::mem::take(self);
+        (0..len).filter_map(move |fd| table.take(fd))
     }
 
     /// Takes what `posix_fadvise()` says of the reads to come.
     pub(crate) fn advise(&mut self, fd: Fd, advice: FileAdvice) {
-        if self.get(fd).is_some() {
+        if self.table.file(fd.0).is_some() {
             self.advised.set(fd.0, self.advised.get(fd.0).and(advice));
         }
     }
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
     pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
-        self.advised.get(fd.0).readahead().resume(self.last_reads.get(fd.0), self.windows.get(fd.0))
+        let last_read = LastRead::from(self.last_reads.get(fd.0));
+        self.advised.get(fd.0).readahead().resume(last_read, self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
-        if self.get(fd).is_some() {
+        if self.table.file(fd.0).is_some() {
             let (last_read, window) = readahead.rest();
-            self.last_reads.set(fd.0, last_read);
+            self.last_reads.set(fd.0, last_read.page());
             self.windows.set(fd.0, window);
         }
     }
@@ -205,7 +197,7 @@ impl Descriptors {
 
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
-        self.table.capacity() * size_of::<Handle>()
+        self.table.host_bytes()
             + self.advised.host_bytes()
             + self.last_reads.host_bytes()
             + self.windows.host_bytes()

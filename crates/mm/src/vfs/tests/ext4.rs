@@ -105,10 +105,11 @@ fn with_flex_bg_inodes_lie_in_tables_and_directories_before_the_data() {
     assert!(chunks.ends_with(&[table + 4, table + 8, table + 12]), "{chunks:?}: 201 inodes in chunks of 64");
     assert!((table + 8192..data).contains(&mm.vfs.dirs[dir.0 as usize].blocks[0].block));
     assert!(
-        (0..)
-            .zip(&mm.vfs.files)
-            .filter(|(n, _)| mm.vfs.attributes.blocks(FileId(*n)) == 2)
-            .all(|(_, rec)| rec.block >= data)
+        (0..).take(mm.vfs.files.len()).map(FileId).filter(|file| mm.vfs.attributes.blocks(*file) == 2).all(|file| mm
+            .vfs
+            .attributes
+            .first_block(file)
+            >= data)
     );
     assert_valid(&mm);
 }

@@ -74,9 +74,12 @@ fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
     }
     assert!(!mm.vfs.rec(file).inode.is_some());
     let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
-    assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.rec(file).ili.is_some(), "an inode that is only read has none");
+    assert!(
+        mm.vfs.rec(file).inode.is_some() && !mm.vfs.items.get(file.0).is_some(),
+        "an inode that is only read has none"
+    );
     mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
-    assert!(mm.vfs.rec(file).ili.is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
+    assert!(mm.vfs.items.get(file.0).is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }

@@ -96,8 +96,8 @@ fn drawn(mm: &Mm, files: &[FileId]) -> String {
 }
 
 #[test]
-fn a_record_takes_28_bytes() {
-    assert_eq!(size_of::<FileRec>(), 28);
+fn a_record_takes_20_bytes() {
+    assert_eq!(size_of::<FileRec>(), 20);
 }
 
 #[test]
