@@ -2,13 +2,10 @@
 
 use std::ops::{Index, IndexMut};
 
+use units::table;
+
 /// No slot; ends a list of slots.
 pub(crate) const NIL: u32 = u32::MAX;
-
-/// A table grows by this part of itself instead of doubling: thousands of bios may be under way.
-const GROWTH: usize = 16;
-/// Slots that it grows by at least.
-const ROOM: usize = 64;
 
 /// Values with stable small indices; freed slots are reused, last freed first.
 #[derive(Clone, Debug)]
@@ -31,10 +28,7 @@ impl<T: Copy> Slab<T> {
         }
         let slot = u32::try_from(self.items.len()).expect("fewer than 2^32 bios at once");
         assert!(slot != NIL);
-        if self.items.len() == self.items.capacity() {
-            self.items.reserve_exact((self.items.len() / GROWTH).max(ROOM));
-        }
-        self.items.push(Some(value));
+        table::push(&mut self.items, Some(value));
         slot
     }
 

@@ -6,7 +6,7 @@
 //! A number that does not fit has its 64 written anew, so that what is drawn at random is better off in a plain table.
 
 use crate::pool::{Block, Pool};
-use crate::table;
+use units::table;
 
 /// Numbers of a group.
 pub const GROUP: u32 = 64;

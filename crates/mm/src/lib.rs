@@ -31,7 +31,6 @@ pub mod sparse;
 pub mod stat;
 pub mod swap;
 mod sysctl;
-pub mod table;
 mod tlb;
 pub mod trace;
 mod validate;

@@ -1,7 +1,7 @@
 //! Lists of what has numbers, and the neighbours on them.
 
 use crate::column::{self, Column};
-use crate::table;
+use units::table;
 
 /// No item.
 pub(crate) const NONE: u32 = u32::MAX;

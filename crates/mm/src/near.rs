@@ -6,7 +6,7 @@
 //! take no room, and do not make that of others larger.
 
 use crate::slab::Obj;
-use crate::table;
+use units::table;
 
 /// Things of a group.
 const GROUP: u32 = u64::BITS;
@@ -20,7 +20,7 @@ struct Group {
     /// Which have one, a bit each.
     present: u64,
     least: u32,
-    /// Bytes of each number above the least: 1, 2 or 4.
+    /// Bytes of each number above the least: 1, 2 or 4; 0 if there is none.
     width: u8,
     /// How far each lies above the least, ascending by thing.
     above: Vec<u8>,
@@ -56,7 +56,7 @@ impl Group {
                 u32::from_le_bytes(*bytes)
             }
         };
-        self.least.wrapping_add(above)
+        self.least + above
     }
 
     /// Whether a number lies so little above the least one that it has room.
@@ -95,7 +95,7 @@ impl Group {
     /// Gives a thing that has none a number.
     fn insert(&mut self, thing: u32, number: u32) {
         let (place, spare) = (self.place(thing), self.spare());
-        if self.present != 0 && self.fits(number) {
+        if self.fits(number) {
             let width = usize::from(self.width);
             let end = self.above.len();
             if self.above.capacity() < end + width {

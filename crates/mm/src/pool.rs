@@ -8,7 +8,7 @@
 //! What is given back here and there leaves chunks half empty. Whoever knows all blocks can have those of the emptiest chunks
 //! moved into what is free in the others, from [`Pool::begin_to_settle`] on, once [`Pool::is_loose`] says that it is worth it.
 
-use crate::table;
+use units::table;
 
 /// Words that a block may have.
 const SIZES: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64];

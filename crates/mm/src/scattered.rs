@@ -61,7 +61,7 @@ impl<T: Copy + PartialEq + Default> Scattered<T> {
             if !used {
                 return value;
             }
-            crate::table::grow(&mut self.groups, group + 1, Group::default());
+            units::table::grow(&mut self.groups, group + 1, Group::default());
         }
         let group = &mut self.groups[group];
         let place = group.place(number);

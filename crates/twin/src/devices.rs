@@ -111,7 +111,7 @@ impl Devices {
                 id
             }
             None => {
-                mm::table::push(&mut self.in_flight, Some(entry));
+                units::table::push(&mut self.in_flight, Some(entry));
                 self.in_flight.len() as u32 - 1
             }
         };

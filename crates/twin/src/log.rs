@@ -128,7 +128,7 @@ impl RunLog {
         };
         let at = ctl.now();
         for event in mm.trace.take() {
-            mm::table::push(&mut self.events, Traced { at, comm: Arc::clone(&comm), pid, cpu, event });
+            units::table::push(&mut self.events, Traced { at, comm: Arc::clone(&comm), pid, cpu, event });
         }
     }
 

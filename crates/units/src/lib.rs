@@ -1,4 +1,4 @@
-//! Units and identifiers shared by every crate.
+//! Units and identifiers shared by every crate, and how their large tables grow.
 //!
 //! A quantity carries its unit in its type: a page frame number is not a page count, and nanoseconds are
 //! not bytes. The types are plain copies of an integer, with the few operations that make sense for them.
@@ -6,6 +6,7 @@
 mod gfp;
 mod ids;
 mod size;
+pub mod table;
 mod time;
 
 pub use gfp::Gfp;

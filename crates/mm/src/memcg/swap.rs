@@ -6,11 +6,11 @@
 //! Source: `__mem_cgroup_try_charge_swap()`, `__mem_cgroup_uncharge_swap()`, `mem_cgroup_get_nr_swap_pages()`,
 //! `mem_cgroup_swapin_charge_page()` (mm/memcontrol.c); 6.1.
 
-use units::{MemcgId, Pfn};
+use units::{MemcgId, Pfn, table};
 
 use super::{MemcgEvent, ROOT};
+use crate::Mm;
 use crate::swap::SwapEntry;
-use crate::{Mm, table};
 
 impl Mm {
     /// Whether a page's group may have one more slot; if not, that is noted.

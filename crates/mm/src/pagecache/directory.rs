@@ -3,7 +3,7 @@
 use super::leaf::{LeafId, LeafRef, NO_LEAF};
 use crate::pool::Block;
 use crate::slab::Obj;
-use crate::table;
+use units::table;
 
 /// Set in the number of a leaf that has a dirty page.
 const DIRTY: u32 = 1 << 31;

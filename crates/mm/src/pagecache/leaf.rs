@@ -11,7 +11,7 @@ use crate::links::{IdList, Link, Linked};
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
-use crate::table;
+use units::table;
 
 /// log2 of the slots of a node (`XA_CHUNK_SHIFT`).
 pub(crate) const NODE_SHIFT: u32 = 6;

@@ -16,7 +16,7 @@ use super::slots;
 use crate::pool::{Block, Pool};
 use crate::slab::Obj;
 use crate::sparse::SparseSmall;
-use crate::table;
+use units::table;
 
 /// Trees of all files.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! allocated in a row take some ten bytes for each of their slabs.
 
 use super::{CacheId, Obj};
-use crate::table;
+use units::table;
 
 /// Entries, the newest first, of which one may go on: callers allocate from a few caches in turn.
 const OPEN: usize = 6;

@@ -4,7 +4,7 @@
 //! host when none of its numbers is in use: caches grow to many times what they have most of the time.
 
 use super::Slab;
-use crate::table;
+use units::table;
 
 /// Slabs of a chunk.
 const CHUNK: usize = u64::BITS as usize;

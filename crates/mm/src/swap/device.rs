@@ -17,7 +17,7 @@ use units::{Pfn, SpaceId};
 
 use super::kept::Kept;
 use super::zram::Zram;
-use crate::table;
+use units::table;
 
 /// Slots in a cluster (`SWAPFILE_CLUSTER`).
 pub(super) const CLUSTER: u32 = 256;

@@ -80,7 +80,7 @@ impl Swap {
             if kept == Kept::Nothing {
                 return;
             }
-            crate::table::grow(slots, offset as usize + 1, Kept::Nothing);
+            units::table::grow(slots, offset as usize + 1, Kept::Nothing);
         }
         slots[offset as usize] = kept;
     }

@@ -61,7 +61,7 @@ impl SwapTrees {
         }
         let number = slot >> NODE_SHIFT;
         if self.nodes.len() <= number as usize {
-            crate::table::grow(&mut self.nodes, number as usize + 1, TreeNode::default());
+            units::table::grow(&mut self.nodes, number as usize + 1, TreeNode::default());
         }
         let node = &mut self.nodes[number as usize];
         if node.pages + node.shadows == 0 {

@@ -8,13 +8,13 @@
 //! bulk since 5.14).
 //! Omitted: btree blocks, group headers, buffers smaller than a page, readahead, log item of the buffer.
 
-use units::{Gfp, Order, Pfn};
+use units::{Gfp, Order, Pfn, table};
 
 use super::disk::Metadata;
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::links::{Link, Linked, NONE};
 use crate::slab::Obj;
-use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm, table};
+use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm};
 
 /// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
 const USED: u8 = 2;
@@ -114,9 +114,7 @@ impl Vfs {
             self.fs[fs.0 as usize].note_logged(Metadata::Directory { dir, index });
         }
     }
-}
 
-impl Vfs {
     /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
     pub(super) fn begin_metadata_write(&mut self, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
         if !self.is_logged(fs, of) {

@@ -8,8 +8,8 @@
 //! Since/until: with [`InodeReclaim::NotOnLru`] (5.16) an inode with page cache is not put on the LRU; when its last
 //! page goes, the page cache puts it there. [`SingleUse`] says when it is marked, [`XfsReclaim`] says what happens to an inode whose change is only in the log.
 //! Abstracted: reclaim goes by the order of eviction, not of inode numbers in each group; the log's change is tracked by
-//! cluster; a reclaimer that writes a cluster does not read it first, others who come by meanwhile find it written, as they do what is on its way from the log, and any
-//! number may reclaim (here one in each allocation group, and further ones wait for them). The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
+//! cluster; a reclaimer that writes a cluster does not read it first; others who come by meanwhile find it written, and the log, and what is on its way to its place, where
+//! in the kernel they leave the inode or wait; any number may reclaim, where in the kernel one may in each allocation group and further ones wait. The log item, or ext4's `jbd2_inode`, is allocated with the first change, the extents' array (iext.rs)
 //! with the inode; ext4 has none, but entries (extent_status.rs).
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 

@@ -36,7 +36,7 @@ mod statuses;
 mod tests;
 mod times;
 
-use units::{FileId, MemcgId, NodeId, Pfn};
+use units::{FileId, MemcgId, NodeId, Pfn, table};
 
 use crate::links::{IdList, Links, NONE};
 use crate::memcg::Uncharged;
@@ -44,7 +44,7 @@ use crate::near::{Near, NearObjs};
 use crate::pool::Block;
 use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
-use crate::{AllocRequest, Bio, table};
+use crate::{AllocRequest, Bio};
 use attributes::{AttributeTable, Attributes};
 use buffer::Buffer;
 use disk::Fs;
@@ -126,17 +126,6 @@ pub struct Handle {
     /// The file.
     pub file: FileId,
     filp: Obj,
-}
-
-impl Handle {
-    /// No open file.
-    pub const NONE: Handle = Handle { file: FileId(u32::MAX), filp: Obj::NONE };
-
-    /// Whether this names an open file.
-    #[inline]
-    pub fn is_some(self) -> bool {
-        self != Handle::NONE
-    }
 }
 
 /// Open files by number, some of them free: those that were opened one after the other are near each other.

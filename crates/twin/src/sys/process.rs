@@ -134,7 +134,7 @@ impl Processes {
             Some(end) => *end = last,
             None if last == 0 => {}
             None => {
-                mm::table::grow(&mut self.last_bytes, file.index() + 1, 0);
+                units::table::grow(&mut self.last_bytes, file.index() + 1, 0);
                 self.last_bytes[file.index()] = last;
             }
         }
