@@ -13,11 +13,14 @@ fn refused(rest: &str) -> String {
 
 #[test]
 fn a_derived_kernel_differs_in_what_it_states_and_in_nothing_else() {
-    let [base, boost] = ["4.20-rc3", "4.20-rc3-boost"].map(|name| Kernel::load(name).unwrap());
+    let [base, spread, boost] =
+        ["4.20-rc3", "4.20-rc3-lowzone", "4.20-rc3-boost"].map(|name| Kernel::load(name).unwrap());
     assert_eq!((base.rules.zone_spreading, base.rules.watermark_boost), (ZoneSpreading::Off, WatermarkBoost::Off));
     let mut expected = base.rules.clone();
-    // By way of 4.20-rc3-lowzone, then by its own file.
     expected.zone_spreading = ZoneSpreading::FastPath;
+    assert_eq!(spread.rules, expected);
+    // Its own file takes back what its base has.
+    expected.zone_spreading = ZoneSpreading::Off;
     expected.watermark_boost = WatermarkBoost::PageblockStep;
     assert_eq!(boost.rules, expected);
     assert_eq!((base.tunables.watermark_boost_factor, boost.tunables.watermark_boost_factor), (0, 15_000));
