@@ -20,13 +20,21 @@ use crate::{Kind, MigrateType, Mm, ZoneKind};
 use super::buddy::Place;
 use super::image::KernelImage;
 
+/// Numbers of free blocks, by order.
+type FreeBlocks = [u64; Order::MAX.0 as usize + 1];
+
+/// Pageblocks that are free as a whole.
+fn whole_pageblocks(free: &FreeBlocks) -> u64 {
+    free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()]
+}
+
 /// What was in a zone.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ZoneStart {
     /// Pageblocks by type; Movable are all that the others leave, whatever stands here.
     pub pageblocks: [u64; MigrateType::COUNT],
     /// Free blocks by type and order.
-    pub free: [[u64; Order::MAX.0 as usize + 1]; MigrateType::COUNT],
+    pub free: [FreeBlocks; MigrateType::COUNT],
     /// Each CPU's lists: pages on them, and how many may be.
     pub pcp: Vec<(u32, u32)>,
     /// Pages kept from requests that may use a higher zone, by its kind. A kernel computes them before it frees what only its boot
@@ -97,8 +105,8 @@ impl Pieces {
         Some(first.offset(order.pages()))
     }
 
-    /// How many pageblocks free blocks of these numbers, all smaller than a pageblock, are cut from.
-    fn pageblocks_for(free: &[u64]) -> u64 {
+    /// How many pageblocks free blocks of these numbers are cut from.
+    fn pageblocks_for(free: &FreeBlocks) -> u64 {
         let (mut pieces, mut pageblocks) = (Pieces::default(), 0);
         for order in (0..PAGEBLOCK_ORDER.0).rev().map(Order) {
             for _ in 0..free[order.index()] {
@@ -108,7 +116,7 @@ impl Pieces {
                 }
             }
         }
-        pageblocks
+        pageblocks + whole_pageblocks(free)
     }
 
     /// All frames.
@@ -145,8 +153,7 @@ impl Mm {
                 let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
                 return Err(self.start_error(zone, what));
             }
-            let rest = blocks.split_off(wanted);
-            let own = std::mem::replace(&mut blocks, rest);
+            let own = self.blocks_of_type(&mut blocks, wanted, &start.free[index]);
             pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
         }
         self.start_pcps(zone, start, &gaps, &pieces)
@@ -163,9 +170,8 @@ impl Mm {
     ) -> [u64; MigrateType::COUNT] {
         let mut managed = start.pageblocks;
         let free = &start.free[MigrateType::Movable as usize];
-        let whole = free[PAGEBLOCK_ORDER.index()] + 2 * free[Order::MAX.index()];
         let free_pages: u64 = (0..).zip(free).map(|(order, blocks)| blocks << order).sum();
-        let movable = (whole + Pieces::pageblocks_for(free))
+        let movable = Pieces::pageblocks_for(free)
             .max((free_pages + start.on_lists().saturating_sub(in_gaps)).div_ceil(u64::from(PAGEBLOCK_PAGES)));
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         let others: u64 = rare.clone().map(|migratetype| managed[migratetype as usize]).sum();
@@ -173,7 +179,7 @@ impl Mm {
         let mut unmanaged = unmanaged.iter();
         for migratetype in rare {
             let index = migratetype as usize;
-            let own = u64::from(start.free[index].iter().any(|blocks| *blocks > 0));
+            let own = Pieces::pageblocks_for(&start.free[index]);
             while lacking > 0 && managed[index] > own {
                 let Some(pfn) = unmanaged.next() else { return managed };
                 self.blocks.set_migratetype(*pfn, migratetype);
@@ -209,19 +215,41 @@ impl Mm {
         let state = &self.zones[zone.index()];
         let (first, end) = (state.start.align_down(PAGEBLOCK_ORDER).0, state.start.0 + state.spanned as u32);
         let all = (first..end).step_by(PAGEBLOCK_PAGES as usize).map(Pfn);
-        let managed = |pfn| self.is_managed(pfn);
         let (mut blocks, unmanaged): (Vec<Pfn>, Vec<Pfn>) =
-            all.partition(|block| (0..PAGEBLOCK_PAGES).any(|n| managed(block.offset(n))));
+            all.partition(|block| (0..PAGEBLOCK_PAGES).any(|n| self.is_managed(block.offset(n))));
         if self.rules.free_list_end == FreeListEnd::Head {
             blocks.reverse();
             // What of a pageblock is not managed is the firmware's or the kernel's: no large block is free there.
-            blocks.sort_by_key(|block| (0..PAGEBLOCK_PAGES).all(|n| managed(block.offset(n))));
+            blocks.sort_by_key(|block| self.is_managed_whole(*block));
         }
         (blocks, unmanaged)
     }
 
+    fn is_managed_whole(&self, block: Pfn) -> bool {
+        self.managed_pages(&[block]) == u64::from(PAGEBLOCK_PAGES)
+    }
+
+    fn managed_pages(&self, blocks: &[Pfn]) -> u64 {
+        let frames = blocks.iter().flat_map(|block| (0..PAGEBLOCK_PAGES).map(|n| block.offset(n)));
+        frames.filter(|pfn| self.is_managed(*pfn)).count() as u64
+    }
+
     fn is_managed(&self, pfn: Pfn) -> bool {
         self.frames.get(pfn).is_some_and(|frame| frame.kind() != Kind::Reserved)
+    }
+
+    /// Takes the first `wanted` of the pageblocks; those that are to be free as a whole are the first that are managed as a whole, and
+    /// so are those with smaller free blocks, where the first ones have too few managed pages for these.
+    fn blocks_of_type(&self, blocks: &mut Vec<Pfn>, wanted: usize, free: &FreeBlocks) -> Vec<Pfn> {
+        let whole = wanted.min(whole_pageblocks(free) as usize);
+        let smaller: u64 = (0..).zip(&free[..PAGEBLOCK_ORDER.index()]).map(|(order, blocks)| blocks << order).sum();
+        let has_room = self.managed_pages(&blocks[..wanted - whole]) >= smaller;
+        let chosen = if has_room { whole } else { wanted.min(Pieces::pageblocks_for(free) as usize) };
+        let mut own: Vec<Pfn> = blocks.drain(..wanted - chosen).collect();
+        let managed: Vec<bool> = blocks.iter().map(|block| self.is_managed_whole(*block)).collect();
+        let at = managed.windows(chosen.max(1)).position(|run| !run.contains(&false)).unwrap_or(0);
+        own.extend(blocks.drain(at..at + chosen));
+        own
     }
 
     /// Gives pageblocks their type and frees what is free of it; gives back what stays in use.
@@ -230,7 +258,7 @@ impl Mm {
         zone: ZoneId,
         migratetype: MigrateType,
         mut blocks: Vec<Pfn>,
-        free: &[u64; Order::MAX.0 as usize + 1],
+        free: &FreeBlocks,
     ) -> Result<Pieces, StartError> {
         for block in &blocks {
             self.blocks.set_migratetype(*block, migratetype);
@@ -350,7 +378,7 @@ mod tests {
     #[test]
     fn what_a_cut_leaves_serves_smaller_blocks() {
         let pageblocks = |blocks: &[(u8, u64)]| {
-            let mut free = [0; PAGEBLOCK_ORDER.0 as usize];
+            let mut free = FreeBlocks::default();
             blocks.iter().for_each(|(order, number)| free[usize::from(*order)] = *number);
             Pieces::pageblocks_for(&free)
         };
@@ -361,6 +389,7 @@ mod tests {
         );
         assert_eq!(pageblocks(&[(8, 1), (7, 1), (0, 1)]), 1, "each is cut off what the larger one left");
         assert_eq!(pageblocks(&[(7, 2)]), 1, "256 pages beside it and 256 more");
+        assert_eq!(pageblocks(&[(10, 1), (9, 1), (0, 1)]), 4, "whole ones, and one that stays in use");
         // A page in use beside each: 256 pairs in a pageblock.
         assert_eq!((pageblocks(&[(0, 256)]), pageblocks(&[(0, 257)])), (1, 2));
         assert_eq!(pageblocks(&[(0, 1 << 16)]), 256, "as many in a zone of 256 MiB are no more work than that");

@@ -178,6 +178,42 @@ fn pageblocks_of_memory_that_is_not_managed_take_the_types_of_those_that_are_lac
     assert_eq!(violations(&mm), []);
 }
 
+#[test]
+fn whole_free_pageblocks_of_a_rare_type_are_managed_as_a_whole() {
+    // 8 pageblocks, of the first two half is managed; one Unmovable one is free, and 128 or 384 pages of another.
+    let cases = [
+        (FreeListEnd::Tail, 0, "UMUMMMMM"),
+        (FreeListEnd::Head, 0, "MUMMMMMU"),
+        (FreeListEnd::Tail, 1, "MMUUMMMM"),
+        (FreeListEnd::Head, 1, "MMMMMMUU"),
+    ];
+    for (end, of_256, types) in cases {
+        let hole = Some((Pfn(256), Pages(512)));
+        let span = ZoneSpan { present: Pages(7 * 512), managed: Pages(7 * 512), hole, ..eight_pageblocks(8) };
+        let mut start = ZoneStart { pageblocks: [2, 0, 0, 0, 0], ..ZoneStart::default() };
+        start.free[MigrateType::Unmovable as usize][9] = 1;
+        start.free[MigrateType::Unmovable as usize][7..9].copy_from_slice(&[1, of_256]);
+        let mut mm = machine(&layout(vec![vec![span]]), Rules { free_list_end: end, ..Rules::newest() });
+        mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{end:?}: {error}"));
+        assert_eq!(block_types(&mm), types, "{end:?}");
+        assert_eq!(mm.free_counts(ZONE).map(|order| order[MigrateType::Unmovable as usize])[7..], [1, of_256, 1, 0]);
+        assert_eq!(violations(&mm), []);
+    }
+}
+
+#[test]
+fn a_rare_type_keeps_as_many_managed_pageblocks_as_its_free_blocks_take() {
+    // 8 pageblocks, the first two not managed, 3 Unmovable: one of them is free, and half of another.
+    let mut start = ZoneStart { pageblocks: [3, 0, 0, 0, 0], ..ZoneStart::default() };
+    start.free[MigrateType::Unmovable as usize][9] = 1;
+    start.free[MigrateType::Unmovable as usize][8] = 1;
+    start.free[MigrateType::Movable as usize][10] = 2;
+    let mut mm = machine(&layout(vec![vec![eight_pageblocks(6)]]), Rules::newest());
+    mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(block_types(&mm), "UMUUMMMM");
+    assert_eq!(violations(&mm), []);
+}
+
 /// 12 pageblocks behind four that are in no zone, so many pages of them reserved; one is Unmovable, one Reclaimable, five are free.
 fn with_image(image: KernelImage, reserved: u64, end: FreeListEnd, start: &ZoneStart) -> Mm {
     let span = ZoneSpan {
