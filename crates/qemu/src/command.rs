@@ -41,8 +41,10 @@ impl FileSystem {
 /// The machine that the guest sees.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GuestMachine {
-    /// RAM: 64 MiB to 3 GiB.
+    /// RAM: 64 MiB to 64 GiB.
     pub memory: Bytes,
+    /// How much of it at most lies below 4 GiB, in ZONE_DMA and ZONE_DMA32: 64 MiB to 3 GiB. The rest is ZONE_NORMAL.
+    pub low: Bytes,
     /// CPUs: one in [`Mode::Icount`].
     pub cpus: u32,
     /// Data disk, whole MiB.
@@ -57,13 +59,14 @@ pub struct GuestMachine {
     pub noatime: bool,
 }
 
-/// Guest-physical memory below 4 GiB, which is where QEMU's `pc` splits once the machine has as much.
-pub(crate) const LOW_MEMORY: Bytes = Bytes::gib(3);
-const MEMORY: std::ops::RangeInclusive<Bytes> = Bytes::mib(64)..=LOW_MEMORY;
+/// Where QEMU's `pc` splits memory, unless told otherwise.
+pub const LOW_MEMORY: Bytes = Bytes::gib(3);
+const MEMORY_MIN: Bytes = Bytes::mib(64);
+const MEMORY_MAX: Bytes = Bytes::gib(64);
+/// What lies higher begins here.
+const HIGH: Bytes = Bytes::gib(4);
 /// The least that a file system is made on.
 const DATA_MIN: Bytes = Bytes::mib(64);
-/// Less than this above 4 GiB, both disks together, would move the split.
-const DISKS_MIN: Bytes = Bytes::mib(512);
 const DATA_MAX: Bytes = Bytes::gib(64);
 
 /// What QEMU's `qemu64` lacks of what distributions build for (x86-64-v2).
@@ -76,11 +79,13 @@ impl GuestMachine {
     /// Refuses a machine that cannot be emulated.
     pub(crate) fn check(&self, mode: Mode) -> Result<(), QemuError> {
         let refuse = |what: String| Err(QemuError::Input(what));
-        if !MEMORY.contains(&self.memory) || !self.memory.0.is_multiple_of(1 << 20) {
-            return refuse(format!(
-                "a guest's memory: expected 64 MiB to 3 GiB in whole MiB, found {} bytes",
-                self.memory.0
-            ));
+        let sizes =
+            [("memory", self.memory, MEMORY_MAX), ("memory below 4 GiB (pci-hole is the rest)", self.low, LOW_MEMORY)];
+        for (what, size, max) in sizes {
+            if !(MEMORY_MIN..=max).contains(&size) || !size.0.is_multiple_of(1 << 20) {
+                let (min, max) = (mib(MEMORY_MIN), mib(max));
+                return refuse(format!("a guest's {what}: expected {min} to {max} MiB, whole, found {} bytes", size.0));
+            }
         }
         if mode == Mode::Icount && self.cpus != 1 {
             let found = self.cpus;
@@ -97,11 +102,6 @@ impl GuestMachine {
                 let (min, max) = (mib(min), mib(DATA_MAX));
                 return refuse(format!("a guest's {name} disk: expected {min} to {max} MiB, found {} bytes", size.0));
             }
-        }
-        let both = Bytes(self.data.0 + self.swap.0);
-        if both < DISKS_MIN {
-            let min = mib(DISKS_MIN);
-            return refuse(format!("a guest's disks: expected {min} MiB together, found {} bytes", both.0));
         }
         Ok(())
     }
@@ -125,9 +125,36 @@ impl GuestMachine {
         modules
     }
 
-    /// All memory of QEMU's machine: the guest's below 4 GiB (of which the kernel uses a part), the disks above.
+    /// RAM above 4 GiB.
+    fn high(&self) -> Bytes {
+        Bytes(self.memory.0.saturating_sub(self.low.0))
+    }
+
+    /// Where the disks begin in the memory of QEMU's machine: behind what is below 4 GiB, of which the kernel may use a
+    /// part only, and the RAM above.
+    pub(crate) fn disks_at(&self) -> Bytes {
+        Bytes(self.low.0 + self.high().0)
+    }
+
+    /// All memory of QEMU's machine, with the disks.
     pub(crate) fn total(&self) -> Bytes {
-        Bytes(LOW_MEMORY.0 + self.data.0 + self.swap.0)
+        Bytes(self.disks_at().0 + self.data.0 + self.swap.0)
+    }
+
+    /// Arguments of the kernel that tell RAM and disks apart.
+    fn memory_map(&self) -> String {
+        let ram_end = if self.high().0 > 0 { HIGH.0 + self.high().0 } else { self.memory.0 };
+        let data_at = HIGH.0 + self.high().0;
+        let mut text = format!(" mem={}M memmap={}M!{}M", mib(Bytes(ram_end)), mib(self.data), mib(Bytes(data_at)));
+        if self.swap.0 > 0 {
+            text.push_str(&format!(",{}M!{}M", mib(self.swap), mib(Bytes(data_at + self.data.0))));
+        }
+        text
+    }
+
+    /// QEMU's machine, which splits memory where this one does.
+    fn pc(&self) -> String {
+        format!("pc,hpet=off,max-ram-below-4g={}M", mib(self.low))
     }
 }
 
@@ -159,15 +186,13 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
         Mode::Icount => {
             add("-rtc base=2026-01-01T00:00:00,clock=vm");
             add("-accel tcg,tb-size=512 -icount shift=0,align=off,sleep=off");
-            add("-machine pc,memory-backend=m,hpet=off");
+            add(&format!("-machine {},memory-backend=m", machine.pc()));
             add(&format!("-m {}M", mib(machine.total())));
-            kernel.push_str(&format!(" mem={}M memmap={}M!4096M", mib(machine.memory), mib(machine.data)));
-            if machine.swap.0 > 0 {
-                kernel.push_str(&format!(",{}M!{}M", mib(machine.swap), 4096 + mib(machine.data)));
-            }
+            kernel.push_str(&machine.memory_map());
         }
         Mode::Mttcg => {
-            add("-rtc base=2026-01-01T00:00:00 -accel tcg,thread=multi,tb-size=512 -machine pc,hpet=off");
+            add("-rtc base=2026-01-01T00:00:00 -accel tcg,thread=multi,tb-size=512");
+            add(&format!("-machine {}", machine.pc()));
             add(&format!("-m {}M", mib(machine.memory)));
         }
     }
@@ -209,6 +234,7 @@ mod tests {
     fn machine() -> GuestMachine {
         GuestMachine {
             memory: Bytes::mib(576),
+            low: LOW_MEMORY,
             cpus: 1,
             data: Bytes::mib(2048),
             swap: Bytes::mib(512),
@@ -233,6 +259,15 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_does_not_fit_below_four_gib_lies_above_and_the_disks_behind_it() {
+        let machine = GuestMachine { memory: Bytes::gib(3), low: Bytes::gib(2), ..machine() };
+        let line = line(&machine, Mode::Icount);
+        assert!(line.contains("mem=5120M memmap=2048M!5120M,512M!7168M"), "{line}");
+        assert!(line.contains("max-ram-below-4g=2048M") && line.contains("size=5632M"), "{line}");
+        assert_eq!(machine.disks_at(), Bytes::gib(3));
+    }
+
+    #[test]
     fn without_swap_there_is_no_second_disk() {
         let machine = GuestMachine { swap: Bytes(0), ..machine() };
         assert!(line(&machine, Mode::Icount).contains("memmap=2048M!4096M "), "a disk too many");
@@ -246,15 +281,15 @@ mod tests {
         let two = GuestMachine { cpus: 2, ..machine() };
         assert!(two.check(Mode::Mttcg).is_ok());
         assert!(two.check(Mode::Icount).unwrap_err().to_string().contains("expected 1 in icount mode, found 2"));
-        for memory in [Bytes::mib(63), Bytes(Bytes::mib(64).0 + 1), Bytes(Bytes::gib(3).0 + (1 << 20))] {
+        for memory in [Bytes::mib(63), Bytes(Bytes::mib(64).0 + 1), Bytes::gib(65)] {
             assert!(GuestMachine { memory, ..machine() }.check(Mode::Icount).is_err(), "{memory:?}");
+        }
+        for low in [Bytes::mib(63), Bytes::gib(4)] {
+            let error = GuestMachine { low, ..machine() }.check(Mode::Icount).unwrap_err().to_string();
+            assert!(error.contains("expected 64 to 3072 MiB"), "{error}");
         }
         for data in [Bytes::mib(63), Bytes::gib(65)] {
             assert!(GuestMachine { data, ..machine() }.check(Mode::Icount).is_err(), "{data:?}");
-        }
-        for (swap, fits) in [(447, false), (448, true)] {
-            let small = GuestMachine { data: Bytes::mib(64), swap: Bytes::mib(swap), ..machine() };
-            assert_eq!(small.check(Mode::Icount).is_ok(), fits, "{swap} MiB of swap");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use guest::{Job, Progress};
 use rustix::process::{Pid, Signal};
 
-use crate::command::{Files, GuestMachine, LOW_MEMORY, Mode, arguments};
+use crate::command::{Files, GuestMachine, Mode, arguments};
 use crate::error::{QemuError, io_error};
 use crate::image::KernelImage;
 use crate::outcome::{Outcome, cause_of_death, read_answer, tail};
@@ -90,7 +90,7 @@ impl Prepared {
         match run.mode {
             Mode::Icount => {
                 disk::make_sparse(&memory, machine.total())?;
-                disk::copy_at(&data, &memory, LOW_MEMORY)?;
+                disk::copy_at(&data, &memory, machine.disks_at())?;
             }
             Mode::Mttcg => disk::make_sparse(&swap, machine.swap)?,
         }

@@ -21,7 +21,7 @@ mod outcome;
 mod release;
 
 pub use agent::find_agent;
-pub use command::{FileSystem, GuestMachine, Mode};
+pub use command::{FileSystem, GuestMachine, LOW_MEMORY, Mode};
 pub use error::QemuError;
 pub use image::KernelImage;
 pub use launch::{GuestRun, Watch, run};

@@ -7,7 +7,7 @@ use blockdev::{DeviceSpec, RamSpec, ThrottleKind};
 use guest::Job;
 use observe::{Described, World};
 use profile::Machine;
-use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, Mode, Outcome, QemuError};
+use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, LOW_MEMORY, Mode, Outcome, QemuError};
 use twin::Progress;
 use units::Bytes;
 
@@ -169,8 +169,10 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         }
     };
     let whole = |bytes: u64| Bytes(bytes >> 20 << 20);
+    let low = machine.pci_hole.as_ref().map_or(LOW_MEMORY, |hole| whole(Bytes::gib(4).0 - hole.get_ref().0.0));
     let guest = GuestMachine {
         memory: whole(machine.memory().0),
+        low,
         cpus: *machine.cpus.count.get_ref(),
         data: whole(device.capacity().0.saturating_sub(shared)),
         swap: whole(swap),
