@@ -52,6 +52,8 @@ caches! {
     XFS_EFD "xfs_efd_item" 440 440 false free;
     /// Both K; aligned to a cache line.
     XFS_BUF "xfs_buf" 384 384 false free;
+    /// The size that it has in guests of 5.0.
+    XFS_BUF_ITEM "xfs_buf_item" 272 272 false free;
     /// 4.20: K.
     EXT4_INODE "ext4_inode_cache" 1080 1168 true accounted;
     /// 4.20: K.

@@ -1,36 +1,53 @@
 //! Buffers of XFS's metadata: inode clusters and directory blocks; ext4's are in bdev.rs.
 //!
-//! Rule: a buffer is a head (slab object) and single unmovable pages. It stays on the LRU of its node; each use sets
-//! its reference count to 2, the shrinker lowers the count and rotates, and frees at 0. A buffer with changes that
-//! are only in the log is kept until they are written.
-//! Source: `xfs_buf_allocate_memory()`, `xfs_buftarg_isolate()`, `XFS_INO_REF`, `XFS_DIR_BTREE_REF`, fs/xfs, 4.20.
+//! Rule: a buffer is a head (slab object) and single unmovable pages. It is on the LRU of its node; the shrinker lowers
+//! its reference count and rotates, and frees at 0. The count is 1 at first; who reads an inode or a name from it makes it 2, and who
+//! flushes an inode into it leaves it as it is. A new block is held by its log item, and on no list, until it is written. So is a
+//! directory block with changes that are only in the log; inodes have log items of their own, which do not hold their cluster.
+//! Source: `xfs_buf_allocate_memory()`, `xfs_buf_rele()`, `xfs_buftarg_isolate()`, `xfs_buf_set_ref()` and who calls it, `xfs_iflush()`,
+//! fs/xfs, 4.20.
 //! Abstracted: the pages of a read buffer are valid at once for everyone but the reader. Pages come one by one (in
 //! bulk since 5.14).
-//! Omitted: btree blocks, group headers, buffers smaller than a page, readahead, log item of the buffer.
+//! Omitted: btree blocks, group headers, buffers smaller than a page, readahead.
 
-use units::{Gfp, Order, Pfn, table};
+use units::{Gfp, NodeId, Order, Pfn, table};
 
+use super::buffer_item::BufferItem;
 use super::disk::Metadata;
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::links::{Link, Linked, NONE};
 use crate::slab::Obj;
 use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm};
 
-/// Reference count that a use gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
-const USED: u8 = 2;
+/// Reference count of a new buffer (`_xfs_buf_alloc()`).
+const NEW: u8 = 1;
+/// Reference count that reading from it gives (`XFS_INO_REF`, `XFS_DIR_BTREE_REF`).
+const READ: u8 = 2;
 /// `GFP_NOFS | __GFP_NOWARN` (`xb_to_gfp()`).
 const GFP: Gfp = Gfp::NOFS.with(Gfp::NOWARN);
 
 /// One buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) head: Obj,
     pub(super) fs: FsId,
     pub(super) of: Metadata,
     pub(super) pages: [Pfn; 4],
+    node: NodeId,
+    /// Whether it is on the LRU of its node.
+    listed: bool,
     link: Link,
     /// `b_lru_ref`.
     references: u8,
+    /// Its log item, while it has one.
+    pub(super) log: Option<Box<BufferItem>>,
+}
+
+impl Buffer {
+    /// Whether it is on the LRU of its node.
+    pub(super) fn is_listed(&self) -> bool {
+        self.listed
+    }
 }
 
 impl Linked for Vec<Buffer> {
@@ -52,6 +69,15 @@ impl Vfs {
             Metadata::Directory { dir, index } => &mut self.dirs[dir.0 as usize].blocks[index as usize].buffer,
             Metadata::Leaf(file) => unreachable!("the leaf of {file:?} is in the page cache of its device"),
         }
+    }
+
+    /// Number of a block's buffer, if it is in memory.
+    pub(super) fn buffer_number(&mut self, fs: FsId, of: Metadata) -> Option<usize> {
+        if self.fs[fs.0 as usize].bdev.is_some() {
+            return None;
+        }
+        let number = *self.buffer_slot(fs, of);
+        (number != NONE).then_some(number as usize)
     }
 
     /// Whether it has changes that are only in the log.
@@ -115,12 +141,22 @@ impl Vfs {
         }
     }
 
+    /// Puts a block's buffer on the LRU of its node, if it has one that is not.
+    fn list_buffer(&mut self, fs: FsId, of: Metadata) {
+        let Some(number) = self.buffer_number(fs, of) else { return };
+        if !std::mem::replace(&mut self.buffers[number].listed, true) {
+            let node = self.buffers[number].node;
+            self.buffer_lru[node.index()].push_back(&mut self.buffers, number as u32);
+        }
+    }
+
     /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
     pub(super) fn begin_metadata_write(&mut self, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
         if !self.is_logged(fs, of) {
             return None;
         }
         self.note_committed(fs, of);
+        self.list_buffer(fs, of);
         let (block, pages) = self.place(fs, of);
         let (device, sector) = (self.fs[fs.0 as usize].spec.device, Vfs::sector(block));
         Some(Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE })
@@ -128,14 +164,21 @@ impl Vfs {
 }
 
 impl Mm {
+    /// Sees to it that a block of metadata is in memory, to read from it.
+    pub(super) fn read_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
+        self.get_buffer(env, fs, of)?;
+        if let Some(number) = self.vfs.buffer_number(fs, of) {
+            self.vfs.buffers[number].references = READ;
+        }
+        Ok(())
+    }
+
     /// Sees to it that a block of metadata is in memory.
     pub(super) fn get_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
         if let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev {
             return self.get_block(env, fs, bdev, of);
         }
-        let known = *self.vfs.buffer_slot(fs, of);
-        if known != NONE {
-            self.vfs.buffers[known as usize].references = USED;
+        if *self.vfs.buffer_slot(fs, of) != NONE {
             return Ok(());
         }
         let (block, count) = self.vfs.place(fs, of);
@@ -148,7 +191,8 @@ impl Mm {
                 return Err(need);
             }
         };
-        let buffer = Buffer { head, fs, of, pages, link: Link::NONE, references: USED };
+        let node = self.slabs.node_of(spec.buffer_cache, head);
+        let buffer = Buffer { head, fs, of, pages, node, listed: false, link: Link::NONE, references: NEW, log: None };
         let number = match self.vfs.unused_buffers.pop() {
             Some(number) => {
                 self.vfs.buffers[number as usize] = buffer;
@@ -160,11 +204,10 @@ impl Mm {
             }
         };
         *self.vfs.buffer_slot(fs, of) = number;
-        let node = self.slabs.node_of(spec.buffer_cache, head);
-        self.vfs.buffer_lru[node.index()].push_back(&mut self.vfs.buffers, number);
         if self.vfs.take_fresh(fs, of) {
             return Ok(());
         }
+        self.vfs.list_buffer(fs, of);
         let bio = Bio {
             device: spec.device,
             sector: Vfs::sector(block),
@@ -201,13 +244,18 @@ impl Mm {
 
     /// Frees a buffer.
     fn free_buffer(&mut self, env: &Env, number: u32) {
-        let Buffer { head, fs, of, pages, .. } = self.vfs.buffers[number as usize];
+        let Buffer { head, fs, of, pages, node, listed, .. } = self.vfs.buffers[number as usize];
         let cache = self.vfs.fs[fs.0 as usize].spec.buffer_cache;
-        let node = self.slabs.node_of(cache, head);
-        self.vfs.buffer_lru[node.index()].remove(&mut self.vfs.buffers, number);
+        if listed {
+            self.vfs.buffer_lru[node.index()].remove(&mut self.vfs.buffers, number);
+        }
         *self.vfs.buffer_slot(fs, of) = NONE;
         self.vfs.unused_buffers.push(number);
+        if let Some(log) = self.vfs.buffers[number as usize].log.take() {
+            self.free_item(env, *log);
+        }
         self.vfs.buffers[number as usize].pages = [Pfn::NONE; 4];
+        self.vfs.buffers[number as usize].listed = false;
         for pfn in pages.into_iter().filter(|p| p.is_some()) {
             self.frames[pfn].set_kind(Kind::Held, Order(0));
             self.free_pages(env, pfn, Order(0));
@@ -225,13 +273,14 @@ impl Mm {
     }
 
     /// Shrinker of the buffers of a node (`xfs_buftarg_shrink_scan()`).
-    pub(super) fn shrink_buffers(&mut self, env: &Env, node: units::NodeId, nr: u64) -> Scanned {
+    pub(super) fn shrink_buffers(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
         let mut freed = 0;
         for _ in 0..nr.min(u64::from(self.vfs.buffer_lru[node.index()].len()) * 3) {
             let Some(number) = self.vfs.buffer_lru[node.index()].front() else { break };
             self.charge(self.costs.shrink_object);
             let Buffer { fs, of, references, .. } = self.vfs.buffers[number as usize];
-            if references > 0 || self.vfs.is_logged(fs, of) {
+            let held = matches!(of, Metadata::Directory { .. }) && self.vfs.is_logged(fs, of);
+            if references > 0 || held {
                 self.vfs.buffers[number as usize].references = references.saturating_sub(1);
                 self.vfs.buffer_lru[node.index()].rotate(&mut self.vfs.buffers, number);
             } else {
@@ -256,7 +305,7 @@ impl Mm {
                 self.get_buffer(env, fs, of)?;
             }
             self.vfs.fs_mut(fs).dirty.pop_front();
-            pushed += usize::from(self.write_metadata(fs, of));
+            pushed += usize::from(self.write_metadata(env, fs, of));
         }
         Ok(pushed)
     }
@@ -267,8 +316,9 @@ impl Mm {
     }
 
     /// Submits the write of a block of metadata unless it is clean already.
-    fn write_metadata(&mut self, fs: FsId, of: Metadata) -> bool {
+    fn write_metadata(&mut self, env: &Env, fs: FsId, of: Metadata) -> bool {
         let write = self.vfs.begin_metadata_write(fs, of, false);
+        self.buffer_written(env, fs, of);
         if let Some(bio) = write {
             self.account_bio(bio);
             self.effects.push(Effect::Submit(bio));

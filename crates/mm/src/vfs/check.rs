@@ -184,8 +184,9 @@ impl Mm {
                 violations.push(Violation { place: "vfs", pfn: Some(pfn), what });
             }
         }
-        if listed != self.vfs.buffers() {
-            violations.push(violation(format!("{} buffers, {listed} on LRUs", self.vfs.buffers())));
+        let said = self.vfs.buffers.iter().filter(|buffer| buffer.is_listed()).count();
+        if listed != said {
+            violations.push(violation(format!("{said} of {} buffers listed, {listed} on LRUs", self.vfs.buffers())));
         }
     }
 }

@@ -13,7 +13,7 @@
 //! transaction committed; an inode that has blocks is logged with its extents from then on, also when only its times changed after it
 //! was written; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
-//! Omitted: items of buffers, which are few and merged within a checkpoint; transactions that wait for room in the log;
+//! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
 use units::{FileId, Gfp};
@@ -49,6 +49,8 @@ pub(super) fn vector_cache(spec: &FsSpec, extents: bool) -> CacheId {
 pub(super) struct Cil {
     /// Inodes of this checkpoint, in the order of their first change.
     items: NearList,
+    /// Buffers of this checkpoint, by number.
+    pub(super) buffers: Vec<u32>,
     /// What else goes when this checkpoint is on disk.
     others: ObjectRuns,
     /// Bytes that its inodes take in the log, and all else.
@@ -84,8 +86,13 @@ impl Cil {
         self.head.saturating_sub(self.size / 4 * 3)
     }
 
+    /// Something goes when the checkpoints that are written are on disk.
+    pub(super) fn take_along(&mut self, cache: CacheId, obj: Obj) {
+        self.written.push(cache, obj);
+    }
+
     pub(super) fn host_bytes(&self) -> usize {
-        self.items.host_bytes() + self.others.host_bytes() + self.written.host_bytes()
+        self.items.host_bytes() + self.others.host_bytes() + self.written.host_bytes() + self.buffers.capacity() * 4
     }
 
     /// What goes when the checkpoint is on disk, beside the vectors of its inodes.
@@ -259,8 +266,9 @@ impl Mm {
         cil.written.append(&mut cil.others);
         for file in std::mem::take(&mut cil.items).iter().map(FileId) {
             let (cache, obj) = self.take_vector(file);
-            self.vfs.fs_mut(fs).cil.written.push(cache, obj);
+            self.vfs.fs_mut(fs).cil.take_along(cache, obj);
         }
+        self.take_buffer_vectors(env, fs);
         if bytes > 0 {
             // The log may need room now.
             self.effects.push(Effect::WakeLog(fs));

@@ -60,7 +60,7 @@ impl Mm {
     pub(super) fn get_dir_block(&mut self, env: &Env, dir: super::DirId, dirent: u32) -> Result<(), Need> {
         let Some(index) = self.vfs.dir_block_of(dir, dirent) else { return Ok(()) };
         let fs = self.vfs.dirs[dir.0 as usize].fs;
-        self.get_buffer(env, fs, Metadata::Directory { dir, index })
+        self.read_buffer(env, fs, Metadata::Directory { dir, index })
     }
 
     /// Gives a file its dentry, which holds its directory's.

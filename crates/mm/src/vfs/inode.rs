@@ -96,7 +96,7 @@ impl Mm {
         }
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
         let (chunk, cluster) = self.vfs.fs_mut(fs).cluster_of(ino);
-        self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
+        self.read_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
         let spec = *self.vfs.spec_of(file);
         let array = self.vfs.size_array(file);
         let [inode, extents, .., security] =
@@ -307,8 +307,8 @@ impl Mm {
         }
     }
 
-    /// What an evicted inode's change needs before the inode may go: that the checkpoint which pins it is in the log, then
-    /// that its cluster is written (`xfs_reclaim_inode()`).
+    /// What an evicted inode's change needs before the inode may go: that the checkpoint which pins it is in the log, that its cluster
+    /// is in memory, and that this is written (`xfs_reclaim_inode()`). None if the cluster finds no memory: the inode is left then.
     fn flush_evicted(&mut self, env: &Env, file: FileId) -> Option<Bio> {
         let fs = self.vfs.fs_of(file);
         if self.is_pinned(file)
@@ -317,7 +317,16 @@ impl Mm {
             return Some(bio);
         }
         let (chunk, cluster) = self.logged_cluster(file)?;
-        self.vfs.begin_metadata_write(fs, Metadata::Inodes { chunk, cluster }, true)
+        let of = Metadata::Inodes { chunk, cluster };
+        match self.get_buffer(env, fs, of) {
+            Ok(()) => {
+                let write = self.vfs.begin_metadata_write(fs, of, true);
+                self.buffer_written(env, fs, of);
+                write
+            }
+            Err(Need::Read(bio)) => Some(bio),
+            Err(_) => None,
+        }
     }
 
     /// The cluster of an inode, if it has changes that are only in the log.

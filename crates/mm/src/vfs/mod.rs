@@ -12,6 +12,7 @@
 mod attributes;
 mod bdev;
 mod buffer;
+mod buffer_item;
 mod check;
 mod cil;
 mod dentry;

@@ -156,6 +156,7 @@ impl Mm {
             if self.vfs.fs_mut(fs).chunks[chunk as usize].fresh >> cluster & 1 == 1 {
                 self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
                 self.vfs.fs_mut(fs).log_inode(chunk * 64 + cluster * (64 / clusters));
+                self.log_buffer(env, fs, Metadata::Inodes { chunk, cluster }, 0);
             }
         }
         Ok(())
@@ -235,6 +236,7 @@ impl Mm {
     fn log_dir_change(&mut self, env: &Env, dir: DirId, dirent: u32) {
         if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
             self.vfs.log_dir_block(dir, index);
+            self.log_name(env, dir, index, dirent);
         }
         let file = self.vfs.dirs[dir.0 as usize].file;
         self.log_inode(file);
