@@ -17,6 +17,7 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("guest-384m-slow", include_str!("../../../machines/guest-384m-slow.toml")),
     ("guest-512m-free", include_str!("../../../machines/guest-512m-free.toml")),
     ("guest-576m", include_str!("../../../machines/guest-576m.toml")),
+    ("guest-3g-xfs", include_str!("../../../machines/guest-3g-xfs.toml")),
     ("guest-576m-xfs", include_str!("../../../machines/guest-576m-xfs.toml")),
 ];
 
