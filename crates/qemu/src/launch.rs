@@ -82,7 +82,8 @@ impl Prepared {
             ..run.job.clone()
         };
         let initramfs = initramfs::build(run.agent, &modules, &job)?;
-        initramfs.check_fits(machine.memory)?;
+        // QEMU loads it below 4 GiB.
+        initramfs.check_fits(machine.memory.min(machine.low))?;
         let initramfs_file = dir.join("initramfs");
         fs::write(&initramfs_file, &initramfs.bytes).map_err(io_error("write", &initramfs_file))?;
         let (memory, data, swap) = (dir.join("memory"), dir.join("data"), dir.join("swap"));

@@ -7,8 +7,9 @@
 //! Source: `xfs_buf_allocate_memory()`, `xfs_buf_rele()`, `xfs_buftarg_isolate()`, `xfs_buf_set_ref()` and who calls it, `xfs_iflush()`,
 //! fs/xfs, 4.20.
 //! Abstracted: the pages of a read buffer are valid at once for everyone but the reader. Pages come one by one (in
-//! bulk since 5.14).
-//! Omitted: btree blocks, group headers, buffers smaller than a page, readahead.
+//! bulk since 5.14). A new block is on the LRU from the beginning of its write on, not from the end; a directory block that is found with a count
+//! of 0 while its log item holds it stays on the LRU, where the kernel takes it off and frees it once it is written.
+//! Omitted: btree blocks, group headers, a directory's index, buffers smaller than a page, readahead.
 
 use units::{Gfp, NodeId, Order, Pfn, table};
 
@@ -33,21 +34,13 @@ pub(super) struct Buffer {
     pub(super) fs: FsId,
     pub(super) of: Metadata,
     pub(super) pages: [Pfn; 4],
-    node: NodeId,
     /// Whether it is on the LRU of its node.
-    listed: bool,
+    pub(super) listed: bool,
     link: Link,
     /// `b_lru_ref`.
     references: u8,
     /// Its log item, while it has one.
     pub(super) log: Option<Box<BufferItem>>,
-}
-
-impl Buffer {
-    /// Whether it is on the LRU of its node.
-    pub(super) fn is_listed(&self) -> bool {
-        self.listed
-    }
 }
 
 impl Linked for Vec<Buffer> {
@@ -140,30 +133,38 @@ impl Vfs {
             self.fs[fs.0 as usize].note_logged(Metadata::Directory { dir, index });
         }
     }
-
-    /// Puts a block's buffer on the LRU of its node, if it has one that is not.
-    fn list_buffer(&mut self, fs: FsId, of: Metadata) {
-        let Some(number) = self.buffer_number(fs, of) else { return };
-        if !std::mem::replace(&mut self.buffers[number].listed, true) {
-            let node = self.buffers[number].node;
-            self.buffer_lru[node.index()].push_back(&mut self.buffers, number as u32);
-        }
-    }
-
-    /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
-    pub(super) fn begin_metadata_write(&mut self, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
-        if !self.is_logged(fs, of) {
-            return None;
-        }
-        self.note_committed(fs, of);
-        self.list_buffer(fs, of);
-        let (block, pages) = self.place(fs, of);
-        let (device, sector) = (self.fs[fs.0 as usize].spec.device, Vfs::sector(block));
-        Some(Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE })
-    }
 }
 
 impl Mm {
+    /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
+    pub(super) fn begin_metadata_write(&mut self, env: &Env, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
+        if !self.vfs.is_logged(fs, of) {
+            return None;
+        }
+        self.vfs.note_committed(fs, of);
+        if let Some(number) = self.vfs.buffer_number(fs, of) {
+            self.list_buffer(number);
+            self.free_written_item(env, number);
+        }
+        let (block, pages) = self.vfs.place(fs, of);
+        let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
+        Some(Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE })
+    }
+
+    /// Puts a buffer on the LRU of its node, unless it is on it.
+    fn list_buffer(&mut self, number: usize) {
+        let Buffer { head, fs, ref mut listed, .. } = self.vfs.buffers[number];
+        if !std::mem::replace(listed, true) {
+            let node = self.buffer_node(fs, head);
+            self.vfs.buffer_lru[node.index()].push_back(&mut self.vfs.buffers, number as u32);
+        }
+    }
+
+    /// The node of a buffer's head, on whose LRU it is.
+    fn buffer_node(&self, fs: FsId, head: Obj) -> NodeId {
+        self.slabs.node_of(self.vfs.fs[fs.0 as usize].spec.buffer_cache, head)
+    }
+
     /// Sees to it that a block of metadata is in memory, to read from it.
     pub(super) fn read_buffer(&mut self, env: &Env, fs: FsId, of: Metadata) -> Result<(), Need> {
         self.get_buffer(env, fs, of)?;
@@ -191,8 +192,7 @@ impl Mm {
                 return Err(need);
             }
         };
-        let node = self.slabs.node_of(spec.buffer_cache, head);
-        let buffer = Buffer { head, fs, of, pages, node, listed: false, link: Link::NONE, references: NEW, log: None };
+        let buffer = Buffer { head, fs, of, pages, listed: false, link: Link::NONE, references: NEW, log: None };
         let number = match self.vfs.unused_buffers.pop() {
             Some(number) => {
                 self.vfs.buffers[number as usize] = buffer;
@@ -207,7 +207,7 @@ impl Mm {
         if self.vfs.take_fresh(fs, of) {
             return Ok(());
         }
-        self.vfs.list_buffer(fs, of);
+        self.list_buffer(number as usize);
         let bio = Bio {
             device: spec.device,
             sector: Vfs::sector(block),
@@ -244,9 +244,10 @@ impl Mm {
 
     /// Frees a buffer.
     fn free_buffer(&mut self, env: &Env, number: u32) {
-        let Buffer { head, fs, of, pages, node, listed, .. } = self.vfs.buffers[number as usize];
+        let Buffer { head, fs, of, pages, listed, .. } = self.vfs.buffers[number as usize];
         let cache = self.vfs.fs[fs.0 as usize].spec.buffer_cache;
         if listed {
+            let node = self.buffer_node(fs, head);
             self.vfs.buffer_lru[node.index()].remove(&mut self.vfs.buffers, number);
         }
         *self.vfs.buffer_slot(fs, of) = NONE;
@@ -317,8 +318,7 @@ impl Mm {
 
     /// Submits the write of a block of metadata unless it is clean already.
     fn write_metadata(&mut self, env: &Env, fs: FsId, of: Metadata) -> bool {
-        let write = self.vfs.begin_metadata_write(fs, of, false);
-        self.buffer_written(env, fs, of);
+        let write = self.begin_metadata_write(env, fs, of, false);
         if let Some(bio) = write {
             self.account_bio(bio);
             self.effects.push(Effect::Submit(bio));

@@ -184,7 +184,7 @@ impl Mm {
                 violations.push(Violation { place: "vfs", pfn: Some(pfn), what });
             }
         }
-        let said = self.vfs.buffers.iter().filter(|buffer| buffer.is_listed()).count();
+        let said = self.vfs.buffers.iter().filter(|buffer| buffer.listed).count();
         if listed != said {
             violations.push(violation(format!("{said} of {} buffers listed, {listed} on LRUs", self.vfs.buffers())));
         }

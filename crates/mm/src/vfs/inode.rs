@@ -319,11 +319,7 @@ impl Mm {
         let (chunk, cluster) = self.logged_cluster(file)?;
         let of = Metadata::Inodes { chunk, cluster };
         match self.get_buffer(env, fs, of) {
-            Ok(()) => {
-                let write = self.vfs.begin_metadata_write(fs, of, true);
-                self.buffer_written(env, fs, of);
-                write
-            }
+            Ok(()) => self.begin_metadata_write(env, fs, of, true),
             Err(Need::Read(bio)) => Some(bio),
             Err(_) => None,
         }
