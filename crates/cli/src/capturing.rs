@@ -113,6 +113,8 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         present: zone.present,
         managed: zone.managed,
         protection: zone.protection.first_chunk().copied(),
+        watermarks: Some([zone.min, zone.low, zone.high].map(|pages| pages.saturating_sub(zone.boost.unwrap_or(0)))),
+        batch: populated.pagesets.first().map(|set| set.batch),
         anon: [stat("inactive_anon"), stat("active_anon")],
         unevictable: stat("unevictable"),
         pcp: pcp.collect(),

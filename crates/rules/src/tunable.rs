@@ -301,6 +301,12 @@ tunables! {
 }
 
 impl Tunables {
+    /// Whether watermarks that follow from these follow from `others` too.
+    pub fn give_watermarks_of(&self, others: &Tunables) -> bool {
+        let causes = |t: &Tunables| (t.min_free_kbytes, t.watermark_scale_factor, t.thp_enabled);
+        causes(self) == causes(others)
+    }
+
     /// Sets the tunable `name` from text.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
         let found = TUNABLES.iter().find(|t| t.name == name);

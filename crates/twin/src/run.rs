@@ -329,8 +329,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     };
     let costs = costs(machine, spec.kernel.rules.path_length);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
-    start::start(&mut mm, machine, spec.kernel.image.as_ref())
-        .map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
+    start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     if let Some(kernel) = &machine.booted
         && !booted::allocate(&mut mm, kernel)
     {

@@ -3,23 +3,31 @@
 use mm::anon::StartAnon;
 use mm::zone::{KernelImage, StartError, ZoneStart};
 use mm::{Env, MigrateType, Mm, TaskFlags};
-use profile::{ImageDef, MIGRATE_TYPES, Machine, ZoneDef};
+use profile::{ImageDef, MIGRATE_TYPES, ZoneDef};
 use units::{CpuId, Nanos, NodeId, Pfn, ZoneId};
+
+use crate::RunSpec;
 
 /// Pages that a page table maps.
 const LEAF_PAGES: u32 = 512;
 /// Page tables above those, of one process.
 const UPPER_TABLES: u32 = 3;
 
-/// Puts every zone that `machine` describes into its state, under a kernel with such an image.
+/// Puts every zone that the machine describes into its state.
 ///
 /// # Errors
 /// A zone cannot be in that state.
-pub(crate) fn start(mm: &mut Mm, machine: &Machine, image: Option<&ImageDef>) -> Result<(), StartError> {
+pub(crate) fn start(mm: &mut Mm, spec: &RunSpec) -> Result<(), StartError> {
+    let machine = &spec.machine;
     let zones: Vec<&ZoneDef> = (0..machine.nodes.len()).flat_map(|node| machine.zones_of(node)).collect();
-    let image = image.map(image_of);
+    let image = spec.kernel.image.as_ref().map(image_of);
+    let as_booted = keeps_boot_limits(spec);
     for (number, zone) in zones.iter().enumerate() {
-        mm.start_zone(ZoneId(number as u8), &ZoneStart { image, ..state_of(zone) })?;
+        let mut start = ZoneStart { image, ..state_of(zone) };
+        if !as_booted {
+            (start.watermarks, start.pcp_batch) = (None, None);
+        }
+        mm.start_zone(ZoneId(number as u8), &start)?;
     }
     let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
     let pages = |of: &dyn Fn(&ZoneDef) -> u64| zones.iter().map(|zone| of(zone)).sum::<u64>() as u32;
@@ -37,6 +45,12 @@ pub(crate) fn start(mm: &mut Mm, machine: &Machine, image: Option<&ImageDef>) ->
     Ok(())
 }
 
+/// Whether watermarks and batches are those that the machine had: a setting that they follow from, written after that, sets them anew.
+fn keeps_boot_limits(spec: &RunSpec) -> bool {
+    let had = spec.kernel.tunables_with(&spec.machine.sysctls());
+    had.is_ok_and(|had| had.give_watermarks_of(&spec.tunables))
+}
+
 fn image_of(def: &ImageDef) -> KernelImage {
     KernelImage {
         start: Pfn(def.start.0.pages_down().0 as u32),
@@ -52,6 +66,8 @@ fn state_of(zone: &ZoneDef) -> ZoneStart {
         spare: anon,
         spare_kernel: if anon > 0 { anon.div_ceil(LEAF_PAGES) + UPPER_TABLES } else { 0 },
         lowmem_reserve: zone.protection,
+        watermarks: zone.watermarks,
+        pcp_batch: zone.batch.map(|pages| pages as u32),
         ..ZoneStart::default()
     };
     for migratetype in MigrateType::ALL {

@@ -31,30 +31,37 @@ fn batch_size(managed: u64) -> u32 {
 impl Mm {
     /// Sets batch and high of every zone's lists, from its size, and since 5.13 its watermarks.
     pub(crate) fn setup_pcp_limits(&mut self) {
-        let cpus_of_node = self.pcps.cpus_of_nodes(self.nodes.len());
-        let all_cpus = self.pcps.nr_cpus() as u64;
-        for zone in &mut self.zones {
-            let batch = batch_size(zone.managed);
-            // A node without CPUs shares with all.
-            let sharers = match cpus_of_node[zone.node.index()] {
-                0 => all_cpus.max(1),
-                cpus => cpus,
-            };
-            let least = batch.max(1);
-            let share = |pages: u64| ((pages / sharers) as u32).max(least * 4);
-            zone.pcp_limits = match self.rules.pcp_lists {
-                PcpLists::OrderZero => PcpLimits { batch: least, high_min: 6 * batch, high_max: 6 * batch },
-                PcpLists::HighOrder => {
-                    let high = share(zone.watermarks.low);
-                    PcpLimits { batch: least, high_min: high, high_max: high }
-                }
-                PcpLists::AutoTuned => PcpLimits {
-                    batch: least,
-                    high_min: share(zone.watermarks.low),
-                    high_max: share(zone.managed / HIGH_FRACTION),
-                },
-            };
-            self.pcps.set_limits(zone.id, zone.pcp_limits);
+        for zone in (0..self.zones.len() as u8).map(ZoneId) {
+            self.set_pcp_batch(zone, batch_size(self.zones[zone.index()].managed));
+        }
+    }
+
+    /// Sets the batch of a zone's lists, and high from that, the zone's size and since 5.13 its watermarks.
+    pub(super) fn set_pcp_batch(&mut self, zone: ZoneId, batch: u32) {
+        let sharers = self.pcp_sharers(zone);
+        let zone = &mut self.zones[zone.index()];
+        let least = batch.max(1);
+        let share = |pages: u64| ((pages / sharers) as u32).max(least * 4);
+        zone.pcp_limits = match self.rules.pcp_lists {
+            PcpLists::OrderZero => PcpLimits { batch: least, high_min: 6 * batch, high_max: 6 * batch },
+            PcpLists::HighOrder => {
+                let high = share(zone.watermarks.low);
+                PcpLimits { batch: least, high_min: high, high_max: high }
+            }
+            PcpLists::AutoTuned => PcpLimits {
+                batch: least,
+                high_min: share(zone.watermarks.low),
+                high_max: share(zone.managed / HIGH_FRACTION),
+            },
+        };
+        self.pcps.set_limits(zone.id, zone.pcp_limits);
+    }
+
+    /// CPUs that share what a zone's lists may hold: those of its node, and all if that has none.
+    fn pcp_sharers(&self, zone: ZoneId) -> u64 {
+        match self.pcps.cpus_of_nodes(self.nodes.len())[self.zones[zone.index()].node.index()] {
+            0 => (self.pcps.nr_cpus() as u64).max(1),
+            cpus => cpus,
         }
     }
 

@@ -17,6 +17,7 @@ use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
 use crate::{Kind, MigrateType, Mm, ZoneKind};
 
+use super::Watermarks;
 use super::buddy::Place;
 use super::image::KernelImage;
 
@@ -40,6 +41,11 @@ pub struct ZoneStart {
     /// Pages kept from requests that may use a higher zone, by its kind. A kernel computes them before it frees what only its boot
     /// needed, so that they are less than what the managed pages give; without them it is that.
     pub lowmem_reserve: Option<[u64; ZoneKind::COUNT]>,
+    /// Watermarks min, low and high. A kernel computes them, and the batch, as it boots, before it frees what only its boot needed, and
+    /// anew when a setting that they follow from is written; without them they are what the managed pages give.
+    pub watermarks: Option<[u64; 3]>,
+    /// Pages that go to or from a CPU's lists at once.
+    pub pcp_batch: Option<u32>,
     /// Pages in use that the caller will allocate next: the first CPU's lists hold them too.
     pub spare: u32,
     /// The same of pages of the kernel: the page tables of those.
@@ -134,9 +140,7 @@ impl Mm {
     /// # Errors
     /// The zone has no room for it.
     pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
-        if let Some(reserve) = start.lowmem_reserve {
-            self.zones[zone.index()].lowmem_reserve = reserve;
-        }
+        self.set_boot_limits(zone, start);
         self.take_all(zone);
         let gaps = start.image.map(|image| self.free_image_gaps(zone, &image)).unwrap_or_default();
         let in_gap: BTreeSet<Pfn> = gaps.iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
@@ -157,6 +161,23 @@ impl Mm {
             pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
         }
         self.start_pcps(zone, start, &gaps, &pieces)
+    }
+
+    /// What boot computed from the memory that was managed by then; the batch last, which watermarks are needed for.
+    fn set_boot_limits(&mut self, zone: ZoneId, start: &ZoneStart) {
+        let state = &mut self.zones[zone.index()];
+        if let Some(reserve) = start.lowmem_reserve {
+            state.lowmem_reserve = reserve;
+        }
+        if let Some([min, low, high]) = start.watermarks {
+            state.watermarks = Watermarks { min, low, high, promo: high + high.saturating_sub(low) };
+            state.reset_batch();
+        }
+        if let Some(batch) = start.pcp_batch {
+            // Until 5.12 the least zones have one of 0, which is shown as 1, and lists that hold nothing.
+            let holds_none = start.pcp.iter().all(|(_, high)| *high == 0);
+            self.set_pcp_batch(zone, if batch == 1 && holds_none { 0 } else { batch });
+        }
     }
 
     /// Pageblocks of each type, of `room` that have managed memory: what the free Movable blocks need is left to them, and `unmanaged`

@@ -21,6 +21,8 @@ pub const MIGRATE_TYPES: [&str; 5] = ["Unmovable", "Movable", "Reclaimable", "Hi
 pub const ORDERS: usize = 11;
 /// Pages of a pageblock on x86-64.
 const PAGEBLOCK_PAGES: u64 = units::PAGEBLOCK_PAGES as u64;
+/// `zone_batchsize()` gives 63 at most; `vm.percpu_pagelist_fraction` gave more until 5.13.
+const BATCH_MAX: u64 = 1 << 16;
 /// Frames are numbered below this.
 const PFN_END: u64 = 1 << 31;
 
@@ -44,6 +46,13 @@ pub struct ZoneDef {
     /// above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<[u64; 4]>,
+    /// Watermarks min, low and high, without a boost, as boot set them; without them, and if `[sysctls]` are overruled in what they
+    /// follow from, what is managed gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watermarks: Option<[u64; 3]>,
+    /// Pages that go to or from a CPU's list at once; without it as with the watermarks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<u64>,
     /// Pages of the inactive and of the active list of anonymous memory, tmpfs included.
     #[serde(default)]
     pub anon: [u64; 2],
@@ -104,6 +113,12 @@ impl ZoneDef {
         }
         if self.protection.is_some_and(|pages| pages.iter().any(|pages| *pages >= PFN_END)) {
             return Some(("protection", format!("expected pages below {PFN_END}")));
+        }
+        if self.watermarks.is_some_and(|marks| !marks.is_sorted() || marks[2] >= PFN_END) {
+            return Some(("watermarks", format!("expected min, low and high in pages, ascending and below {PFN_END}")));
+        }
+        if self.batch.is_some_and(|pages| pages > BATCH_MAX) {
+            return Some(("batch", format!("expected {BATCH_MAX} pages at most")));
         }
         let known = |name: &String| MIGRATE_TYPES.contains(&name.as_str());
         if let Some(name) = self.pageblocks.keys().chain(self.free.keys()).find(|name| !known(name)) {

@@ -7,7 +7,7 @@ use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 use crate::anon::StartAnon;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, take, violations};
-use crate::zone::{KernelImage, ZoneStart};
+use crate::zone::{KernelImage, PcpLimits, Watermarks, ZoneStart};
 use crate::{Frame, Kind, MigrateType, Mm, ZoneKind, ZoneSpan};
 
 const ZONE: ZoneId = ZoneId(0);
@@ -45,6 +45,21 @@ fn what_the_zone_kept_from_higher_ones_is_kept_on() {
     assert_eq!(kept.zones[0].lowmem_reserve, [0, 0, 511, 511]);
     // Without, there is nothing above the only zone.
     assert_eq!(started(8, &ZoneStart::default()).zones[0].lowmem_reserve, [0; ZoneKind::COUNT]);
+}
+
+#[test]
+fn what_boot_computed_counts_until_a_setting_is_written() {
+    let start = ZoneStart { watermarks: Some([40, 50, 60]), pcp_batch: Some(3), ..ZoneStart::default() };
+    let mut mm = started(64, &start);
+    let zone = &mm.zones[0];
+    assert_eq!(zone.watermarks, Watermarks { min: 40, low: 50, high: 60, promo: 70 });
+    // Two CPUs share the low watermark, and an eighth of 32,768 pages.
+    assert_eq!(zone.pcp_limits, PcpLimits { batch: 3, high_min: 25, high_max: 2048 });
+    mm.set_tunable("vm.min_free_kbytes", "400").expect("a tunable");
+    // 100 pages, a quarter of which is less than a thousandth of the zone; 32 pages, of which 8 + 4 round down to 8, less one.
+    let zone = &mm.zones[0];
+    assert_eq!(zone.watermarks, Watermarks { min: 100, low: 132, high: 164, promo: 196 });
+    assert_eq!((zone.pcp_limits.batch, zone.pcp_limits.high_min), (7, 66));
 }
 
 #[test]
