@@ -1,5 +1,6 @@
 //! QEMU's command line and the kernel's.
 
+use std::fs::File;
 use std::path::Path;
 
 use guest::{Disks, PROGRESS_PORT};
@@ -14,6 +15,8 @@ pub enum Mode {
     Icount,
     /// CPUs at the speed that the host has: not reproducible.
     Mttcg,
+    /// The host's own CPUs, where it has KVM: not reproducible.
+    Kvm,
 }
 
 /// File system of the data disk.
@@ -69,6 +72,8 @@ const HIGH: Bytes = Bytes::gib(4);
 const DATA_MIN: Bytes = Bytes::mib(64);
 const DATA_MAX: Bytes = Bytes::gib(64);
 
+/// What QEMU asks for virtual CPUs.
+const KVM: &str = "/dev/kvm";
 /// What QEMU's `qemu64` lacks of what distributions build for (x86-64-v2).
 const CPU: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
 /// What makes a boot the same every time, ends it at a panic, and keeps the console quiet.
@@ -87,10 +92,17 @@ impl GuestMachine {
                 return refuse(format!("a guest's {what}: expected {min} to {max} MiB, whole, found {} bytes", size.0));
             }
         }
+        if mode == Mode::Kvm
+            && let Err(error) = File::options().read(true).write(true).open(KVM)
+        {
+            return refuse(format!(
+                "--mode kvm: {KVM}: {error}: expected KVM that this user may use; --mode mttcg needs none"
+            ));
+        }
         if mode == Mode::Icount && self.cpus != 1 {
             let found = self.cpus;
             return refuse(format!(
-                "a guest's CPUs: expected 1 in icount mode, found {found}; --mode mttcg takes more"
+                "a guest's CPUs: expected 1 in icount mode, found {found}; --mode mttcg and kvm take more"
             ));
         }
         if !(1..=64).contains(&self.cpus) {
@@ -110,7 +122,7 @@ impl GuestMachine {
     pub(crate) fn disks(mode: Mode) -> Disks {
         match mode {
             Mode::Icount => Disks::Pmem,
-            Mode::Mttcg => Disks::Virtio,
+            Mode::Mttcg | Mode::Kvm => Disks::Virtio,
         }
     }
 
@@ -119,7 +131,7 @@ impl GuestMachine {
         let mut modules = match mode {
             // The driver of the regions comes last: before it the regions are told to be used as they are.
             Mode::Icount => vec!["dm_mod", "libnvdimm", "nd_btt", "nd_e820", "nd_pmem"],
-            Mode::Mttcg => vec!["virtio_pci", "virtio_blk"],
+            Mode::Mttcg | Mode::Kvm => vec!["virtio_pci", "virtio_blk"],
         };
         modules.push(self.fs.name());
         modules
@@ -168,7 +180,7 @@ pub(crate) struct Files<'a> {
     pub(crate) initramfs: &'a Path,
     /// The guest's memory with the data disk above it, in icount mode.
     pub(crate) memory: &'a Path,
-    /// The data disk, and the swap disk, in mttcg mode.
+    /// The data disk, and the swap disk, in the other modes.
     pub(crate) disks: [&'a Path; 2],
     pub(crate) console: &'a Path,
     pub(crate) answer: &'a Path,
@@ -180,7 +192,8 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
     let mut args: Vec<String> = Vec::new();
     let mut add = |line: &str| args.extend(line.split_ascii_whitespace().map(str::to_string));
     add("-nodefaults -no-user-config -display none -no-reboot");
-    add(&format!("-cpu {CPU} -smp {} -seed {seed}", machine.cpus));
+    let cpu = if mode == Mode::Kvm { "host" } else { CPU };
+    add(&format!("-cpu {cpu} -smp {} -seed {seed}", machine.cpus));
     let mut kernel = KERNEL_ARGS.to_string();
     match mode {
         Mode::Icount => {
@@ -190,8 +203,9 @@ pub(crate) fn arguments(machine: &GuestMachine, mode: Mode, seed: u32, files: &F
             add(&format!("-m {}M", mib(machine.total())));
             kernel.push_str(&machine.memory_map());
         }
-        Mode::Mttcg => {
-            add("-rtc base=2026-01-01T00:00:00 -accel tcg,thread=multi,tb-size=512");
+        Mode::Mttcg | Mode::Kvm => {
+            let accel = if mode == Mode::Kvm { "kvm" } else { "tcg,thread=multi,tb-size=512" };
+            add(&format!("-rtc base=2026-01-01T00:00:00 -accel {accel}"));
             add(&format!("-machine {}", machine.pc()));
             add(&format!("-m {}M", mib(machine.memory)));
         }
@@ -273,6 +287,13 @@ mod tests {
         assert!(line(&machine, Mode::Icount).contains("memmap=2048M!4096M "), "a disk too many");
         assert!(!line(&machine, Mode::Mttcg).contains("id=d1"));
         assert!(line(&machine, Mode::Mttcg).contains("throttling.bps-total=104857600"));
+    }
+
+    #[test]
+    fn the_hosts_own_cpus_have_virtual_disks() {
+        let line = line(&machine(), Mode::Kvm);
+        assert!(line.contains("-cpu host") && line.contains("-accel kvm") && line.contains("virtio-blk-pci"), "{line}");
+        assert!(!line.contains("icount") && !line.contains("tcg"), "{line}");
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Prepared {
                 disk::make_sparse(&memory, machine.total())?;
                 disk::copy_at(&data, &memory, machine.disks_at())?;
             }
-            Mode::Mttcg => disk::make_sparse(&swap, machine.swap)?,
+            Mode::Mttcg | Mode::Kvm => disk::make_sparse(&swap, machine.swap)?,
         }
         let (console, answer, progress) = (dir.join("console"), dir.join("answer"), dir.join("progress"));
         let files = Files {

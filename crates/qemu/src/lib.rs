@@ -2,7 +2,7 @@
 //!
 //! By default QEMU emulates one CPU that carries out an instruction each nanosecond ([`Mode::Icount`]), and disks and swap
 //! are memory: then a run is a function of its inputs, to the last counter, whatever the host does meanwhile.
-//! [`Mode::Mttcg`] emulates several CPUs at their own speed with virtio disks; it is not reproducible.
+//! [`Mode::Mttcg`] emulates several CPUs at their own speed with virtio disks, and [`Mode::Kvm`] takes the host's; they are not reproducible.
 //!
 //! Nothing stays behind: QEMU is killed when the [`run`] ends, however it ends, and its files are in a directory that goes
 //! with it.

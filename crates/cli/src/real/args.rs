@@ -48,4 +48,6 @@ pub(crate) enum ModeArg {
     Icount,
     /// Several CPUs at the speed that the host has: not reproducible
     Mttcg,
+    /// The host's own CPUs, where it has KVM: not reproducible
+    Kvm,
 }

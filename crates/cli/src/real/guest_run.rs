@@ -55,6 +55,7 @@ pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Bo
     let mode = match real.mode {
         ModeArg::Icount => Mode::Icount,
         ModeArg::Mttcg => Mode::Mttcg,
+        ModeArg::Kvm => Mode::Kvm,
     };
     let (machine, notes) = guest_machine(machine)?;
     let variants = variants(&args.common.sysctls);
@@ -126,6 +127,7 @@ impl Guest<'_> {
         let mode = match self.mode {
             Mode::Icount => "icount shift=0: an instruction a nanosecond",
             Mode::Mttcg => "mttcg: as fast as the host is, not reproducible",
+            Mode::Kvm => "kvm: the host's own CPUs, not reproducible",
         };
         let text = format!("image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n", self.image.name, outcome.agent_hash);
         Evidence {
