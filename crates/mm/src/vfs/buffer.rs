@@ -116,9 +116,7 @@ impl Vfs {
     /// The changes of a block are in the log.
     pub(super) fn note_committed(&mut self, fs: FsId, of: Metadata) {
         match of {
-            Metadata::Inodes { chunk, cluster } => {
-                self.fs[fs.0 as usize].chunks[chunk as usize].dirty &= !(1 << cluster);
-            }
+            Metadata::Inodes { chunk, cluster } => self.fs[fs.0 as usize].note_written(chunk, cluster),
             Metadata::Directory { dir, index } => {
                 self.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
             }

@@ -2,16 +2,16 @@
 //!
 //! Rule: a transaction formats each inode that it changes into a vector. The first of a checkpoint takes the vector that
 //! the item has in reserve (its shadow) and pins the inode; later ones write over it, and get the item a new shadow for
-//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
+//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now, if these changed since it was written in place. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
 //! end is on disk, its vectors are freed: the end of one that was written for its size stays in a log buffer that is not full
 //! until the next checkpoint fills it, or until the timer, fsync, sync, or who reclaims an inode that it pins, has the log written. What was logged three quarters of the log ago is written in place
 //! (`xfs_ail_push()`), so that the log never runs full.
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
-//! `xfs_inode_item_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_setfilesize()`.
+//! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
+//! clears `ili_fields`; `xfs_setfilesize()`.
 //! Abstracted: older kernels have shadows, too, though they came with 4.8 (b1c5ebb21301): before, a vector was allocated as the
-//! transaction committed; an inode that has blocks is logged with its extents from then on, also when only its times changed after it
-//! was written; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! transaction committed; a vector with room for extents counts with them; an inode that is pinned is written with its cluster, too; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
@@ -107,25 +107,36 @@ impl Cil {
 }
 
 impl Vfs {
-    /// An inode that may be in the checkpoint, where it is logged with its extents, has more of them than `before`, or fewer.
+    /// An inode that may be in the checkpoint, maybe with its extents, has more of them than `before`, or fewer.
     pub(super) fn relog_extents(&mut self, file: FileId, before: u64) {
-        if self.rec(file).has(FileRec::IN_CIL) {
-            let after = self.xfs_extents(file);
-            let fs = self.fs_of(file);
-            let cil = &mut self.fs_mut(fs).cil;
-            cil.bytes = cil.bytes + item_bytes(after) - item_bytes(before);
+        let (fs, ino) = (self.fs_of(file), self.attributes.ino(file));
+        let after = self.xfs_extents(file);
+        let rec = self.rec(file);
+        let collected = rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE);
+        let fs = self.fs_mut(fs);
+        if ino != super::NONE {
+            fs.note_extents(ino);
+        }
+        if collected {
+            fs.cil.bytes = fs.cil.bytes + item_bytes(after) - item_bytes(before);
         }
     }
 
-    /// Whether the vector of a file needs room for extents.
+    /// Whether the vector of a file needs room for extents: those of one that was written since they changed are not logged again.
     fn logs_extents(&self, file: FileId) -> bool {
         self.attributes.blocks(file) > 0
+            && self.fs[self.fs_of(file).0 as usize].extents_changed(self.attributes.ino(file))
+    }
+
+    /// What an inode takes in the log with the vector that the checkpoint has of it.
+    fn vector_bytes(&self, file: FileId) -> u64 {
+        item_bytes(if self.rec(file).has(FileRec::VECTOR_LARGE) { self.xfs_extents(file) } else { 0 })
     }
 
     /// What the inodes of a checkpoint take in the log: as counted, and recounted.
     pub(super) fn checkpoint_bytes(&self, fs: FsId) -> (u64, u64) {
         let cil = &self.fs[fs.0 as usize].cil;
-        (cil.bytes, cil.files().map(|file| item_bytes(self.xfs_extents(file))).sum())
+        (cil.bytes, cil.files().map(|file| self.vector_bytes(file)).sum())
     }
 }
 
@@ -224,17 +235,18 @@ impl Mm {
         }
         let shadow = self.vfs.shadows.take(file.0);
         let old = self.vfs.vectors.set(file.0, shadow);
+        let bytes_before = if collected { self.vfs.vector_bytes(file) } else { 0 };
         let rec = self.vfs.rec_mut(file);
         rec.set(FileRec::VECTOR_LARGE, rec.has(FileRec::SHADOW_LARGE));
         rec.flags = rec.flags & !FileRec::SHADOW_LARGE | FileRec::IN_CIL;
+        let bytes = self.vfs.vector_bytes(file);
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.bytes += bytes - bytes_before;
         if collected {
             self.slab_free(env, vector_cache(&spec, false), old);
             return;
         }
-        let bytes = item_bytes(self.vfs.xfs_extents(file));
-        let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.items.push(file.0);
-        cil.bytes += bytes;
         self.ask_for_push(fs);
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Chunk {
     pub(super) fresh: u8,
     /// Clusters with changes that are only in the log.
     pub(super) dirty: u8,
+    /// Inodes whose extents changed since their cluster was written (`XFS_ILOG_DEXT` in `ili_fields`).
+    pub(super) extents: u64,
 }
 
 /// What has changed and is to be written.
@@ -132,7 +134,7 @@ impl Fs {
             None => self.space.take_for_metadata(group, self.spec.chunk_pages())?,
         };
         let fresh = (1u8 << self.spec.clusters()) - 1;
-        let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0 };
+        let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0, extents: 0 };
         let number = match self.unused_chunks.pop() {
             Some(number) => {
                 self.chunks[number as usize] = chunk;
@@ -197,6 +199,25 @@ impl Fs {
             record.dirty |= 1 << cluster;
             self.note_logged(Metadata::Inodes { chunk, cluster });
         }
+    }
+
+    /// Notes that an inode's extents changed.
+    pub(super) fn note_extents(&mut self, ino: u32) {
+        self.chunks[ino as usize / 64].extents |= 1 << (ino % 64);
+    }
+
+    /// Whether an inode's extents changed since it was written.
+    pub(super) fn extents_changed(&self, ino: u32) -> bool {
+        self.chunks[ino as usize / 64].extents >> (ino % 64) & 1 == 1
+    }
+
+    /// A cluster is written, with all that changed in it.
+    pub(super) fn note_written(&mut self, chunk: u32, cluster: u32) {
+        let inodes = 64 / self.spec.clusters();
+        let all = u64::MAX >> (64 - inodes) << (cluster * inodes);
+        let chunk = &mut self.chunks[chunk as usize];
+        chunk.dirty &= !(1 << cluster);
+        chunk.extents &= !all;
     }
 
     /// A block has its first change that is only in the log.

@@ -152,6 +152,29 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
 }
 
 #[test]
+fn extents_that_were_written_are_not_logged_with_a_later_change() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    mm.allocate_blocks(&on(0), file, 0, 4);
+    mm.log_item_nowait(&on(0), file);
+    checkpoint(&mut mm, fs);
+    let large = |mm: &mut Mm| {
+        mm.log_item(&on(0), file).expect("memory is plentiful");
+        mm.vfs.rec(file).has(FileRec::VECTOR_LARGE)
+    };
+    assert!(large(&mut mm), "the cluster is not written");
+    checkpoint(&mut mm, fs);
+    while mm.vfs_push_metadata(&on(0), fs, u64::MAX, usize::MAX) != Ok(0) {}
+    assert!(!large(&mut mm), "a cluster that is not in memory was read, and written");
+    checkpoint(&mut mm, fs);
+    mm.allocate_blocks(&on(0), file, 4, 4);
+    assert!(large(&mut mm), "there is another extent");
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
 fn a_small_shadow_gives_way_to_a_large_one() {
     let (mut mm, fs, dir) = xfs(old_rules());
     let open = create(&mut mm, dir);
