@@ -2,12 +2,13 @@
 //!
 //! Rule: each fallback that takes less than a pageblock raises the zone's boost by one pageblock, up to
 //! `watermark_boost_factor` / 10000 of the high watermark but at least one pageblock. The boost is added to every
-//! watermark. The allocation wakes kswapd once it has dropped the zone lock; kswapd takes off what it has worked off.
+//! watermark. The allocation wakes kswapd once it has dropped the zone lock, in earlier kernels also if nothing was raised
+//! ([`FragmentationWake`]); kswapd takes off what it has worked off.
 //! Source: `boost_watermark()`, `rmqueue()` (mm/page_alloc.c, since 1c30844d2dfe, 5.0; 6.12).
 //! Since/until: `BoostGuards::SmallZonesAndAtomic` leaves out zones of less than four pageblocks (5.7).
 //! Omitted: kdump kernels.
 
-use rules::{BoostGuards, WatermarkBoost};
+use rules::{BoostGuards, FragmentationWake, WatermarkBoost};
 use units::{PAGEBLOCK_PAGES, ZoneId};
 
 use crate::Mm;
@@ -38,15 +39,19 @@ impl Mm {
         }
         let (factor, guards) = (self.tunables.watermark_boost_factor, self.rules.boost_guards);
         let zone = &mut self.zones[zone.index()];
-        let Some(boost) = boosted(zone.boost, zone.watermarks.high, zone.managed, factor, guards) else { return };
-        zone.boost = boost;
-        zone.boosted_flag |= kswapd;
+        let raised = boosted(zone.boost, zone.watermarks.high, zone.managed, factor, guards);
+        zone.boost = raised.unwrap_or(zone.boost);
+        let wakes = raised.is_some() || self.rules.fragmentation_wake == FragmentationWake::Always;
+        zone.boosted_flag |= kswapd && wakes;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rules::Rules;
+
     use super::*;
+    use crate::zone::testing::one_zone;
 
     const NONE: BoostGuards = BoostGuards::None;
     const GUARDED: BoostGuards = BoostGuards::SmallZonesAndAtomic;
@@ -83,5 +88,18 @@ mod tests {
     fn mult_frac_multiplies_quotient_and_remainder_apart() {
         // 12345 / 10000 = 1 rest 2345; 1 x 15000 + 2345 x 15000 / 10000 = 18517.
         assert_eq!(mult_frac(12_345, 15_000, 10_000), 18_517);
+    }
+
+    #[test]
+    fn with_a_factor_of_0_kswapd_is_woken_until_the_boost_must_be_raised() {
+        for (wake, woken) in [(FragmentationWake::Always, true), (FragmentationWake::IfBoosted, false)] {
+            let mut mm = one_zone(8, Rules { fragmentation_wake: wake, ..Rules::newest() });
+            mm.set_tunable("vm.watermark_boost_factor", "0").expect("a tunable");
+            mm.boost_watermark(ZoneId(0), true);
+            assert_eq!((mm.zones[0].boost, mm.zones[0].boosted_flag), (0, woken));
+            mm.zones[0].boosted_flag = false;
+            mm.boost_watermark(ZoneId(0), false);
+            assert!(!mm.zones[0].boosted_flag, "the request may wake nobody");
+        }
     }
 }

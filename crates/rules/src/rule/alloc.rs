@@ -31,6 +31,15 @@ rule!(
     }
 );
 rule!(
+    /// When a fragmentation event wakes kswapd, which looks then whether the node is balanced.
+    FragmentationWake {
+        /// Always, also where `watermark_boost_factor` is 0 (1c30844d2dfe, 5.0; 5.3 too).
+        Always,
+        /// Only if it raised the boost (6.1).
+        IfBoosted,
+    }
+);
+rule!(
     /// Upper limit of the computed `min_free_kbytes`.
     MinFreeLimit {
         /// 64 MiB: until 5.7.

@@ -41,6 +41,8 @@ pub struct Rules {
     pub watermark_boost: WatermarkBoost,
     /// Exceptions from the boost.
     pub boost_guards: BoostGuards,
+    /// kswapd after a fragmentation event.
+    pub fragmentation_wake: FragmentationWake,
     /// Limit of the computed reserve.
     pub min_free_limit: MinFreeLimit,
     /// Watermarks and high orders.
@@ -304,6 +306,7 @@ impl Rules {
             zone_spreading: ZoneSpreading::FastPath,
             watermark_boost: WatermarkBoost::PageblockStep,
             boost_guards: BoostGuards::SmallZonesAndAtomic,
+            fragmentation_wake: FragmentationWake::IfBoosted,
             min_free_limit: MinFreeLimit::Mib256,
             watermark_check: WatermarkCheck::FreeBlock,
             watermark_distance: WatermarkDistance::ScaleFactor,
