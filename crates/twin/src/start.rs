@@ -30,15 +30,15 @@ pub(crate) fn start(mm: &mut Mm, spec: &RunSpec) -> Result<(), StartError> {
         mm.start_zone(ZoneId(number as u8), &start)?;
     }
     let env = Env { now: Nanos::ZERO, cpu: CpuId(0), node: NodeId(0), task: TaskFlags::default() };
-    let pages = |of: &dyn Fn(&ZoneDef) -> u64| zones.iter().map(|zone| of(zone)).sum::<u64>() as u32;
-    let anon = StartAnon {
-        active: pages(&|zone| zone.anon[1]),
-        inactive: pages(&|zone| zone.anon[0]),
-        mapped: pages(&|zone| zone.mapped),
-        unevictable: pages(&|zone| zone.unevictable + zone.locked),
-    };
-    if !mm.start_anon(&env, &anon) {
-        return Err(StartError { zone: "", what: "no memory for what was anonymous or locked".to_string() });
+    // The highest zones gave their memory first, so that it is the oldest.
+    for (number, zone) in zones.iter().enumerate().rev() {
+        let anon = StartAnon {
+            active: zone.anon[1] as u32,
+            inactive: zone.anon[0] as u32,
+            mapped: zone.mapped as u32,
+            unevictable: (zone.unevictable + zone.locked) as u32,
+        };
+        mm.start_anon(&env, ZoneId(number as u8), &anon)?;
     }
     // What the machine did before is not the run's.
     mm.take_cpu_ns();

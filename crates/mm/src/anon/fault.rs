@@ -76,6 +76,11 @@ impl Touch {
         }
     }
 
+    /// A write to one page by a caller who brings the frame for it.
+    pub(super) fn asking(space: SpaceId, vpn: u32, gfp: Gfp) -> Touch {
+        Touch { asked: gfp, ..Touch::new(space, vpn, 1, true, u64::MAX >> 1) }
+    }
+
     /// The frame that the caller brought, for whatever needs one.
     pub(super) fn take_spare(&mut self) -> Option<Pfn> {
         let spare = std::mem::replace(&mut self.spare, Pfn::NONE);

@@ -4,13 +4,16 @@
 //! not look at them again. What no process maps, such as a file of tmpfs, was not accessed since it was written; what one
 //! maps has been accessed, once, and nobody has looked yet.
 
-use units::SpaceId;
+use units::{SpaceId, ZoneId};
 
-use super::{Advice, Slot, Touch, TouchStop};
+use super::fault::GFP_PAGE;
+use super::pgtable::GFP_PGTABLE;
+use super::{Advice, Region, Slot, Touch, TouchStop};
 use crate::stat::ZoneStat;
+use crate::zone::StartError;
 use crate::{Env, Frame, Mm};
 
-/// Anonymous memory that is there from the start, in pages.
+/// Anonymous memory of a zone that is there from the start, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StartAnon {
     /// On the active list.
@@ -24,26 +27,43 @@ pub struct StartAnon {
 }
 
 impl Mm {
-    /// Makes that memory; false if there is no room for it.
-    pub fn start_anon(&mut self, env: &Env, start: &StartAnon) -> bool {
+    /// Makes that memory, and its page tables, in that zone.
+    ///
+    /// # Errors
+    /// The zone has no room for it.
+    pub fn start_anon(&mut self, env: &Env, zone: ZoneId, start: &StartAnon) -> Result<(), StartError> {
         let pages = start.active + start.inactive + start.unevictable;
         if pages == 0 {
-            return true;
+            return Ok(());
         }
         let space = self.space_create();
         self.set_oom_score_adj(space, -1000);
         let vpn = self.mmap_anon(space, pages, 1);
         self.madvise(env, space, vpn, pages, Advice::NoHuge);
-        let mut touch = Touch::new(space, vpn, pages, true, u64::MAX >> 1);
-        if self.touch(env, &mut touch, None) != TouchStop::Done {
-            return false;
+        if !(vpn..vpn + pages).all(|vpn| self.touch_in_zone(env, zone, space, vpn)) {
+            return Err(self.start_error(zone, "no memory for what was anonymous or locked".to_string()));
         }
         let evictable = start.active + start.inactive;
         for page in 0..evictable {
             self.start_page(space, vpn + page, page < start.mapped, page < start.active);
         }
         (evictable..pages).for_each(|page| self.mlock_page(env, space, vpn + page));
-        true
+        Ok(())
+    }
+
+    /// Writes to a page that is to lie in that zone; false if there is no room for it.
+    fn touch_in_zone(&mut self, env: &Env, zone: ZoneId, space: SpaceId, vpn: u32) -> bool {
+        while let Some(level) = self.missing_level(space, vpn) {
+            let Some(pfn) = self.alloc_in_zone(env, zone, GFP_PGTABLE) else { return false };
+            self.install_upper(space, vpn, level, pfn);
+        }
+        if self.spaces[space].tables.region(vpn) == Region::None {
+            let Some(pfn) = self.alloc_in_zone(env, zone, GFP_PGTABLE) else { return false };
+            self.install_leaf(space, vpn, pfn);
+        }
+        let Some(pfn) = self.alloc_in_zone(env, zone, GFP_PAGE) else { return false };
+        let mut touch = Touch::asking(space, vpn, GFP_PAGE);
+        self.touch(env, &mut touch, Some(pfn)) == TouchStop::Done
     }
 
     fn start_page(&mut self, space: SpaceId, vpn: u32, mapped: bool, active: bool) {

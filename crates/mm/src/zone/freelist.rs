@@ -107,6 +107,17 @@ impl Mm {
         self.walk_zones(env, walk, flags)
     }
 
+    /// A page of that very zone, whatever its watermarks are, on behalf of what ran before.
+    pub(crate) fn alloc_in_zone(&mut self, env: &Env, zone: ZoneId, gfp: Gfp) -> Option<Pfn> {
+        let (highest, first) = (self.zones[zone.index()].kind, 0);
+        let req = AllocRequest { gfp, order: Order(0), node: self.zones[zone.index()].node };
+        let migratetype = self.gfp_migratetype(gfp);
+        let walk = Walk { req, highest, migratetype, preferred: zone, first, spread_dirty: false };
+        let found = self.rmqueue(env, walk, zone, AllocFlags { wmark: None, ..AllocFlags::only(Wmark::Min) });
+        self.zones[zone.index()].reset_batch();
+        found
+    }
+
     #[inline]
     fn start_walk(&self, req: AllocRequest, spread_dirty: bool) -> Option<Walk> {
         let highest = gfp_zone(req.gfp);

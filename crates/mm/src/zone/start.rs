@@ -211,7 +211,7 @@ impl Mm {
         managed
     }
 
-    fn start_error(&self, zone: ZoneId, what: String) -> StartError {
+    pub(crate) fn start_error(&self, zone: ZoneId, what: String) -> StartError {
         StartError { zone: self.zones[zone.index()].kind.name(), what }
     }
 

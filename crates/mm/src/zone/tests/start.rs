@@ -1,12 +1,12 @@
 //! Zones that begin in a given state.
 
 use proptest::prelude::*;
-use rules::{FreeListEnd, Rules};
+use rules::{FreeListEnd, Rules, ZoneFairness};
 use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
 use crate::anon::StartAnon;
 use crate::stat::{NodeStat, ZoneStat};
-use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, take, violations};
+use crate::zone::testing::{block_types, draw, env, layout, machine, one_zone, span, take, violations};
 use crate::zone::{KernelImage, PcpLimits, Watermarks, ZoneStart};
 use crate::{Frame, Kind, MigrateType, Mm, ZoneKind, ZoneSpan};
 
@@ -130,7 +130,7 @@ fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
     let mut mm = started(8, &start);
     assert_eq!(mm.pcps.count_and_high(CpuId(0), ZONE), (5 + 3, 40));
     assert_eq!(mm.pcps.count_and_high(CpuId(1), ZONE), (7, 40));
-    assert!(mm.start_anon(&env(0), &StartAnon { active: 1, inactive: 1, mapped: 1, unevictable: 1 }));
+    mm.start_anon(&env(0), ZONE, &StartAnon { active: 1, inactive: 1, mapped: 1, unevictable: 1 }).expect("room");
     // Their page tables come from the free block.
     let listed = |item| mm.stat.node(NodeId(0), item);
     let lists = [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::Unevictable].map(listed);
@@ -149,9 +149,35 @@ fn what_the_caller_takes_is_no_free_memory() {
     start.free[MigrateType::Movable as usize][10] = 1;
     let mut mm = started(8, &start);
     let free = mm.free_counts(ZONE);
-    assert!(mm.start_anon(&env(0), &StartAnon { active: 1, inactive: 2, ..StartAnon::default() }));
+    mm.start_anon(&env(0), ZONE, &StartAnon { active: 1, inactive: 2, ..StartAnon::default() }).expect("room");
     assert_eq!(mm.free_counts(ZONE), free);
     assert_eq!(violations(&mm), []);
+}
+
+/// Zones take turns under 4.4, and its fast path leaves a zone alone that is at its watermark.
+#[test]
+fn what_was_in_a_zone_is_there_whichever_zone_would_give_it_now() {
+    let rules = Rules { zone_fairness: ZoneFairness::Batches, ..Rules::newest() };
+    let zones = vec![span(ZoneKind::Dma, 0, 8), span(ZoneKind::Dma32, 8, 32)];
+    let mut mm = machine(&layout(vec![zones]), rules);
+    let mut start = ZoneStart { pageblocks: [1, 0, 0, 0, 0], spare: 100, spare_kernel: 4, ..ZoneStart::default() };
+    start.free[MigrateType::Movable as usize][0] = 1;
+    let anon = StartAnon { inactive: 100, ..StartAnon::default() };
+    for zone in [ZoneId(0), ZoneId(1)] {
+        mm.start_zone(zone, &start).unwrap_or_else(|error| panic!("{error}"));
+    }
+    for zone in [ZoneId(1), ZoneId(0)] {
+        mm.start_anon(&env(0), zone, &anon).expect("its spare pages are enough");
+    }
+    for zone in [ZoneId(0), ZoneId(1)] {
+        assert_eq!(mm.stat.zone(zone, ZoneStat::FreePages), 1, "{zone:?}");
+        let first = mm.zones[zone.index()].start.0;
+        let pages = first..first + mm.zones[zone.index()].spanned as u32;
+        assert_eq!(pages.filter(|pfn| mm.frames[Pfn(*pfn)].kind() == Kind::Anon).count(), 100, "{zone:?}");
+    }
+    let more = StartAnon { inactive: 2, ..StartAnon::default() };
+    let error = mm.start_anon(&env(0), ZoneId(0), &more).expect_err("one page is free");
+    assert_eq!(error.to_string(), "zone DMA: no memory for what was anonymous or locked");
 }
 
 /// A zone of 8 pageblocks, of which the last so many are managed.
