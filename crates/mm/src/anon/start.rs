@@ -4,7 +4,7 @@
 //! not look at them again. What no process maps, such as a file of tmpfs, was not accessed since it was written; what one
 //! maps has been accessed, once, and nobody has looked yet.
 
-use units::{SpaceId, ZoneId};
+use units::{Pfn, SpaceId, ZoneId};
 
 use super::fault::GFP_PAGE;
 use super::pgtable::GFP_PGTABLE;
@@ -45,7 +45,7 @@ impl Mm {
         }
         let evictable = start.active + start.inactive;
         for page in 0..evictable {
-            self.start_page(space, vpn + page, page < start.mapped, page < start.active);
+            self.start_page(env, space, vpn + page, page < start.mapped, page < start.active);
         }
         (evictable..pages).for_each(|page| self.mlock_page(env, space, vpn + page));
         Ok(())
@@ -66,24 +66,31 @@ impl Mm {
         self.touch(env, &mut touch, Some(pfn)) == TouchStop::Done
     }
 
-    fn start_page(&mut self, space: SpaceId, vpn: u32, mapped: bool, active: bool) {
+    fn start_page(&mut self, env: &Env, space: SpaceId, vpn: u32, mapped: bool, active: bool) {
         let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
         if !mapped {
             self.frames[pfn].clear(Frame::YOUNG);
         }
         if active {
             self.activate_page(pfn);
+        } else if self.frames[pfn].has(Frame::ACTIVE) {
+            self.put_inactive(env, pfn, 0);
         }
     }
 
     /// Locks a page in memory (`mlock_folio()`).
     fn mlock_page(&mut self, env: &Env, space: SpaceId, vpn: u32) {
         let Slot::Page(pfn) = self.slot_of(space, vpn) else { panic!("page {vpn} was touched") };
+        self.put_inactive(env, pfn, Frame::UNEVICTABLE);
+        self.stat.zone_add(self.zone_of(pfn), ZoneStat::Mlock, 1);
+    }
+
+    /// Puts a page that was touched, and with that on a list, on the one of its kind that is not active.
+    fn put_inactive(&mut self, env: &Env, pfn: Pfn, flags: u32) {
         let isolated = self.lru_isolate(pfn);
         debug_assert!(isolated, "it is on a list since it was touched");
         self.frames[pfn].clear(Frame::ACTIVE);
-        self.frames[pfn].set(Frame::UNEVICTABLE);
+        self.frames[pfn].set(flags);
         self.lru_putback(env, pfn);
-        self.stat.zone_add(self.zone_of(pfn), ZoneStat::Mlock, 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Zones that begin in a given state.
 
 use proptest::prelude::*;
-use rules::{FreeListEnd, Rules, ZoneFairness};
+use rules::{AnonStart, FreeListEnd, Rules, ZoneFairness};
 use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
 use crate::anon::StartAnon;
@@ -138,6 +138,20 @@ fn lists_of_cpus_hold_what_they_held_and_what_the_caller_takes() {
     let accessed = (0..8 * 512).filter(|pfn| mm.frames[Pfn(*pfn)].has(Frame::YOUNG)).count();
     assert_eq!(accessed, 2, "what processes map, and what is locked");
     assert_eq!(violations(&mm), []);
+}
+
+/// Until 5.8 a new page of anonymous memory starts on the active list.
+#[test]
+fn what_was_inactive_is_so_whatever_a_new_page_would_be() {
+    for anon_start in [AnonStart::Active, AnonStart::Inactive] {
+        let mut mm = one_zone(8, Rules { anon_start, ..Rules::newest() });
+        let start = StartAnon { active: 2, inactive: 5, mapped: 3, unevictable: 1 };
+        mm.start_anon(&env(0), ZONE, &start).expect("room");
+        let listed = |item| mm.stat.node(NodeId(0), item);
+        let lists = [NodeStat::InactiveAnon, NodeStat::ActiveAnon, NodeStat::Unevictable].map(listed);
+        assert_eq!(lists, [5, 2, 1], "{anon_start:?}");
+        assert_eq!(violations(&mm), []);
+    }
 }
 
 #[test]
