@@ -56,11 +56,13 @@ impl Mm {
         }
     }
 
-    /// Reads the block of a directory in which a name is, or will be.
+    /// Reads the block of a directory in which a name is, or will be, and the root of its index before.
     pub(super) fn get_dir_block(&mut self, env: &Env, dir: super::DirId, dirent: u32) -> Result<(), Need> {
-        let Some(index) = self.vfs.dir_block_of(dir, dirent) else { return Ok(()) };
         let fs = self.vfs.dirs[dir.0 as usize].fs;
-        self.read_buffer(env, fs, Metadata::Directory { dir, index })
+        for index in self.vfs.index_root(dir).into_iter().chain(self.vfs.dir_block_of(dir, dirent)) {
+            self.read_buffer(env, fs, Metadata::Directory { dir, index })?;
+        }
+        Ok(())
     }
 
     /// Gives a file its dentry, which holds its directory's.

@@ -21,6 +21,7 @@ mod efi;
 mod extent_status;
 mod extent_tree;
 mod extents;
+mod htree;
 mod iext;
 mod inode;
 mod jbd2;
@@ -50,6 +51,7 @@ use attributes::{AttributeTable, Attributes};
 use buffer::Buffer;
 use disk::Fs;
 use extents::Extents;
+use htree::Htree;
 pub use jbd2::CommitId;
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
@@ -269,6 +271,9 @@ struct Dir {
     dirents: u32,
     free_dirents: Vec<u32>,
     blocks: Vec<DirBlock>,
+    /// ext4: which of these a name is in, and those that the place for the next name changed beside its own.
+    index: Htree,
+    split: Vec<u32>,
 }
 
 /// Inodes, dentries and metadata of all file systems.
@@ -349,7 +354,10 @@ impl Vfs {
 
     /// Host bytes that all tables occupy.
     pub fn host_bytes(&self) -> usize {
-        let dir = |d: &Dir| d.blocks.capacity() * size_of::<DirBlock>() + d.free_dirents.capacity() * 4;
+        let dir = |d: &Dir| {
+            let numbers = (d.free_dirents.capacity() + d.split.capacity()) * size_of::<u32>();
+            d.blocks.capacity() * size_of::<DirBlock>() + numbers + d.index.host_bytes()
+        };
         self.files.capacity() * size_of::<FileRec>()
             + self.unused_files.capacity() * size_of::<u32>()
             + self.attributes.host_bytes()

@@ -48,7 +48,7 @@ impl Vfs {
         self.fs[self.dirs[dir.0 as usize].fs.0 as usize].spec.kind
     }
 
-    fn names_of(&self, dir: DirId) -> (u32, u32) {
+    pub(super) fn names_of(&self, dir: DirId) -> (u32, u32) {
         let dir = &self.dirs[dir.0 as usize];
         (dir.dirents - dir.free_dirents.len() as u32, self.fs[dir.fs.0 as usize].spec.dirents_per_block())
     }

@@ -5,7 +5,7 @@
 //! item and file. An open finds dentry and inode in memory or reads what is missing. Every operation that lacks
 //! memory or data says what, keeps nothing but what belongs to the file system, and is repeated by the caller.
 //! Source: `lookup_open()`, fs/namei.c; `xfs_create()`, `xfs_remove()`, fs/xfs/xfs_inode.c; `d_delete()`, 4.20.
-//! What names take: names.rs.
+//! What names take: names.rs; which block of a directory of ext4 they are in: htree.rs.
 //! Abstracted: names have one length; the hash entries of a directory are spread over its data blocks; writing an inode does not read its cluster first.
 //! Omitted: the allocations that end with the operation (transactions, path names).
 
@@ -13,6 +13,7 @@ use units::{FileId, Gfp};
 
 use super::attributes::Attributes;
 use super::disk::{Fs, Metadata};
+use super::htree::Htree;
 use super::inode::PARTS;
 use super::{Dir, DirBlock, DirId, FileRec, FsId, FsKind, FsSpec, Handle, IdList, NONE, Need, Obj, Vfs};
 use crate::slab::CacheId;
@@ -31,21 +32,61 @@ impl Vfs {
     pub(super) fn dir_block_of(&self, dir: DirId, dirent: u32) -> Option<u32> {
         let dir = &self.dirs[dir.0 as usize];
         let spec = &self.fs[dir.fs.0 as usize].spec;
-        (dir.dirents.max(dirent + 1) > spec.inline_dirents).then(|| dirent / spec.dirents_per_block())
+        match spec.kind {
+            FsKind::Ext4 => Some(dir.index.block_of(dirent)),
+            FsKind::Xfs if dir.dirents.max(dirent + 1) <= spec.inline_dirents => None,
+            FsKind::Xfs => Some(dirent / spec.dirents_per_block()),
+        }
+    }
+
+    /// The root of a directory's index, if it has one.
+    pub(super) fn index_root(&self, dir: DirId) -> Option<u32> {
+        self.dirs[dir.0 as usize].index.is_indexed().then_some(Htree::ROOT)
     }
 
     /// The place for the next name, with a block allocated for it.
     fn next_dirent(&mut self, dir: DirId) -> Result<u32, Need> {
-        let Dir { fs, ag, dirents, ref free_dirents, .. } = self.dirs[dir.0 as usize];
+        let Dir { fs, dirents, ref free_dirents, .. } = self.dirs[dir.0 as usize];
         let dirent = free_dirents.last().copied().unwrap_or(dirents);
+        if self.fs[fs.0 as usize].spec.kind == FsKind::Ext4 {
+            self.make_room(dir, dirent)?;
+        }
         if let Some(index) = self.dir_block_of(dir, dirent) {
             while self.dirs[dir.0 as usize].blocks.len() <= index as usize {
-                let block = self.fs[fs.0 as usize].space.take_for_metadata(ag, 1).ok_or(Need::Space)?;
-                let block = DirBlock { block, buffer: NONE, fresh: true, dirty: false };
-                self.dirs[dir.0 as usize].blocks.push(block);
+                self.add_dir_block(dir)?;
             }
         }
         Ok(dirent)
+    }
+
+    /// Sees to it that a directory of ext4 has room for a name in the block where it belongs.
+    fn make_room(&mut self, dir: DirId, dirent: u32) -> Result<(), Need> {
+        let (names, per_block) = self.names_of(dir);
+        if !self.dirs[dir.0 as usize].index.is_indexed() {
+            if names < per_block {
+                return Ok(());
+            }
+            let leaf = self.add_dir_block(dir)?;
+            let Dir { dirents, ref free_dirents, ref mut index, ref mut split, .. } = self.dirs[dir.0 as usize];
+            index.index(leaf, (0..dirents).filter(|dirent| !free_dirents.contains(dirent)));
+            split.push(leaf);
+        }
+        if self.dirs[dir.0 as usize].index.is_full(dirent, per_block) {
+            let new = self.add_dir_block(dir)?;
+            let Dir { index, split, .. } = &mut self.dirs[dir.0 as usize];
+            let old = index.split(dirent, new);
+            split.extend([Htree::ROOT, old, new]);
+        }
+        Ok(())
+    }
+
+    /// Gives a directory a block more; returns its number.
+    fn add_dir_block(&mut self, dir: DirId) -> Result<u32, Need> {
+        let Dir { fs, ag, .. } = self.dirs[dir.0 as usize];
+        let block = self.fs[fs.0 as usize].space.take_for_metadata(ag, 1).ok_or(Need::Space)?;
+        let blocks = &mut self.dirs[dir.0 as usize].blocks;
+        blocks.push(DirBlock { block, buffer: NONE, fresh: true, dirty: false });
+        Ok(blocks.len() as u32 - 1)
     }
 
     /// Uses up a place.
@@ -54,13 +95,23 @@ impl Vfs {
         if record.free_dirents.pop().is_none() {
             record.dirents += 1;
         }
+        record.index.insert(place.dirent);
         self.fs[record.fs.0 as usize].take_inode(place.chunk, place.slot)
     }
 
     fn new_dir(&mut self, fs: FsId, file: FileId, ag: u32) -> DirId {
-        let dir =
-            Dir { fs, file, ag, last_dir: ag, children: 0, dirents: 0, free_dirents: Vec::new(), blocks: Vec::new() };
-        self.dirs.push(dir);
+        self.dirs.push(Dir {
+            fs,
+            file,
+            ag,
+            last_dir: ag,
+            children: 0,
+            dirents: 0,
+            free_dirents: Vec::new(),
+            blocks: Vec::new(),
+            index: Htree::default(),
+            split: Vec::new(),
+        });
         DirId(self.dirs.len() as u32 - 1)
     }
 
@@ -144,6 +195,7 @@ impl Mm {
                 self.get_inode_block(env, file)?;
                 self.may_change(fs, Metadata::Inodes { chunk, cluster })?;
                 self.may_change_name(dir, dirent)?;
+                self.may_change_split(env, dir)?;
             }
         }
         Ok(Place { dirent, chunk, slot })
@@ -232,8 +284,22 @@ impl Mm {
             .map_or(Ok(()), |index| self.may_change(fs, Metadata::Directory { dir, index }))
     }
 
+    /// The same of those that making room for it changes, which are read for that.
+    fn may_change_split(&mut self, env: &Env, dir: DirId) -> Result<(), Need> {
+        let fs = self.vfs.dirs[dir.0 as usize].fs;
+        for at in 0..self.vfs.dirs[dir.0 as usize].split.len() {
+            let block = Metadata::Directory { dir, index: self.vfs.dirs[dir.0 as usize].split[at] };
+            self.read_buffer(env, fs, block)?;
+            self.may_change(fs, block)?;
+        }
+        Ok(())
+    }
+
     /// Notes that a name in a directory changed.
     fn log_dir_change(&mut self, env: &Env, dir: DirId, dirent: u32) {
+        for index in std::mem::take(&mut self.vfs.dirs[dir.0 as usize].split) {
+            self.vfs.log_dir_block(dir, index);
+        }
         if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
             self.vfs.log_dir_block(dir, index);
             self.log_name(env, dir, index, dirent);
@@ -382,7 +448,9 @@ impl Mm {
             return Err(need);
         }
         self.charge_unlink(parent);
-        self.vfs.dirs[parent.0 as usize].free_dirents.push(dirent);
+        let record = &mut self.vfs.dirs[parent.0 as usize];
+        record.free_dirents.push(dirent);
+        record.index.remove(dirent);
         self.log_dir_change(env, parent, dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
         self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
@@ -406,7 +474,8 @@ impl Mm {
     fn populate_in(&mut self, dir: DirId, group: u32, pages: u32) -> FileId {
         let fs = self.vfs.dirs[dir.0 as usize].fs;
         let dirent = self.vfs.next_dirent(dir).expect("there is room");
-        if let Some(index) = self.vfs.dir_block_of(dir, dirent) {
+        let changed = std::mem::take(&mut self.vfs.dirs[dir.0 as usize].split);
+        for index in changed.into_iter().chain(self.vfs.dir_block_of(dir, dirent)) {
             self.vfs.dirs[dir.0 as usize].blocks[index as usize].fresh = false;
         }
         let (chunk, slot) = self.vfs.fs_mut(fs).find_inode(group).expect("there is room");

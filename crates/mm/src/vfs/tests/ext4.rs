@@ -48,6 +48,31 @@ fn a_new_ext4_inode_has_its_place_in_a_transaction_and_since_5_1_a_security_blob
     }
 }
 
+/// 300 names: 204 fill a block, which then is the root of two leaves.
+#[test]
+fn a_directory_of_ext4_has_an_index_when_its_block_is_full_and_its_root_is_read_for_every_name() {
+    let (mut mm, dir) = ext4(Rules::newest());
+    let blocks = |mm: &Mm| mm.vfs.dirs[dir.0 as usize].blocks.len();
+    let files: Vec<FileId> = (0..204).map(|_| make(&mut mm, dir)).collect();
+    assert_eq!(blocks(&mm), 1);
+    let more: Vec<FileId> = (0..96).map(|_| make(&mut mm, dir)).collect();
+    assert_eq!(blocks(&mm), 3);
+    let logged = (0..3).filter(|index| mm.vfs.dirs[dir.0 as usize].blocks[*index].dirty).count();
+    assert_eq!(logged, 3, "the split changed all of them");
+    assert_valid(&mm);
+    let read = |mm: &Mm, file: &FileId| {
+        let leaf = mm.vfs.dir_block_of(dir, mm.vfs.attributes.dirent(*file)).expect("a block");
+        assert!((1..3).contains(&leaf));
+        mm.vfs.index_root(dir)
+    };
+    assert!(files.iter().chain(&more).all(|file| read(&mm, file) == Some(0)));
+    for file in files.iter().chain(&more) {
+        mm.vfs_unlink(&on(0), *file).expect("all is in memory");
+    }
+    assert_eq!(blocks(&mm), 3, "blocks stay");
+    assert_valid(&mm);
+}
+
 #[test]
 fn a_page_that_is_written_on_ext4_has_a_buffer_head_until_it_leaves_its_file() {
     let (mut mm, dir) = ext4(Rules::newest());
