@@ -466,6 +466,11 @@ impl Mm {
         (0..self.vfs.fs.len() as u8).map(FsId).filter(|fs| self.vfs_kind(*fs) == kind).collect()
     }
 
+    /// Device of a file system.
+    pub fn vfs_device(&self, fs: FsId) -> u16 {
+        self.vfs.fs[fs.0 as usize].spec.device
+    }
+
     /// What kind a file system is.
     pub fn vfs_kind(&self, fs: FsId) -> FsKind {
         self.vfs.fs[fs.0 as usize].spec.kind

@@ -73,6 +73,8 @@ pub(super) struct Journal {
     running: Vec<(u32, Metadata)>,
     /// When the running transaction began.
     began: Option<Nanos>,
+    /// Somebody waits for it to be committed.
+    requested: bool,
     commits: Vec<Commit>,
     next: u64,
 }
@@ -152,8 +154,30 @@ impl Mm {
 
     /// When the running transaction is to be committed; `None` while there is none.
     pub fn vfs_commit_due(&self, fs: FsId) -> Option<Nanos> {
-        let age = if self.is_transaction_full(fs) { Nanos(0) } else { COMMIT_INTERVAL };
-        self.vfs.fs[fs.0 as usize].journal.began.map(|began| began + age)
+        let Journal { began, requested, .. } = self.vfs.fs[fs.0 as usize].journal;
+        let age = if requested || self.is_transaction_full(fs) { Nanos(0) } else { COMMIT_INTERVAL };
+        began.map(|began| began + age)
+    }
+
+    /// Has the journal's thread commit the running transaction; returns what its commit is, or the last one that is under way
+    /// (`jbd2_journal_start_commit()`).
+    pub fn vfs_request_commit(&mut self, env: &Env, fs: FsId) -> Option<CommitId> {
+        self.journal_changes(env, fs);
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        if journal.began.is_none() {
+            return journal.commits.last().map(|commit| commit.id);
+        }
+        journal.requested = true;
+        let id = CommitId(journal.next + 1);
+        self.effects.push(Effect::WakeLog(fs));
+        Some(id)
+    }
+
+    /// Whether all of a commit is in the log, or nothing was left of it.
+    pub fn vfs_is_committed(&self, fs: FsId, id: CommitId) -> bool {
+        let journal = &self.vfs.fs[fs.0 as usize].journal;
+        let begun = journal.next >= id.0 || journal.began.is_none();
+        begun && journal.commits.iter().all(|commit| commit.id != id)
     }
 
     /// Whether the running transaction has as many blocks as one may have.
@@ -189,8 +213,9 @@ impl Mm {
         self.journal_changes(env, fs);
         self.clean_checkpoints(env, fs);
         let journal = &mut self.vfs.fs_mut(fs).journal;
-        journal.began = None;
+        (journal.began, journal.requested) = (None, false);
         if journal.running.is_empty() {
+            self.effects.push(Effect::WakeJournalled);
             return None;
         }
         let changed = std::mem::take(&mut journal.running);

@@ -292,13 +292,15 @@ impl SysTwin {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use mm::pagecache::Slot;
+    use mm::stat::NodeStat;
+    use mm::vfs::FsKind;
     use profile::{Kernel, Machine};
     use sim::{PsiGroup, Resource};
     use sys::{FileName, OpenMode, SpawnOptions, Sys};
-    use units::Nanos;
+    use units::{Nanos, NodeId};
 
     use super::*;
     use crate::RunSpec;
@@ -356,5 +358,33 @@ mod tests {
         let (locked, stalled) = preempted_reader(true);
         assert!(locked && stalled >= OTHERS, "{locked} {stalled:?}");
         assert_eq!(preempted_reader(false), (true, Nanos::ZERO));
+    }
+
+    /// 200 files take at least 13 blocks of inodes and one of their directory, which the journal has committed and the device has then.
+    #[test]
+    fn sync_leaves_nothing_of_an_ext4_to_be_written() {
+        let machine = Machine::load("guest-512m-free").expect("built in");
+        let kernel = Kernel::load("6.1").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, kernel)).expect("it has room");
+        let dirty = Arc::new(AtomicU64::new(u64::MAX));
+        let seen = Arc::clone(&dirty);
+        start_workload(&mut sim, |sys| async move {
+            let dir = sys.mkdir("d").await?;
+            for number in 0..200 {
+                let fd = sys.open(FileName { dir, number }, OpenMode::Create).await?;
+                sys.write(fd, Bytes(0), Bytes(PAGE_SIZE)).await?;
+                sys.close(fd).await?;
+            }
+            let read = |item| move |mm: &mm::Mm| mm.stat.node(NodeId(0), item) as u64;
+            let written = sys.task.look(read(NodeStat::Written));
+            sys.sync().await?;
+            assert!(sys.task.look(read(NodeStat::Written)) - written >= 200 + 13 + 1);
+            seen.store(sys.task.look(read(NodeStat::FileDirty)), Ordering::Relaxed);
+            let fs = sys.task.look(|mm| mm.vfs_file_systems(FsKind::Ext4));
+            assert!(!fs.is_empty() && fs.iter().all(|fs| sys.task.look(|mm| mm.vfs_commit_due(*fs)).is_none()));
+            Ok(())
+        });
+        sim.run().expect("nobody waits for ever");
+        assert_eq!(dirty.load(Ordering::Relaxed), 0);
     }
 }

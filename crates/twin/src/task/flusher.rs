@@ -209,11 +209,19 @@ impl Task {
         }
     }
 
-    /// Writes everything that is dirty and waits for it.
+    /// Writes everything that is dirty and waits for it, then the logs, then what the journals have committed (`ksys_sync()`).
     pub(crate) async fn sync_all(&self) {
         let devices = self.ctx.with(|world, _| world.devices.list.len() as u16);
-        let tickets: Vec<u64> = (0..devices).map(|device| self.mm(|mm, _| mm.request_sync(device))).collect();
-        for (device, ticket) in (0..devices).zip(tickets) {
+        self.write_devices((0..devices).collect()).await;
+        self.force_logs().await;
+        let journalled = self.commit_journals().await;
+        self.write_devices(journalled).await;
+    }
+
+    /// Writes everything that is dirty on some devices and waits for it.
+    async fn write_devices(&self, devices: Vec<u16>) {
+        let tickets: Vec<u64> = devices.iter().map(|device| self.mm(|mm, _| mm.request_sync(*device))).collect();
+        for (device, ticket) in devices.into_iter().zip(tickets) {
             loop {
                 let (queue, reason) = self.ctx.with(|world, _| {
                     let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_appended();
@@ -230,7 +238,21 @@ impl Task {
                 }
             }
         }
-        self.force_logs().await;
+    }
+
+    /// Has the journals of ext4 commit, and waits for that (`ext4_sync_fs()`); returns the devices whose blocks are dirty by that.
+    async fn commit_journals(&self) -> Vec<u16> {
+        let mounted = self.ctx.with(|world, _| world.mm.vfs_file_systems(FsKind::Ext4));
+        let commits: Vec<_> = mounted.iter().map(|fs| self.mm(|mm, env| mm.vfs_request_commit(env, *fs))).collect();
+        let mut devices = Vec::new();
+        for (fs, commit) in mounted.into_iter().zip(commits) {
+            let Some(commit) = commit else { continue };
+            while !self.ctx.with(|world, _| world.mm.vfs_is_committed(fs, commit)) {
+                self.wait_for_journal().await;
+            }
+            devices.push(self.ctx.with(|world, _| world.mm.vfs_device(fs)));
+        }
+        devices
     }
 
     /// Has the logs of XFS written, and waits for that (`xfs_fs_sync_fs()`).
