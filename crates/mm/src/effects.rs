@@ -114,6 +114,8 @@ pub enum Effect {
     WakeThrottled(NodeId, ThrottleReason),
     /// Wake who writes the log and the metadata of a file system.
     WakeLog(FsId),
+    /// The first object waits for a grace period: the next tick is to be told of ([`crate::Mm::rcu_tick`]).
+    ArmRcu,
     /// XFS has an evicted inode again: who frees those now and then begins to wait.
     ArmReclaim,
     /// Wake who ends the writes of XFS that changed a file's size.

@@ -8,7 +8,7 @@ use crate::contention::Contention;
 use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
 use crate::reclaim::Reclaim;
-use crate::slab::Slabs;
+use crate::slab::{Rcu, Slabs};
 use crate::stat::VmStat;
 use crate::swap::Swap;
 use crate::tlb::TlbBatch;
@@ -40,6 +40,8 @@ pub struct Mm {
     pub memcg: Memcgs,
     /// Slab caches.
     pub slabs: Slabs,
+    /// Objects that wait for a grace period.
+    pub rcu: Rcu,
     /// Swap devices.
     pub swap: Swap,
     /// Dirty limits and bandwidth estimates.
@@ -85,6 +87,7 @@ impl Mm {
             spaces: Spaces::default(),
             memcg: Memcgs::default(),
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
+            rcu: Rcu::new(layout.cpu_nodes.len()),
             swap: Swap::new(rules.swap_shadows),
             writeback: Writeback::default(),
             reclaim: Reclaim::new(layout.nodes.len(), nr_zones, layout.end_pfn() as usize),
@@ -195,6 +198,7 @@ impl Mm {
         self.frames.host_bytes()
             + self.blocks.len() * 3
             + self.slabs.host_bytes()
+            + self.rcu.host_bytes()
             + self.vfs.host_bytes()
             + self.pagecache_host_bytes()
             + self.spaces.host_bytes()

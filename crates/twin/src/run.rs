@@ -370,10 +370,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
-    let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel));
+    let since_tick = drawn_below(&streams, "tick", params.tick);
+    let ticks = (params.tick, since_tick);
+    let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel), ticks);
     world.cpu_speed = *machine.cpus.speed.get_ref();
     world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
-    let since_tick = drawn_below(&streams, "tick", params.tick);
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, SchedParams { since_tick, ..params });
     sim.with_world(|world, ctl| wire(world, ctl, machine, nr_nodes, &streams))?;
     start_daemons(&mut sim, &topology, nr_nodes, machine.disks.len(), mounted);

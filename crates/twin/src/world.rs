@@ -27,6 +27,8 @@ const PAGE_WAIT_TABLE_BITS: u32 = 8;
 pub(crate) enum Event {
     /// A device has something to do.
     Device(u16),
+    /// The tick after which what waits for a grace period is looked at.
+    Rcu,
     /// The periodic flush of a device is due.
     Flusher(u16),
     /// The vmstat worker of every CPU is due.
@@ -174,6 +176,8 @@ pub(crate) struct World {
     pub(crate) processes: Processes,
     /// The scheduler's group of the workload's tasks.
     pub(crate) workload_group: Option<CpuGroup>,
+    /// Time between two ticks, and how long the last one was ago when the simulation started.
+    pub(crate) ticks: (Nanos, Nanos),
     /// How fast its CPUs are, relative to the reference.
     pub(crate) cpu_speed: f64,
     /// The memory cgroup that it runs in, and makes its own below.
@@ -196,7 +200,7 @@ pub(crate) struct World {
 
 impl World {
     /// A world without devices and wait queues, which need the simulation that it becomes part of.
-    pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era) -> World {
+    pub(crate) fn unwired(mm: Mm, processes: Processes, era: Era, ticks: (Nanos, Nanos)) -> World {
         World {
             mm,
             devices: Devices::new(Vec::new(), Vec::new(), None),
@@ -205,6 +209,7 @@ impl World {
             untold: TaskInfo::default(),
             processes,
             workload_group: None,
+            ticks,
             cpu_speed: 1.0,
             workload_memcg: mm::memcg::ROOT,
             log: RunLog::default(),
@@ -279,6 +284,12 @@ impl World {
         result
     }
 
+    /// When the CPUs' next tick comes.
+    fn next_tick(&self, now: Nanos) -> Nanos {
+        let (tick, since) = self.ticks;
+        Nanos(now.0 + tick.0 - (now.0 + since.0) % tick.0)
+    }
+
     /// Charges who called a mechanism; an interrupt takes its time from whoever it interrupts.
     /// Abstracted: all devices interrupt the first CPU, as a controller with one vector does (the kernel hands the end of a request on to
     /// CPUs that share a cache with its submitter).
@@ -327,6 +338,9 @@ impl World {
                 }
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
+                }
+                Effect::ArmRcu => {
+                    ctl.schedule_at(self.next_tick(ctl.now()), Class::Timer, Event::Rcu);
                 }
                 Effect::ArmReclaim => {
                     ctl.wake_all(self.queues.evicted);
@@ -553,6 +567,11 @@ impl sim::World for World {
             Event::Flusher(device) => {
                 if self.mm.flusher_is_due(device, ctl.now()) {
                     ctl.wake_all(self.queues.flusher[device as usize]);
+                }
+            }
+            Event::Rcu => {
+                if self.enter(ctl, |mm, env| mm.rcu_tick(env)) {
+                    ctl.schedule_at(self.next_tick(ctl.now()), Class::Timer, Event::Rcu);
                 }
             }
             Event::Vmstat => {

@@ -156,7 +156,7 @@ impl Mm {
     #[inline]
     pub(super) fn free_nodes(&mut self, env: &Env) {
         while let Some(obj) = self.pagecache.trees.released.pop() {
-            self.slab_free(env, CacheId::RADIX_TREE_NODE, obj);
+            self.slab_free_rcu(env, CacheId::RADIX_TREE_NODE, obj);
         }
         self.pagecache.trees.settle();
     }

@@ -9,7 +9,7 @@
 //! `unfreeze_partials()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
 //! Since/until: this structure since 3.2 (CPU partial lists, [`CpuPartial`]); it ends with sheaves (6.18).
 //! Abstracted: the CPU's free list and the slab's are one; which free slot of a slab is taken (the lowest, the
-//! kernel's order is random); objects that the kernel frees by RCU are free at once.
+//! kernel's order is random).
 //! Omitted: debugging, what objects charge to a cgroup (see charges.rs for what that takes), pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
 
 mod alloc;
@@ -20,11 +20,13 @@ mod free;
 #[cfg(test)]
 mod model;
 mod order;
+mod rcu;
 mod runs;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use rcu::Rcu;
 pub use runs::ObjectRuns;
 
 use rules::CpuPartial;

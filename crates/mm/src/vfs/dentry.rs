@@ -128,7 +128,7 @@ impl Mm {
             let has_inode = rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE);
             let dentry = std::mem::replace(&mut rec.dentry, Obj::NONE);
             self.vfs.nr_dentries -= 1;
-            self.slab_free(env, CacheId::DENTRY, dentry);
+            self.slab_free_rcu(env, CacheId::DENTRY, dentry);
             if has_inode {
                 self.iput(env, at);
             }

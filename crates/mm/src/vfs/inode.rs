@@ -224,7 +224,7 @@ impl Mm {
         }
     }
 
-    /// Frees the objects of an inode.
+    /// Frees the objects of an inode: after a grace period, but ext4's `jbd2_inode` at once (`ext4_clear_inode()`).
     fn free_inode(&mut self, env: &Env, file: FileId) {
         debug_assert!(!self.vfs.rec(file).has(FileRec::INODE_LRU | FileRec::RECLAIMABLE | FileRec::DIRTY));
         self.forget_statuses(env, file);
@@ -236,7 +236,16 @@ impl Mm {
         let Vfs { items, shadows, security, .. } = &mut self.vfs;
         let [item, shadow, security] = [items, shadows, security].map(|table| table.take(file.0));
         let objects = [inode, extents, item, shadow, security];
-        self.free_inode_parts(env, caches, objects);
+        let [.., item_cache, _, _] = caches;
+        let at_once = self.vfs.spec_of(file).kind == FsKind::Ext4;
+        for (cache, obj) in caches.into_iter().zip(objects).filter(|(_, obj)| obj.is_some()) {
+            let cache_of = cache.expect("an object has a cache");
+            if at_once && cache == item_cache {
+                self.slab_free(env, cache_of, obj);
+            } else {
+                self.slab_free_rcu(env, cache_of, obj);
+            }
+        }
         self.vfs.nr_inodes -= 1;
         self.vfs.release_file(file);
     }
