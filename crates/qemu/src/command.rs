@@ -80,6 +80,20 @@ const CPU: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
 const KERNEL_ARGS: &str = "console=ttyS0 quiet nokaslr norandmaps panic=-1 mitigations=off nowatchdog random.trust_cpu=1 \
     audit=0 tsc=reliable";
 
+impl Mode {
+    /// Refuses what this host cannot do.
+    pub(crate) fn check_host(self) -> Result<(), QemuError> {
+        let usable = || File::options().read(true).write(true).open(KVM).map(drop);
+        match self {
+            Mode::Icount | Mode::Mttcg => Ok(()),
+            Mode::Kvm => usable().map_err(|error| {
+                let what = "expected KVM that this user may use; --mode mttcg needs none";
+                QemuError::Input(format!("--mode kvm: {KVM}: {error}: {what}"))
+            }),
+        }
+    }
+}
+
 impl GuestMachine {
     /// Refuses a machine that cannot be emulated.
     pub(crate) fn check(&self, mode: Mode) -> Result<(), QemuError> {
@@ -91,13 +105,6 @@ impl GuestMachine {
                 let (min, max) = (mib(MEMORY_MIN), mib(max));
                 return refuse(format!("a guest's {what}: expected {min} to {max} MiB, whole, found {} bytes", size.0));
             }
-        }
-        if mode == Mode::Kvm
-            && let Err(error) = File::options().read(true).write(true).open(KVM)
-        {
-            return refuse(format!(
-                "--mode kvm: {KVM}: {error}: expected KVM that this user may use; --mode mttcg needs none"
-            ));
         }
         if mode == Mode::Icount && self.cpus != 1 {
             let found = self.cpus;

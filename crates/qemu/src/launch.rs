@@ -47,6 +47,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(&Progress) -> bool;
 /// An input cannot be used, something is not installed, or the guest did not send its results.
 pub fn run(run: &GuestRun<'_>, go_on: Watch<'_>) -> Result<Outcome, QemuError> {
     run.machine.check(run.mode)?;
+    run.mode.check_host()?;
     let place = tempfile::Builder::new().prefix("mmtwin-guest-").tempdir();
     let place = place.map_err(io_error("make a directory in", &std::env::temp_dir()))?;
     let prepared = Prepared::new(run, place.path())?;

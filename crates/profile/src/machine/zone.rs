@@ -21,8 +21,8 @@ pub const MIGRATE_TYPES: [&str; 5] = ["Unmovable", "Movable", "Reclaimable", "Hi
 pub const ORDERS: usize = 11;
 /// Pages of a pageblock on x86-64.
 const PAGEBLOCK_PAGES: u64 = units::PAGEBLOCK_PAGES as u64;
-/// `zone_batchsize()` gives 63 at most; `vm.percpu_pagelist_fraction` gave more until 5.13.
-const BATCH_MAX: u64 = 1 << 16;
+/// `zone_batchsize()` gives 63 at most, `vm.percpu_pagelist_fraction` until 5.13 as many as `PAGE_SHIFT * 8` (`pageset_set_high()`).
+const BATCH_MAX: u64 = 12 * 8;
 /// Frames are numbered below this.
 const PFN_END: u64 = 1 << 31;
 

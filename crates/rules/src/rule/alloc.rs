@@ -33,9 +33,9 @@ rule!(
 rule!(
     /// When a fragmentation event wakes kswapd, which looks then whether the node is balanced.
     FragmentationWake {
-        /// Always, also where `watermark_boost_factor` is 0 (1c30844d2dfe, 5.0; 5.3 too).
+        /// Always, also where `watermark_boost_factor` is 0: 1c30844d2dfe, 5.0 to 5.10.
         Always,
-        /// Only if it raised the boost (6.1).
+        /// Only if it raised the boost: "mm: don't wake kswapd prematurely when watermark boosting is disabled" (October 2020, 5.11).
         IfBoosted,
     }
 );
