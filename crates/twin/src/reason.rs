@@ -15,9 +15,12 @@ pub enum SleepReason {
     PageBit,
     /// It waits for metadata from a device (`xfs_buf_iowait`).
     Metadata,
+    /// It waits for a block of ext4 to be read or logged (`wait_on_buffer`).
+    Buffer,
     /// It waits for the journal to have what it wants to change (`do_get_write_access`).
     Journal,
-    /// It waits for a flusher to be through with what was asked of it (`wb_wait_for_completion`).
+    /// It waits for a flusher to be through with what was asked of it (`wb_wait_for_completion`), or for the journal's thread
+    /// (`jbd2_log_wait_commit`).
     SyncWork,
     /// It waits until the data of a file is on the device (`filemap_fdatawait`).
     Fsync,
@@ -56,8 +59,8 @@ pub enum SleepReason {
 impl SleepReason {
     /// Whether the kernel waits by `io_schedule()`. XFS waits for its metadata by `wait_for_completion()`.
     pub(crate) fn is_io(self) -> bool {
-        use SleepReason::{BioPool, DirtyThrottle, Fsync, Journal, PageBit, RequestQueue};
-        matches!(self, PageBit | DirtyThrottle | Fsync | Journal | RequestQueue | BioPool)
+        use SleepReason::{BioPool, Buffer, DirtyThrottle, Fsync, Journal, PageBit, RequestQueue};
+        matches!(self, PageBit | DirtyThrottle | Buffer | Fsync | Journal | RequestQueue | BioPool)
     }
 
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).

@@ -429,7 +429,7 @@ impl Vfs {
     }
 
     /// Whether there is an XFS on a device.
-    pub(crate) fn has_xfs_on(&self, device: u16) -> bool {
+    pub fn has_xfs_on(&self, device: u16) -> bool {
         self.fs.iter().any(|fs| fs.spec.device == device && fs.spec.kind == FsKind::Xfs)
     }
 

@@ -248,7 +248,8 @@ impl Task {
         for (fs, commit) in mounted.into_iter().zip(commits) {
             let Some(commit) = commit else { continue };
             while !self.ctx.with(|world, _| world.mm.vfs_is_committed(fs, commit)) {
-                self.wait_for_journal().await;
+                let journalled = self.ctx.with(|world, _| world.queues.journalled);
+                self.ctx.wait(journalled, SleepReason::SyncWork).await;
             }
             devices.push(self.ctx.with(|world, _| world.mm.vfs_device(fs)));
         }

@@ -39,7 +39,8 @@ impl Task {
             world.submit(ctl, bio, Some(queue));
             queue
         });
-        self.ctx.wait(queue, SleepReason::Metadata).await;
+        let xfs = self.look(|mm| mm.vfs.has_xfs_on(bio.device));
+        self.ctx.wait(queue, if xfs { SleepReason::Metadata } else { SleepReason::Buffer }).await;
     }
 
     /// Submits a write of metadata once the queue of its device has room for it, and waits for its end (`xfs_bwrite()`).
