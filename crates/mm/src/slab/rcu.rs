@@ -70,3 +70,58 @@ impl Mm {
         left
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::Gfp;
+
+    use super::*;
+    use crate::zone::testing::{env, one_zone};
+
+    /// Dentries that are not free.
+    fn in_use(mm: &Mm) -> u32 {
+        mm.slabs.caches[CacheId::DENTRY.index()].slabs.iter().map(|(_, slab)| u32::from(slab.inuse)).sum()
+    }
+
+    #[test]
+    fn what_is_given_up_between_two_ticks_is_freed_at_the_third() {
+        let mut mm = one_zone(8, Rules::newest());
+        let objects: Vec<(u16, Obj)> = [0, 1]
+            .into_iter()
+            .flat_map(|cpu| (0..43).map(move |_| cpu))
+            .map(|cpu| (cpu, mm.slab_alloc(&env(cpu), CacheId::DENTRY, Gfp::KERNEL).expect("memory is plentiful")))
+            .collect();
+        for (cpu, obj) in &objects[..80] {
+            mm.slab_free_rcu(&env(*cpu), CacheId::DENTRY, *obj);
+        }
+        assert!(mm.rcu_tick(&env(0)) && mm.rcu_tick(&env(0)));
+        // Given up later: not freed with the others.
+        mm.slab_free_rcu(&env(1), CacheId::DENTRY, objects[80].1);
+        assert_eq!(in_use(&mm), 86, "a reader may hold them");
+        assert!(mm.rcu_tick(&env(0)), "one waits");
+        assert_eq!(in_use(&mm), 6);
+        assert!(mm.rcu_tick(&env(0)));
+        assert!(!mm.rcu_tick(&env(0)), "nothing waits any more");
+        assert_eq!(in_use(&mm), 5);
+    }
+
+    #[test]
+    fn a_tick_is_asked_for_once_until_nothing_waits() {
+        let mut mm = one_zone(8, Rules::newest());
+        let asked = |mm: &mut Mm| {
+            let mut effects = Vec::new();
+            mm.effects.take_into(&mut effects);
+            effects.into_iter().filter(|effect| *effect == Effect::ArmRcu).count()
+        };
+        for round in 0..2 {
+            for _ in 0..3 {
+                let obj = mm.slab_alloc(&env(0), CacheId::DENTRY, Gfp::KERNEL).expect("memory is plentiful");
+                mm.slab_free_rcu(&env(0), CacheId::DENTRY, obj);
+            }
+            assert_eq!(asked(&mut mm), 1, "{round}");
+            while mm.rcu_tick(&env(0)) {}
+            assert_eq!(asked(&mut mm), 0, "{round}");
+        }
+    }
+}

@@ -236,14 +236,14 @@ impl Mm {
         let Vfs { items, shadows, security, .. } = &mut self.vfs;
         let [item, shadow, security] = [items, shadows, security].map(|table| table.take(file.0));
         let objects = [inode, extents, item, shadow, security];
-        let [.., item_cache, _, _] = caches;
-        let at_once = self.vfs.spec_of(file).kind == FsKind::Ext4;
+        let spec = self.vfs.spec_of(file);
+        let at_once = (spec.kind == FsKind::Ext4).then_some(spec.item_cache);
         for (cache, obj) in caches.into_iter().zip(objects).filter(|(_, obj)| obj.is_some()) {
-            let cache_of = cache.expect("an object has a cache");
-            if at_once && cache == item_cache {
-                self.slab_free(env, cache_of, obj);
+            let owner = cache.expect("an object has a cache");
+            if cache == at_once {
+                self.slab_free(env, owner, obj);
             } else {
-                self.slab_free_rcu(env, cache_of, obj);
+                self.slab_free_rcu(env, owner, obj);
             }
         }
         self.vfs.nr_inodes -= 1;

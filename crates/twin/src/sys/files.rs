@@ -375,10 +375,11 @@ mod tests {
                 sys.write(fd, Bytes(0), Bytes(PAGE_SIZE)).await?;
                 sys.close(fd).await?;
             }
-            let read = |item| move |mm: &mm::Mm| mm.stat.node(NodeId(0), item) as u64;
+            let read = |item| move |mm: &mm::Mm| mm.stat.node(NodeId(0), item);
             let written = sys.task.look(read(NodeStat::Written));
             sys.sync().await?;
-            assert!(sys.task.look(read(NodeStat::Written)) - written >= 200 + 13 + 1);
+            let [pages, inodes, directory] = [200, 13, 1];
+            assert!(sys.task.look(read(NodeStat::Written)) - written >= pages + inodes + directory);
             seen.store(sys.task.look(read(NodeStat::FileDirty)), Ordering::Relaxed);
             let fs = sys.task.look(|mm| mm.vfs_file_systems(FsKind::Ext4));
             assert!(!fs.is_empty() && fs.iter().all(|fs| sys.task.look(|mm| mm.vfs_commit_due(*fs)).is_none()));
