@@ -136,6 +136,9 @@ impl Prepared {
             if !go_on(&self.progress()) {
                 return Err(QemuError::Interrupted);
             }
+            if let Some(failure) = kvm_failure(&self.complaint()) {
+                return Err(self.guest_error(format!("QEMU stopped it: {failure}; --mode mttcg needs no KVM")));
+            }
             if waited >= limit {
                 let (seconds, Progress { now, phase, .. }) = (limit.as_secs(), self.progress());
                 let at = format!("at {:.0} s of its own, in phase `{phase}`", now.as_secs_f64());
@@ -159,10 +162,14 @@ impl Prepared {
         QemuError::Guest { what, console: tail(&self.console()) }
     }
 
+    /// What QEMU has said so far.
+    fn complaint(&self) -> String {
+        fs::read_to_string(&self.complaints).unwrap_or_default()
+    }
+
     fn collect(self, status: ExitStatus) -> Result<Outcome, QemuError> {
         if !status.success() {
-            let complaint = fs::read_to_string(&self.complaints).unwrap_or_default();
-            let message = format!("{status}: {}", complaint.trim());
+            let message = format!("{status}: {}", self.complaint().trim());
             return Err(QemuError::Program { program: QEMU.to_string(), message });
         }
         let answer = fs::read(&self.answer).map_err(io_error("read", &self.answer))?;
@@ -175,6 +182,11 @@ impl Prepared {
             None => Err(self.guest_error(cause_of_death(&self.console()))),
         }
     }
+}
+
+/// Why QEMU has stopped a guest and waits for somebody who looks at it, which nobody does here.
+fn kvm_failure(complaint: &str) -> Option<&str> {
+    complaint.lines().find(|line| line.starts_with("KVM internal error") || line.contains("kvm run failed"))
 }
 
 /// What QEMU has written to a file so far.
@@ -208,4 +220,21 @@ fn die_with_parent(command: &mut Command) {
 fn cpu_seed(seed: u64, iteration: u32) -> u32 {
     let mixed = sys::workload_seed(seed, iteration);
     (mixed ^ mixed >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What QEMU 7.2 says before it pauses a guest (accel/kvm/kvm-all.c).
+    #[test]
+    fn a_guest_that_qemu_pauses_for_ever_is_told_from_one_that_runs() {
+        let stopped =
+            "KVM internal error. Suberror: 1\nextra data[0]: 0x0\nRAX=0000000000000000 RBX=0000000000000000\n";
+        assert_eq!(kvm_failure(stopped), Some("KVM internal error. Suberror: 1"));
+        let refused = "error: kvm run failed Bad address\n";
+        assert_eq!(kvm_failure(refused), Some("error: kvm run failed Bad address"));
+        assert_eq!(kvm_failure("qemu-system-x86_64: warning: host doesn't support requested feature\n"), None);
+        assert_eq!(kvm_failure(""), None);
+    }
 }
