@@ -187,19 +187,22 @@ impl<W: World> Ctl<W> {
         let task = self.sched.current(cpu).expect("a slice ends on a busy CPU");
         let record = &mut self.tasks[task.index()];
         record.on_cpu = false;
-        let leave = if record.phase == Phase::Runnable { Leave::StaysRunnable } else { Leave::GoesToSleep };
-        let exited = record.phase == Phase::Exited;
+        let leave = match record.phase {
+            Phase::Runnable => Leave::StaysRunnable,
+            Phase::Exited => Leave::Exits,
+            Phase::Blocked | Phase::Waking => Leave::GoesToSleep,
+        };
         let io = record.reason.is_some_and(W::is_io_wait);
         self.sched.end_slice(cpu, leave);
         if self.sched.current(cpu) != Some(task) {
-            let how = match (exited, leave) {
-                (true, _) => OffCpu::Exits,
-                (false, Leave::GoesToSleep) => OffCpu::Sleeps { io },
-                (false, Leave::StaysRunnable) => OffCpu::Preempted,
+            let how = match leave {
+                Leave::Exits => OffCpu::Exits,
+                Leave::GoesToSleep => OffCpu::Sleeps { io },
+                Leave::StaysRunnable => OffCpu::Preempted,
             };
             self.psi.off_cpu(task, how, self.time);
         }
-        if exited {
+        if leave == Leave::Exits {
             self.bury(task);
         }
     }

@@ -4,10 +4,10 @@
 //! more than a granularity. Where a task goes to sleep and others of its group want to run, its group is the next. From eight members on
 //! the task that was preempted is the last, which is picked in the same way once it is the turn of nobody next. Who yields is passed over
 //! once, if the second is as close. A member is none of these any more when it is picked, goes to sleep, or, for the first two, when a tick finds its
-//! share over. With deadlines there is only the next of a group, which is picked if it is owed time.
+//! share over. With deadlines there is only the next of a group, which is picked while it is owed time, until its slice is over.
 //!
 //! **Source.** `set_next_buddy()`, `set_last_buddy()`, `set_skip_buddy()`, `clear_buddies()`, `check_preempt_wakeup()`, `pick_next_entity()`,
-//! `dequeue_task_fair()`, kernel/sched/fair.c (4.4, 5.0, 6.1, 6.12); features LAST_BUDDY, PICK_BUDDY and, off, NEXT_BUDDY.
+//! `set_next_entity()`, `update_curr()`, `dequeue_task_fair()`, kernel/sched/fair.c (4.4, 5.0, 6.1, 6.12); features LAST_BUDDY, PICK_BUDDY and, off, NEXT_BUDDY.
 
 use super::level::{LevelId, Member};
 use super::{SchedPolicy, Scheduler, fair};
@@ -45,10 +45,9 @@ impl Scheduler {
         }
     }
 
-    /// A task of a group goes to sleep while others of it want to run. With deadlines one that owes time stands there still (`sched_delayed`).
-    pub(super) fn note_left_in_group(&mut self, group: LevelId, left: Member) {
-        let owes = self.params.policy == SchedPolicy::EarliestDeadline && self.entity(group.cpu, left).lag < 0;
-        if let Some((above, member)) = group.above().filter(|_| !owes) {
+    /// A task of a group leaves it for a sleep while others stand there.
+    pub(super) fn note_left_in_group(&mut self, group: LevelId) {
+        if let Some((above, member)) = group.above() {
             self.set_buddies(above, member, |buddies, member| buddies.next = Some(member));
         }
     }
@@ -86,33 +85,10 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{CPU, MS, run, scheduler};
     use super::super::{CpuGroup, Leave, SchedParams};
     use super::*;
-    use crate::{CpuSet, CpuTopology};
-    use units::{Nanos, NodeId};
-
-    const CPU: CpuId = CpuId(0);
-    const MS: i64 = 1_000_000;
-
-    /// One CPU, and tasks that have had so much and want nothing yet; those from `grouped` on are in a group.
-    fn scheduler(params: SchedParams, had: &[i64], grouped: usize) -> Scheduler {
-        let topology = CpuTopology::new(vec![NodeId(0)]);
-        let all = CpuSet::all(&topology);
-        let mut scheduler = Scheduler::new(topology, params);
-        for (task, vruntime) in had.iter().enumerate() {
-            scheduler.add(0, (task >= grouped).then_some(CpuGroup(0)), all);
-            let entity = &mut scheduler.tasks[task].entity;
-            (entity.vruntime, entity.started) = (*vruntime, true);
-        }
-        scheduler
-    }
-
-    /// The task that has the CPU runs for so long.
-    fn run(scheduler: &mut Scheduler, now: &mut Nanos, time: Nanos, leave: Leave) {
-        scheduler.set_slice(CPU, time, false);
-        *now += time;
-        scheduler.end_slice(CPU, leave);
-    }
+    use units::Nanos;
 
     #[test]
     fn who_preempts_runs_before_one_that_has_had_a_little_less() {
@@ -153,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_group_goes_on_when_one_of_its_tasks_sleeps() {
-        for params in [SchedParams::linux_4_20(1), SchedParams::linux_6_12(1)] {
+        // With deadlines a member is next until its slice is over.
+        for (params, after) in [(SchedParams::linux_4_20(1), false), (SchedParams::linux_6_12(1), true)] {
             let mut scheduler = scheduler(params, &[0; 3], 1);
             let mut now = Nanos::ZERO;
             let [alone, one, other] = [0, 1, 2].map(TaskId);
@@ -166,7 +143,7 @@ mod tests {
             let group = Member::Group(CpuGroup(0));
             assert_eq!(scheduler.level(LevelId::root(CPU)).buddies.next, Some(group));
             assert_eq!(scheduler.dispatch(now), Some((CPU, other)));
-            assert_eq!(scheduler.level(LevelId::root(CPU)).buddies.next, None, "it is picked");
+            assert_eq!(scheduler.level(LevelId::root(CPU)).buddies.next, after.then_some(group), "it is picked");
         }
     }
 

@@ -3,16 +3,14 @@
 //! **Rule.** The queue's virtual time is the mean of its members' virtual runtimes, by weight. A member that has had less is
 //! eligible. It asks for one slice at a time, and its deadline is when a CPU of its own share would have given it; of the
 //! eligible members the one with the earliest deadline runs. Once picked it keeps the CPU for that slice, unless it has had more
-//! than its due. Whether the slice is over is seen at the tick and when a task is woken on this CPU. A member
-//! that goes to sleep keeps what it is owed; what it owes is forgiven as the others catch up. A new task begins with half a
+//! than its due. Whether the slice is over is seen at the tick and when a task is woken on this CPU, or picks. A member
+//! that goes to sleep keeps what it is owed; one that owes time stays in its queue (`delayed`). A new task begins with half a
 //! slice. All this holds among the members of one level: a group that runs alone on its CPU is protected for one slice, and open to
 //! whoever is woken after that.
 //!
 //! **Source.** `pick_eevdf()`, `place_entity()`, `update_curr()`, `update_deadline()`, `entity_lag()`, `did_preempt_short()`,
 //! `yield_task_fair()`, kernel/sched/fair.c (6.12); features PLACE_LAG, PLACE_DEADLINE_INITIAL, PLACE_REL_DEADLINE,
-//! RUN_TO_PARITY, DELAY_DEQUEUE, DELAY_ZERO.
-//!
-//! **Abstracted.** A sleeper that owes time does not weigh in the mean while its debt lasts.
+//! RUN_TO_PARITY.
 //!
 //! **Omitted.** Slices of a task's own (`sched_setattr()`), and with them PREEMPT_SHORT between tasks of different slices.
 
@@ -39,14 +37,14 @@ impl Scheduler {
     }
 
     /// The level's virtual time at `now` (`avg_vruntime()`).
-    fn virtual_now(&self, at: LevelId, now: Nanos) -> i64 {
+    pub(super) fn virtual_now(&self, at: LevelId, now: Nanos) -> i64 {
         let zero = self.level(at).min_vruntime;
         let (sum, load) = self.weighted(at, now, zero);
         if load == 0 { zero } else { zero + sum.div_euclid(load) as i64 }
     }
 
     /// Whether a member of this vruntime is owed time (`vruntime_eligible()`).
-    fn eligible(&self, at: LevelId, now: Nanos, vruntime: i64) -> bool {
+    pub(super) fn eligible(&self, at: LevelId, now: Nanos, vruntime: i64) -> bool {
         let (sum, load) = self.weighted(at, now, vruntime);
         sum >= 0 || load == 0
     }
@@ -59,8 +57,6 @@ impl Scheduler {
         let virtual_now = self.virtual_now(at, now);
         let lag = match entity.lag {
             _ if initial => 0,
-            // Still on its way to eligibility (`sched_delayed`).
-            lag if lag < 0 => (virtual_now - entity.vruntime).min(0),
             lag => {
                 let (_, load) = self.weighted(at, now, 0);
                 if load == 0 { 0 } else { (i128::from(lag) * (load + weight) / load) as i64 }
@@ -121,7 +117,11 @@ impl Scheduler {
             self.entity_mut(at.cpu, member).deadline = vruntime + self.slice(at.cpu, member);
         }
         let exposed = || !self.protected(at.cpu, member) && !self.eligible(at, now, vruntime);
-        !self.level(at).queue.is_empty() && (over || exposed())
+        let gives_way = !self.level(at).queue.is_empty() && (over || exposed());
+        if gives_way {
+            self.level_mut(at).buddies.clear(member);
+        }
+        gives_way
     }
 
     /// Whether a member that was just put in the queue takes the CPU from the current one (`check_preempt_wakeup_fair()`).

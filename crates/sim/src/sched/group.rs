@@ -95,24 +95,25 @@ impl Groups {
 }
 
 impl Scheduler {
-    /// A task wants its CPU: it counts in its group, and is one more there.
+    /// A task comes to its CPU: it counts in its group.
     pub(super) fn count_in(&mut self, task: TaskId) {
         let entry = &self.tasks[task.index()];
-        let (cpu, weight) = (entry.cpu, u64::from(entry.weight));
         if let Some(group) = entry.group {
-            self.groups.on_mut(group, cpu).load += weight;
+            self.groups.on_mut(group, entry.cpu).load += u64::from(entry.weight);
         }
-        self.cpus[cpu.index()].nr_running += 1;
     }
 
-    /// A task leaves its CPU.
-    pub(super) fn count_out(&mut self, task: TaskId) {
-        let entry = &self.tasks[task.index()];
-        let (cpu, weight) = (entry.cpu, u64::from(entry.weight));
-        if let Some(group) = entry.group {
-            self.groups.on_mut(group, cpu).load -= weight;
+    /// A member leaves its level.
+    pub(super) fn count_out(&mut self, cpu: CpuId, member: Member) {
+        match member {
+            Member::Group(group) => self.groups.on_mut(group, cpu).queued = false,
+            Member::Task(task) => {
+                let entry = &self.tasks[task.index()];
+                if let Some(group) = entry.group {
+                    self.groups.on_mut(group, cpu).load -= u64::from(entry.weight);
+                }
+            }
         }
-        self.cpus[cpu.index()].nr_running -= 1;
     }
 
     /// The group that has to be queued for a task of its level to be seen, if it is not.
@@ -122,11 +123,8 @@ impl Scheduler {
         at.above().filter(|_| missing)
     }
 
-    /// The group that has nobody left to run here, if it has not.
-    pub(super) fn group_to_remove(&mut self, at: LevelId) -> Option<(LevelId, Member)> {
-        let on = self.groups.on_mut(at.group?, at.cpu);
-        let empty = on.level.is_empty();
-        on.queued &= !empty;
-        at.above().filter(|_| empty)
+    /// The group that has nobody left here, if it has not.
+    pub(super) fn group_to_remove(&self, at: LevelId) -> Option<(LevelId, Member)> {
+        at.above().filter(|_| self.level(at).is_empty())
     }
 }

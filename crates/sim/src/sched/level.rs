@@ -42,6 +42,8 @@ pub(super) struct Entity {
     pub(super) protected: i64,
     /// Virtual time that it was owed when it last left its queue.
     pub(super) lag: i64,
+    /// It sleeps, and stands in its queue for what it owes.
+    pub(super) delayed: bool,
     /// False until it has been placed for the first time.
     pub(super) started: bool,
     /// All CPU time used.
@@ -131,11 +133,16 @@ impl Scheduler {
         members.map(|member| u64::from(self.weight(at.cpu, member))).sum()
     }
 
+    /// Whether a member of a queue is a task that wants to run.
+    fn waits(&self, cpu: CpuId, member: Member) -> bool {
+        matches!(member, Member::Task(_)) && !self.entity(cpu, member).delayed
+    }
+
     /// Puts a member in its queue.
     pub(super) fn push(&mut self, at: LevelId, member: Member) {
         let vruntime = self.entity(at.cpu, member).vruntime;
         self.level_mut(at).queue.insert(Queued { vruntime, member });
-        if let Member::Task(_) = member {
+        if self.waits(at.cpu, member) {
             self.cpus[at.cpu.index()].waiting += 1;
             self.waiting += 1;
         }
@@ -144,7 +151,7 @@ impl Scheduler {
     /// Takes a member out of its queue.
     pub(super) fn take(&mut self, at: LevelId, member: Member) {
         self.level_mut(at).queue.remove(member);
-        if let Member::Task(_) = member {
+        if self.waits(at.cpu, member) {
             self.cpus[at.cpu.index()].waiting -= 1;
             self.waiting -= 1;
         }
@@ -157,7 +164,9 @@ impl Scheduler {
         }
         self.put_current(at);
         self.take(at, member);
-        self.level_mut(at).current = Some(member);
+        let level = self.level_mut(at);
+        level.buddies.clear(member);
+        level.current = Some(member);
         let entity = self.entity_mut(at.cpu, member);
         entity.used_at_pick = entity.used;
         entity.protected = entity.deadline;
@@ -196,13 +205,16 @@ impl Scheduler {
 
     /// The member that is entitled to the CPU.
     pub(super) fn pick(&mut self, at: LevelId, now: Nanos) -> Option<Member> {
-        let picked = match self.params.policy {
-            SchedPolicy::LeastRuntime => self.least_runtime(at),
-            SchedPolicy::EarliestDeadline => self.next_eligible(at, now).or_else(|| self.earliest_eligible(at, now)),
-        };
-        if let Some(member) = picked {
-            self.level_mut(at).buddies.clear(member);
+        match self.params.policy {
+            SchedPolicy::LeastRuntime => {
+                let picked = self.least_runtime(at)?;
+                self.level_mut(at).buddies.clear(picked);
+                Some(picked)
+            }
+            SchedPolicy::EarliestDeadline => {
+                self.slice_is_over(at, now);
+                self.next_eligible(at, now).or_else(|| self.earliest_eligible(at, now))
+            }
         }
-        picked
     }
 }

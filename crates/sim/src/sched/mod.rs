@@ -19,12 +19,15 @@
 
 mod buddies;
 mod deadline;
+mod delayed;
 mod fair;
 mod group;
 mod level;
 mod placement;
 mod runqueue;
 mod runtime;
+#[cfg(test)]
+mod testing;
 
 pub use fair::{SchedParams, SchedPolicy};
 pub use group::CpuGroup;
@@ -40,6 +43,8 @@ use units::{CpuId, Nanos};
 pub(crate) enum Leave {
     StaysRunnable,
     GoesToSleep,
+    /// For good.
+    Exits,
 }
 
 /// A task as the scheduler sees it.
@@ -169,14 +174,8 @@ impl Scheduler {
     /// The task is runnable. Returns the CPU whose running task is to give way for it, if any.
     #[inline]
     pub(crate) fn wake(&mut self, task: TaskId, now: Nanos) -> Option<CpuId> {
-        if self.tasks[task.index()].entity.started {
-            self.choose_cpu_for_wakeup(task);
-        } else {
-            self.choose_cpu_for_new(task);
-        }
+        let over = self.put_in(task, now);
         let cpu = self.tasks[task.index()].cpu;
-        self.count_in(task);
-        let over = self.enqueue(task, now);
         if self.idle.contains(cpu) {
             self.idle.remove(cpu);
             self.kick(cpu);
@@ -187,6 +186,24 @@ impl Scheduler {
         let rq = &mut self.cpus[cpu.index()];
         rq.resched |= preempts;
         rq.resched.then_some(cpu)
+    }
+
+    /// Puts a woken task in the queue of a CPU, unless it stands there still. Whether that ended the slice of who runs.
+    fn put_in(&mut self, task: TaskId, now: Nanos) -> bool {
+        let Entity { delayed, started, .. } = self.tasks[task.index()].entity;
+        match (delayed, started) {
+            (true, _) => {}
+            (false, true) => self.choose_cpu_for_wakeup(task),
+            (false, false) => self.choose_cpu_for_new(task),
+        }
+        let at = self.level_of(task);
+        self.cpus[at.cpu.index()].nr_running += 1;
+        if delayed {
+            self.requeue(at, Member::Task(task), now);
+            return false;
+        }
+        self.count_in(task);
+        self.enqueue(task, now)
     }
 
     /// Whether the woken task, or its group, takes the CPU from the current one (`find_matching_se()`).
@@ -256,8 +273,9 @@ impl Scheduler {
         rq.busy += slice.charged;
         self.account(task, slice.charged);
         let now = slice.start + slice.charged;
-        if leave == Leave::GoesToSleep {
-            self.leave(task, now);
+        if leave != Leave::StaysRunnable {
+            self.cpus[cpu.index()].nr_running -= 1;
+            self.leave(task, leave, now);
         } else if self.gives_way(cpu, task, slice) {
             if slice.yields {
                 self.yield_task(task, now);
@@ -286,21 +304,31 @@ impl Scheduler {
     }
 
     /// The running task goes to sleep; so does its group if nobody of it is left (`dequeue_task_fair()`).
-    fn leave(&mut self, task: TaskId, now: Nanos) {
-        let mut next = Some((self.level_of(task), Member::Task(task)));
-        while let Some((at, member)) = next {
-            if self.params.policy == SchedPolicy::EarliestDeadline {
-                self.note_lag(at, member, now);
-            }
-            let level = self.level_mut(at);
-            level.current = None;
-            level.buddies.clear(member);
-            next = self.group_to_remove(at);
-            if next.is_none() {
-                self.note_left_in_group(at, member);
-            }
+    fn leave(&mut self, task: TaskId, leave: Leave, now: Nanos) {
+        let (at, member) = (self.level_of(task), Member::Task(task));
+        if leave == Leave::Exits || !self.delays(at, member, now) {
+            self.remove(at, member, now);
         }
-        self.count_out(task);
+    }
+
+    /// Takes a member that sleeps off its level, and its group off the one above if nobody of it is left
+    /// (`dequeue_entities()`).
+    fn remove(&mut self, at: LevelId, member: Member, now: Nanos) {
+        if self.params.policy == SchedPolicy::EarliestDeadline {
+            self.note_lag(at, member, now);
+        }
+        if self.level(at).current == Some(member) {
+            self.level_mut(at).current = None;
+        } else {
+            self.take(at, member);
+        }
+        self.level_mut(at).buddies.clear(member);
+        self.count_out(at.cpu, member);
+        match self.group_to_remove(at) {
+            None => self.note_left_in_group(at),
+            Some((above, group)) if self.delays(above, group, now) => {}
+            Some((above, group)) => self.remove(above, group, now),
+        }
     }
 
     /// The running task lets others go first.
@@ -370,17 +398,26 @@ impl Scheduler {
                 self.pull_if_behind(cpu, now);
             }
         }
+        if let Some(task) = self.pick_task(cpu, now) {
+            debug_assert!(self.tasks[task.index()].cpu == cpu);
+            self.set_current(LevelId::root(cpu), self.top_of(task));
+            self.set_current(self.level_of(task), Member::Task(task));
+            self.cpus[cpu.index()].current = Some(task);
+        }
+    }
+
+    /// The task that is entitled to the CPU. Sleepers whose turn it is leave their queues on the way (`pick_task_fair()`).
+    fn pick_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let mut at = LevelId::root(cpu);
-        while let Some(member) = self.pick(at, now) {
-            self.set_current(at, member);
-            match member {
-                Member::Group(group) => at.group = Some(group),
-                Member::Task(task) => {
-                    debug_assert!(self.tasks[task.index()].cpu == cpu);
-                    self.cpus[cpu.index()].current = Some(task);
-                    return;
+        loop {
+            at = match self.pick(at, now)? {
+                member if self.entity(cpu, member).delayed => {
+                    self.finish_sleep(at, member, now);
+                    LevelId::root(cpu)
                 }
-            }
+                Member::Task(task) => return Some(task),
+                Member::Group(group) => LevelId { cpu, group: Some(group) },
+            };
         }
     }
 }

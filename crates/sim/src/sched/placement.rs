@@ -58,6 +58,9 @@ impl Scheduler {
             self.place(at, member, now);
             self.push(at, member);
             next = self.group_to_queue(at);
+            if next.is_none() {
+                self.requeue_group(at, now);
+            }
         }
         over
     }
@@ -78,9 +81,11 @@ impl Scheduler {
         while let Some((at, member)) = next {
             self.take(at, member);
             self.level_mut(at).buddies.clear(member);
+            self.count_out(at.cpu, member);
             next = self.group_to_remove(at);
         }
-        self.count_out(task);
+        let cpu = self.cpu_of(task);
+        self.cpus[cpu.index()].nr_running -= 1;
     }
 
     /// Ties a level's virtual clock to the furthest: shifts it, with all its members, to within one period. Without this
@@ -146,6 +151,7 @@ impl Scheduler {
         let levels = std::iter::once(&self.cpus[cpu.index()].root).chain(self.groups.levels(cpu));
         levels.flat_map(|level| {
             level.queue.iter().filter_map(|queued| match queued.member {
+                Member::Task(task) if self.tasks[task.index()].entity.delayed => None,
                 Member::Task(task) => Some(Waiting { task, vruntime: queued.vruntime + level.axis }),
                 Member::Group(_) => None,
             })
@@ -172,6 +178,7 @@ impl Scheduler {
         self.dequeue(task);
         self.migrate(task, cpu);
         self.count_in(task);
+        self.cpus[cpu.index()].nr_running += 1;
         let mut next = Some((self.level_of(task), Member::Task(task)));
         while let Some((at, member)) = next {
             self.push(at, member);
