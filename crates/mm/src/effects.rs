@@ -7,11 +7,9 @@ use crate::slab::{CacheId, Obj};
 use crate::vfs::FsId;
 use crate::writeback::IoendId;
 
-/// Why the flushers are woken (`enum wb_reason`).
+/// Why all flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WakeFlusher {
-    /// More dirty memory than the background limit.
-    Background,
     /// Reclaim met dirty pages at the tail of the LRU.
     Vmscan,
     /// Reclaim scanned so many pages and wants as many written, of each device.
@@ -95,8 +93,10 @@ pub enum Effect {
     WakeKswapd(NodeId),
     /// Wake kcompactd of a node for an order.
     WakeKcompactd(NodeId, Order),
-    /// Wake the flushers.
+    /// Hand this to [`crate::Mm::ask_flushers`], and wake the flushers that it names.
     WakeFlushers(WakeFlusher),
+    /// Wake the flusher of a device.
+    WakeFlusher(u16),
     /// Start I/O.
     Submit(Bio),
     /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.

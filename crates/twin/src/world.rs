@@ -315,10 +315,12 @@ impl World {
                     ctl.wake_all(self.queues.kcompactd[node.index()]);
                 }
                 Effect::WakeFlushers(reason) => {
-                    self.mm.flushers_woken(reason);
-                    for queue in &self.queues.flusher {
-                        ctl.wake_all(*queue);
+                    for device in self.mm.ask_flushers(reason) {
+                        ctl.wake_all(self.queues.flusher[device as usize]);
                     }
+                }
+                Effect::WakeFlusher(device) => {
+                    ctl.wake_all(self.queues.flusher[device as usize]);
                 }
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);

@@ -8,7 +8,6 @@
 //! mm/page-writeback.c (4.20; 6.12 the same without flags).
 //! A writer in a memory cgroup keeps the limits of its group too (`memcg::dirty`), and pauses by whichever of the two is nearer.
 //! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
-//! The wake-up names no device: every flusher looks.
 
 use rules::DirtyThrottle;
 use smallvec::SmallVec;
@@ -21,7 +20,7 @@ use super::proportion::PageShare;
 use super::writer_writes::Writer;
 use super::{DirtyLimits, HZ, bandwidth, from_jiffies, jiffies};
 use crate::stat::NodeStat;
-use crate::{Effect, Env, Mm, WakeFlusher};
+use crate::{Effect, Env, Mm};
 
 /// Pages after which a writer looks while its device's dirty pages exceed the limits: 32 KiB.
 const EXCEEDED_THRESH: u64 = 8;
@@ -206,10 +205,10 @@ impl Mm {
         pause
     }
 
-    /// Wakes the flushers for background work unless the device's is at work.
+    /// Wakes a device's flusher for background work unless it is at work (`wb_start_background_writeback()`).
     pub(super) fn start_background(&mut self, device: u16) {
         if !self.writeback.device_mut(device).running {
-            self.effects.push(Effect::WakeFlushers(WakeFlusher::Background));
+            self.effects.push(Effect::WakeFlusher(device));
         }
     }
 

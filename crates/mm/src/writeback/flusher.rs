@@ -14,6 +14,7 @@
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
 
 use rules::{BackgroundInodes, BackgroundLimit};
+use smallvec::SmallVec;
 use units::{FileId, Nanos, Pfn};
 
 use super::inodes::On;
@@ -159,18 +160,23 @@ impl Mm {
         self.writeback.device(device).is_some_and(|state| state.armed == Some(now))
     }
 
-    /// The flushers were woken ([`Effect::WakeFlushers`]): notes what they are asked for; then wake their tasks.
-    pub fn flushers_woken(&mut self, reason: WakeFlusher) {
-        if matches!(reason, WakeFlusher::Vmscan | WakeFlusher::Sync) {
-            for device in &mut self.writeback.devices {
-                device.start_all |= device.has_dirty_io();
-            }
+    /// Something is asked of all flushers ([`Effect::WakeFlushers`]): those devices' that have something dirty, and do not have to
+    /// write everything already, are to be woken (`wb_start_writeback()`).
+    pub fn ask_flushers(&mut self, reason: WakeFlusher) -> SmallVec<[u16; 4]> {
+        let mut woken = SmallVec::new();
+        for (device, state) in (0..).zip(&mut self.writeback.devices) {
+            let wakes = match reason {
+                _ if !state.has_dirty_io() => false,
+                WakeFlusher::Vmscan | WakeFlusher::Sync => !std::mem::replace(&mut state.start_all, true),
+                WakeFlusher::Pages(pages) => {
+                    state.asked_pages += pages;
+                    true
+                }
+            };
+            state.again |= wakes && state.running;
+            woken.extend(wakes.then_some(device));
         }
-        if let WakeFlusher::Pages(pages) = reason {
-            for device in self.writeback.devices.iter_mut().filter(|device| device.has_dirty_io()) {
-                device.asked_pages += pages;
-            }
-        }
+        woken
     }
 
     /// Asks all flushers to write what is dirty now (`wakeup_flusher_threads()`).
@@ -247,10 +253,11 @@ impl Mm {
                 if asked > 0 {
                     flush.stage = Stage::All;
                     begin(Reason::Pages, asked)
-                } else if std::mem::take(&mut state.start_all) && nr_dirty > 0 {
+                } else if state.start_all && nr_dirty > 0 {
                     let part = self.part_of_all(device);
                     begin(Reason::All, part as i64)
                 } else {
+                    state.start_all = false;
                     None
                 }
             }
@@ -282,7 +289,7 @@ impl Mm {
     /// Even if more is dirty than the background limit: what could not be written then waits for the next wake-up.
     fn sleep_unless_asked(&mut self, env: &Env, device: u16) -> FlushStep {
         let state = &mut self.writeback.devices[usize::from(device)];
-        if !state.requests.is_empty() {
+        if std::mem::take(&mut state.again) || !state.requests.is_empty() || state.asked_pages > 0 {
             return FlushStep::More;
         }
         state.running = false;
@@ -303,8 +310,11 @@ impl Mm {
     }
 
     fn finish_work(&mut self, device: u16, work: &Work) {
-        if let Reason::Request(request) = work.reason {
-            self.writeback.devices[usize::from(device)].tickets_done = request.ticket;
+        let state = &mut self.writeback.devices[usize::from(device)];
+        match work.reason {
+            Reason::Request(request) => state.tickets_done = request.ticket,
+            Reason::All => state.start_all = false,
+            Reason::Pages | Reason::Kupdate | Reason::Background => {}
         }
     }
 

@@ -234,7 +234,7 @@ impl World {
 
     fn flush(&mut self, steps: u32) {
         self.rig.at(Nanos(self.rig.env.now.0 + Nanos::secs(6).0));
-        self.rig.mm.flushers_woken(crate::WakeFlusher::Vmscan);
+        self.rig.mm.ask_flushers(crate::WakeFlusher::Vmscan);
         for _ in 0..steps {
             let step = self.rig.mm.writeback_step(&self.rig.env, DEVICE, &mut self.flusher, 8);
             self.collect();

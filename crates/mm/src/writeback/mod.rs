@@ -114,12 +114,14 @@ pub(super) struct Device {
     last_old_flush: u64,
     /// When its flusher is to wake up unless it has worked before ([`Effect::ArmFlusher`](crate::Effect::ArmFlusher)).
     armed: Option<Nanos>,
-    /// Everything is to be written (`WB_start_all`).
+    /// Everything is to be written, or is being written (`WB_start_all`).
     start_all: bool,
     /// So many pages are to be written (`nr_pages` of all work that reclaim queued).
     asked_pages: u64,
     /// The flusher works (`WB_writeback_running`).
     running: bool,
+    /// It was woken while it worked: it goes round once more.
+    again: bool,
     requests: VecDeque<Request>,
     tickets: u64,
     tickets_done: u64,
@@ -152,6 +154,7 @@ impl Device {
             start_all: false,
             asked_pages: 0,
             running: false,
+            again: false,
             requests: VecDeque::new(),
             tickets: 0,
             tickets_done: 0,

@@ -114,7 +114,7 @@ impl Mm {
         state.tickets += 1;
         let ticket = state.tickets;
         state.requests.push_back(super::Request { ticket });
-        self.effects.push(crate::Effect::WakeFlushers(crate::WakeFlusher::Sync));
+        self.effects.push(crate::Effect::WakeFlusher(device));
         ticket
     }
 

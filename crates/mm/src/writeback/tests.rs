@@ -132,7 +132,7 @@ fn a_large_file_is_written_in_slices_and_a_small_one_in_between() {
         rig.write(large, index);
     }
     rig.write(small, 0);
-    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    rig.mm.ask_flushers(WakeFlusher::Vmscan);
     // The slice is the least, 1024 pages and what an eighth of the limit of 32768 * 20 % allows, rounded down.
     let slice = (rig.mm.global_dirty_limits().dirty / 8 + 1024) / 1024 * 1024;
     assert_eq!(slice, 1024);
@@ -359,6 +359,21 @@ fn fsync_writes_waits_and_forces_the_log() {
 }
 
 #[test]
+fn only_a_device_with_something_dirty_is_woken_and_once_for_everything() {
+    let mut rig = Rig::new(1, 1 << 14);
+    let file = rig.create();
+    rig.write(file, 0);
+    rig.mm.writeback.device_mut(DEVICE + 1);
+    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Vmscan)[..], [DEVICE]);
+    assert!(rig.mm.ask_flushers(WakeFlusher::Sync).is_empty(), "it is asked already");
+    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Pages(7))[..], [DEVICE]);
+    flush(&mut rig, &mut FlushWork::default());
+    rig.complete_all();
+    assert!(rig.mm.ask_flushers(WakeFlusher::Vmscan).is_empty(), "nothing is dirty");
+    rig.check();
+}
+
+#[test]
 fn a_request_writes_everything_and_is_done_when_it_is_submitted() {
     let mut rig = Rig::new(1, 1 << 15);
     let files: Vec<FileId> = (0..3).map(|_| rig.create()).collect();
@@ -369,7 +384,7 @@ fn a_request_writes_everything_and_is_done_when_it_is_submitted() {
     }
     let ticket = rig.mm.request_sync(DEVICE);
     rig.collect();
-    assert!(rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Sync)));
+    assert!(rig.effects.contains(&Effect::WakeFlusher(DEVICE)));
     assert!(!rig.mm.sync_done(DEVICE, ticket));
     flush(&mut rig, &mut FlushWork::default());
     assert!(rig.mm.sync_done(DEVICE, ticket));
@@ -400,7 +415,7 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
             }
             rig.collect();
         }
-        if rig.effects.iter().any(|e| matches!(e, Effect::WakeFlushers(_))) {
+        if rig.effects.iter().any(|e| matches!(e, Effect::WakeFlusher(DEVICE))) {
             wake_flusher = rig.env.now;
         }
         rig.effects.clear();
@@ -469,11 +484,11 @@ fn below_freerun_nobody_pauses_and_above_the_background_limit_the_flusher_is_wok
         let dirtied = u64::from(rig.write(file, index));
         assert_eq!(rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task), Pause::None);
         rig.collect();
-        let woken = rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Background));
+        let woken = rig.effects.contains(&Effect::WakeFlusher(DEVICE));
         assert!(!woken || u64::from(index) >= limits.background - 64, "woken at {index}, limit {}", limits.background);
         index += 1;
     }
-    assert!(rig.effects.contains(&Effect::WakeFlushers(WakeFlusher::Background)));
+    assert!(rig.effects.contains(&Effect::WakeFlusher(DEVICE)));
     let paused = (u64::from(index)..limits.dirty).find(|_| {
         let dirtied = u64::from(rig.write(file, index));
         index += 1;
@@ -545,7 +560,7 @@ fn until_4_5_a_flusher_leaves_the_first_page_of_a_run_whose_inode_is_locked() {
         rig.write(file, index);
     }
     assert_eq!(20 * (rig.mm.costs.write_xfs + rig.mm.costs.reserve_xfs), 17_800);
-    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    rig.mm.ask_flushers(WakeFlusher::Vmscan);
     flush(&mut rig, &mut FlushWork::default());
     // Its first pass goes through the file in order; it comes back for the pages that it left, since no other inode is dirty.
     let firsts: Vec<(u32, u32)> = rig.bios.iter().map(|bio| (bio.first_index(), bio.pages)).collect();

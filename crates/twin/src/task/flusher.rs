@@ -7,7 +7,7 @@
 use mm::slab::ObjectRuns;
 use mm::vfs::{FsId, FsKind};
 use mm::writeback::{FlushStep, FlushWork, Fsync, FsyncStep};
-use mm::{Frame, Mm};
+use mm::{Frame, Mm, WakeFlusher};
 use sim::Ctx;
 use units::{FileId, Nanos};
 
@@ -212,6 +212,7 @@ impl Task {
     /// Writes everything that is dirty and waits for it, then the logs, then what the journals have committed (`ksys_sync()`).
     pub(crate) async fn sync_all(&self) {
         let devices = self.ctx.with(|world, _| world.devices.list.len() as u16);
+        self.mm(|mm, _| mm.wakeup_flusher_threads(WakeFlusher::Sync));
         self.write_devices((0..devices).collect()).await;
         self.force_logs().await;
         let journalled = self.commit_journals().await;

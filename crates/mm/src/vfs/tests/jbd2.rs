@@ -133,7 +133,7 @@ fn what_is_on_its_way_to_the_log_is_not_changed_until_it_is_there() {
     assert_eq!(rig.mm.vfs_update_time(&later, file), Err(Need::Journal));
     assert_eq!(rig.mm.vfs_create(&later, rig.dir), Err(Need::Journal));
     let mut work = FlushWork::default();
-    rig.mm.flushers_woken(WakeFlusher::Vmscan);
+    rig.mm.ask_flushers(WakeFlusher::Vmscan);
     let stopped = |step| !matches!(step, FlushStep::More);
     let step = (0..8).map(|_| rig.mm.writeback_step(&later, 3, &mut work, 64)).find(|step| stopped(*step));
     assert_eq!(step, Some(FlushStep::Journal), "it has no block yet");
