@@ -6,7 +6,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use mm::pagecache::{ReadStop, Readahead, Slot, WriteStop};
 use mm::vfs::{DirId, FsSpec};
-use mm::writeback::{Fsync, FsyncStep};
+use mm::writeback::{EndIoStep, Fsync, FsyncStep};
 use mm::{Costs, Effect, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{Rules, Tunables};
 use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
@@ -51,7 +51,7 @@ fn complete(mm: &mut Mm, env: &Env, effects: &mut Vec<Effect>) {
     for effect in effects.iter() {
         let Effect::Submit(bio) = effect else { continue };
         mm.end_bio(env, bio, true);
-        while mm.end_appended(env) {}
+        while mm.end_io_step(env) == EndIoStep::Done {}
     }
 }
 
@@ -64,7 +64,7 @@ fn fsync(mm: &mut Mm, env: &Env, file: FileId, effects: &mut Vec<Effect>) {
             FsyncStep::Log(bio) => {
                 mm.begin_metadata(bio);
             }
-            FsyncStep::More | FsyncStep::Journal | FsyncStep::Wait(_) => {}
+            FsyncStep::More | FsyncStep::Journal(_) | FsyncStep::Wait(_) => {}
         }
         complete(mm, env, effects);
     }

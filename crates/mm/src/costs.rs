@@ -286,13 +286,16 @@ costs! {
     /// A handle of the journal around the write of a page, until 5.14. Calibration: such guests (4.4, thpfio3 with files of 200 KiB) take
     /// 8,100 in the kernel for each page of a new file, 5,600 of which are the other costs here, in three quarters of 6.12's paths.
     delayed_handle = 830;
-    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: the flusher of guests that count instructions
-    /// (6.12, untar2 with 10,000 and 30,000 files of a page, 576 MiB) takes 52,700 and 50,500 for a file of a page, of which
-    /// bio and page take 6,000.
-    allocate_ext4 = 11_300;
-    /// Preparing and ending the write of a page to the device on ext4. Calibration: the flusher of such guests takes 3,600 for each page of
-    /// files of 16 and 64 pages.
-    writeback_ext4 = 650;
+    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: guests that count instructions
+    /// (6.12, untar2 with 3000 files of a page, 600 of 16 and 300 of 64, 384 MiB, disks of 10 MiB/s) take 35,000 to 37,000 in `wb_workfn()` for each file
+    /// beside its pages.
+    allocate_ext4 = 8_900;
+    /// Preparing the write of a page to the device on ext4. Calibration: the same guests take 1,640 to 1,930 for each page there.
+    writeback_ext4 = 310;
+    /// Ending the write of a page on ext4. Calibration: the same guests take 900 for each page in `ext4_end_io_rsv_work()`.
+    end_page_ext4 = 225;
+    /// Converting an unwritten extent of ext4 to a written one, with its transaction. Calibration: the same guests take 9,500 for each file there.
+    convert_ext4 = 2_375;
     /// Writing a block of metadata to the journal of ext4: checksum, copy's buffer head and bio. Calibration: the journal's thread in guests that count
     /// instructions (6.12, thpfioscale) takes 12,700 for each block of the log, of which the device's copy takes 512.
     commit_block = 3_000;

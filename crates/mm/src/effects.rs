@@ -118,8 +118,10 @@ pub enum Effect {
     ArmRcu,
     /// XFS has an evicted inode again: who frees those now and then begins to wait.
     ArmReclaim,
-    /// Wake who ends the writes of XFS that changed a file's size.
-    WakeAppended,
+    /// Wake who waits for room in a journal to reserve.
+    WakeReserved,
+    /// Wake who ends writes that change metadata.
+    WakeEndIo,
     /// What was being written to a journal is there.
     WakeJournalled,
     /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.

@@ -19,6 +19,8 @@ pub enum SleepReason {
     Buffer,
     /// It waits for the journal to have what it wants to change (`do_get_write_access`).
     Journal,
+    /// It waits for others to give back what they reserved of the journal (`add_transaction_credits`).
+    JournalCredits,
     /// It waits for a flusher to be through with what was asked of it (`wb_wait_for_completion`), or for the journal's thread
     /// (`jbd2_log_wait_commit`).
     SyncWork,

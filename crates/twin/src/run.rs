@@ -532,9 +532,9 @@ fn start_daemons(
 /// What works for a mounted file system.
 fn start_fs_daemons(sim: &mut Sim<World>, topology: &CpuTopology, fs: FsId, device: u16) {
     let options = |name: &str| SpawnOptions::new(name, CpuSet::all(topology)).daemon();
+    sim.spawn(options("kworker/end-io"), task::end_io);
     match sim.with_world(|world, _| world.mm.vfs_kind(fs)) {
         FsKind::Xfs => {
-            sim.spawn(options("kworker/end-io"), task::xfs_end_io);
             sim.spawn(options("fs-reclaim"), task::fs_reclaim);
             sim.spawn(options("fs-log"), |ctx| task::fs_log(ctx, fs));
             sim.spawn(options("fs-push"), |ctx| task::fs_push(ctx, fs, device));

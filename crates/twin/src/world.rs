@@ -75,9 +75,10 @@ pub(crate) struct Queues {
     /// The worker that frees XFS's evicted inodes, while there are none.
     pub(crate) evicted: WaitQueueId,
     /// Who ends XFS's writes sleeps here.
-    pub(crate) appended: WaitQueueId,
+    pub(crate) end_io: WaitQueueId,
     /// Those that wait for a journal to be written.
     pub(crate) journalled: WaitQueueId,
+    pub(crate) reserved: WaitQueueId,
     /// Reclaimers that lack memory for a bio to swap.
     pub(crate) swap_bio: WaitQueueId,
     /// Each CPU's worker, while it sleeps.
@@ -98,8 +99,9 @@ impl Queues {
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
             evicted: WaitQueueId(u32::MAX),
-            appended: WaitQueueId(u32::MAX),
+            end_io: WaitQueueId(u32::MAX),
             journalled: WaitQueueId(u32::MAX),
+            reserved: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
             worker: Vec::new(),
             zswap: WaitQueueId(u32::MAX),
@@ -119,8 +121,9 @@ impl Queues {
             written: table(1)[0],
             dispatch: table(1)[0],
             evicted: table(1)[0],
-            appended: table(1)[0],
+            end_io: table(1)[0],
             journalled: table(1)[0],
+            reserved: table(1)[0],
             swap_bio: table(1)[0],
             worker: table(nr_cpus),
             zswap: table(1)[0],
@@ -350,8 +353,11 @@ impl World {
                 Effect::WakeJournalled => {
                     ctl.wake_all(self.queues.journalled);
                 }
-                Effect::WakeAppended => {
-                    ctl.wake_all(self.queues.appended);
+                Effect::WakeReserved => {
+                    ctl.wake_all(self.queues.reserved);
+                }
+                Effect::WakeEndIo => {
+                    ctl.wake_all(self.queues.end_io);
                 }
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));

@@ -8,6 +8,7 @@ use units::{Bytes, FileId, Gfp, Nanos, Order, Pfn};
 use super::{ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::{machine, on, rules_4_20};
 use crate::vfs::{DirId, FsSpec, Need};
+use crate::writeback::EndIoStep;
 use crate::{AllocRequest, Bio, Effect, Env, Frame, Mm};
 
 pub(crate) struct Rig {
@@ -103,14 +104,14 @@ impl Rig {
     pub(crate) fn complete_one(&mut self) -> bool {
         let Some(bio) = self.bios.pop_front() else { return false };
         self.mm.end_bio(&self.env, &bio, true);
-        self.end_appended();
+        self.end_io();
         self.collect();
         true
     }
 
     /// XFS's worker does what it has to.
-    pub(crate) fn end_appended(&mut self) {
-        while self.mm.end_appended(&self.env) {}
+    pub(crate) fn end_io(&mut self) {
+        while self.mm.end_io_step(&self.env) == EndIoStep::Done {}
     }
 
     pub(crate) fn complete_all(&mut self) {
@@ -191,7 +192,7 @@ impl Rig {
     pub(crate) fn write_back(&mut self, file: FileId) {
         self.mm.write_dirty_pages(&self.env, file, 0, u32::MAX);
         self.collect();
-        self.end_appended();
+        self.end_io();
     }
 
     pub(crate) fn objects(&self, cache: &str) -> u64 {

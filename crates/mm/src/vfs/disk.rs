@@ -8,7 +8,6 @@
 //! Source: `xfs_dialloc()`, `xfs_iomap_prealloc_size()`, `xfs_free_eofblocks()`, fs/xfs, 4.20.
 //! Abstracted: what is dirty before the page that is written first has an allocation of its own later (XFS allocates for all of a delayed
 //! extent at once, whichever page is written first); a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
-//! Omitted: unwritten extents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,6 +72,8 @@ pub(super) struct Fs {
     pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
     pub(super) cil: Cil,
     pub(super) journal: Journal,
+    /// Credits of the journal that are reserved for conversions of extents (`j_reserved_credits`).
+    pub(super) reserved: u32,
     /// The device's own file, where metadata is in its page cache.
     pub(super) bdev: Option<FileId>,
     /// By the file whose extents they hold.
@@ -93,6 +94,7 @@ impl Fs {
             dirty: std::collections::VecDeque::new(),
             cil: Cil::new(&spec),
             journal: Journal::default(),
+            reserved: 0,
             bdev: None,
             leaves: BTreeMap::new(),
         }

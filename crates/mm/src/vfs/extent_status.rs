@@ -3,17 +3,17 @@
 //! Rule: a file has an entry for each range of pages of one status: with blocks that follow each other, with blocks whose allocation
 //! is delayed, without any. What is inserted takes the place of what was known of its range, and is joined to the same beside it. A
 //! page that gets its buffer is looked up first; if it has no block, it is delayed, which leaves less of the hole around it. Writeback
-//! makes delayed blocks written ones. A read that goes to the device looks up each range that it reads. What is looked up
+//! makes delayed blocks unwritten ones, and the end of their I/O written ones; until 5.5 they are written ones at once. A read that goes to the device looks up each range that it reads. What is looked up
 //! and is known is marked, where the mark is not lost; what is not known is inserted as the file's extents say. Truncation removes what is behind the new end.
 //! Source: `ext4_da_map_blocks()`, `ext4_map_blocks()` (fs/ext4/inode.c), `ext4_mpage_readpages()`, `ext4_find_extent()`,
 //! `ext4_ext_find_hole()`, `ext4_determine_insert_hole()` (fs/ext4/extents.c), `ext4_es_lookup_extent()`, `__es_insert_extent()`,
 //! `__es_remove_extent()` (fs/ext4/extents_status.c), 6.12; `ext4_ext_put_gap_in_cache()`, 4.4.
-//! Since/until: [`ExtentStatus`], [`ExtentLookup`], [`HoleLookup`].
+//! Since/until: [`ExtentStatus`], [`ExtentLookup`], [`HoleLookup`], [`DelayedBlocks`].
 //! Abstracted: an entry is allocated without sleeping, and missing if that fails, but for one of delayed blocks, which is without its object then.
-//! Blocks are written ones as soon as they are allocated (since 5.6 they are unwritten ones until their I/O ends, and looked up then).
+//! Unwritten blocks of which the entry was freed before the end of their I/O are found as written ones.
 //! Omitted: what is read from a leaf (extent_tree.rs) that was not in memory, directories, `EXT4_STATE_EXT_PRECACHED`.
 
-use rules::{ExtentLookup, ExtentStatus, HoleLookup};
+use rules::{DelayedBlocks, ExtentLookup, ExtentStatus, HoleLookup};
 use smallvec::SmallVec;
 use units::{FileId, Gfp};
 
@@ -38,7 +38,7 @@ impl Mm {
         }
         let known = self.look_up_status(file, page);
         match known.map(|entry| entry.status) {
-            Some(Status::Written | Status::Delayed) => return,
+            Some(Status::Written | Status::Unwritten | Status::Delayed) => return,
             Some(Status::Hole) => {}
             None if self.insert_found(env, file, page, 1).is_some() => return,
             None => {}
@@ -59,6 +59,19 @@ impl Mm {
     /// Delayed blocks of a file were allocated.
     pub(super) fn note_allocated(&mut self, env: &Env, file: FileId, page: u32, pages: u32) {
         if self.has_statuses(file) {
+            let status = match self.rules.delayed_blocks {
+                DelayedBlocks::Written => Status::Written,
+                DelayedBlocks::Unwritten => Status::Unwritten,
+            };
+            self.insert_status(env, file, page, page + pages, status);
+        }
+    }
+
+    /// Unwritten blocks of a file were converted.
+    pub(super) fn note_converted(&mut self, env: &Env, file: FileId, page: u32, pages: u32) {
+        if self.has_statuses(file) {
+            self.look_up_status(file, page);
+            self.insert_root(env, file);
             self.insert_status(env, file, page, page + pages, Status::Written);
         }
     }
@@ -201,7 +214,7 @@ impl Mm {
             return false;
         }
         let block = |page| self.vfs.find_extent(file, page).map(|(block, _)| block);
-        left.status != Status::Written || block(left.end - 1).map(|last| last + 1) == block(right.start)
+        !left.status.has_blocks() || block(left.end - 1).map(|last| last + 1) == block(right.start)
     }
 
     /// Forgets what is known of a range (`__es_remove_extent()`).

@@ -9,7 +9,7 @@
 //! a block even if no more than those claimed are left; one without a block at all is missing. A new leaf for which no memory is free
 //! is brought in before the commit, as is one that is changed when it is not in memory.
 //! Omitted: reading a leaf back for a read of the file, whose extents `extent_status` has; what it costs to free the extents behind a new
-//! end of a file that stays; kernels before 5.6, which put an extent in as written and so change a leaf once.
+//! end of a file that stays; unwritten extents are not told from written ones beside them, with which they become one only when they are converted.
 
 use units::FileId;
 
@@ -21,10 +21,6 @@ use crate::{Env, Mm};
 const IN_INODE: u64 = 4;
 /// Blocks of an extent (`EXT_INIT_MAX_LEN`).
 const EXTENT_MAX: u32 = 32_768;
-
-/// Changes of a leaf by an extent that is added: it is put in as not written, and is marked as written at the end of its
-/// I/O (`ext4_convert_unwritten_extents()`).
-const CHANGES_TO_ADD: u64 = 2;
 
 /// A leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +70,7 @@ impl Mm {
         if !self.vfs.log_leaf(file) {
             return;
         }
-        self.charge(CHANGES_TO_ADD * self.costs.change_leaf);
+        self.charge(self.costs.change_leaf);
         if new {
             self.charge(self.costs.change_bitmap);
             let bdev = self.vfs.fs_mut(fs).bdev.expect("an ext4 has one");
@@ -82,6 +78,16 @@ impl Mm {
             let _ = self.get_block(env, fs, bdev, Metadata::Leaf(file));
         }
         self.journal_changes(env, fs);
+    }
+
+    /// Data of a file is where its blocks were allocated as unwritten ones: they are converted (`ext4_convert_unwritten_extents()`).
+    pub(crate) fn convert_unwritten(&mut self, env: &Env, file: FileId, page: u32, pages: u32) {
+        self.charge(self.costs.convert_ext4);
+        self.note_converted(env, file, page, pages);
+        if self.vfs.log_leaf(file) {
+            self.charge(self.costs.change_leaf);
+        }
+        self.log_item_nowait(env, file);
     }
 
     fn make_leaf(&mut self, fs: FsId, file: FileId) -> bool {

@@ -182,13 +182,17 @@ impl Mm {
 
     /// Whether the running transaction has as many blocks as one may have.
     fn is_transaction_full(&self, fs: FsId) -> bool {
-        let fs = &self.vfs.fs[fs.0 as usize];
+        self.vfs.fs[fs.0 as usize].journal.running.len() as u64 >= self.user_credits_max(fs)
+    }
+
+    /// Blocks that a transaction may change (`jbd2_max_user_trans_buffers()`).
+    pub(super) fn user_credits_max(&self, fs: FsId) -> u64 {
         let part = match self.rules.journal_transaction {
             JournalTransaction::Quarter => 4,
             JournalTransaction::Third => 3,
         };
-        let most = fs.spec.log.pages_down().0 / part;
-        fs.journal.running.len() as u64 + most.div_ceil(TAGS) >= most
+        let most = self.vfs.fs[fs.0 as usize].spec.log.pages_down().0 / part;
+        most - most.div_ceil(TAGS)
     }
 
     /// Brings blocks of the running transaction into memory that are not.

@@ -15,6 +15,7 @@ mod buffer;
 mod buffer_item;
 mod check;
 mod cil;
+mod credits;
 mod dentry;
 mod disk;
 mod efi;
@@ -428,9 +429,9 @@ impl Vfs {
         FsId((self.rec(file).flags >> FileRec::FS_SHIFT) as u8)
     }
 
-    /// Whether there is an XFS on a device.
-    pub fn has_xfs_on(&self, device: u16) -> bool {
-        self.fs.iter().any(|fs| fs.spec.device == device && fs.spec.kind == FsKind::Xfs)
+    /// What is mounted from a device.
+    pub fn kind_on(&self, device: u16) -> Option<FsKind> {
+        self.fs.iter().find(|fs| fs.spec.device == device).map(|fs| fs.spec.kind)
     }
 
     fn spec_of(&self, file: FileId) -> &FsSpec {

@@ -23,7 +23,7 @@ pub enum FsKind {
 
 /// Blocks of one of ext4's block groups, how many are an allocation group, and from how many on the first one is for
 /// directories.
-const BLOCK_GROUP: u32 = 32_768;
+pub(super) const BLOCK_GROUP: u32 = 32_768;
 const FLEX_GROUPS: u32 = 16;
 const DIR_SCHEME_GROUPS: u32 = 4;
 /// Blocks of data for each block of a table: 16 inodes of 256 bytes, one for each 16 KiB.

@@ -107,7 +107,7 @@ impl Mm {
         let dirty = |page| self.pagecache.trees.next_dirty(file.0, page) == Some(page);
         sound
             && match entry.status {
-                Status::Written => (entry.start..entry.end).all(blocks),
+                Status::Written | Status::Unwritten => (entry.start..entry.end).all(blocks),
                 Status::Delayed => (entry.start..entry.end).all(|page| dirty(page) && !blocks(page)),
                 Status::Hole => {
                     !blocks(entry.start) && self.vfs.extents_around(file, entry.start).1.is_none_or(|n| n >= entry.end)

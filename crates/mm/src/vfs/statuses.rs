@@ -35,6 +35,14 @@ pub(super) enum Status {
     Delayed,
     /// They have none.
     Hole,
+    /// They have blocks with nothing in them yet.
+    Unwritten,
+}
+
+impl Status {
+    pub(super) fn has_blocks(self) -> bool {
+        matches!(self, Status::Written | Status::Unwritten)
+    }
 }
 
 /// A range of a file's pages with one status, and if they have blocks, with blocks that follow each other.
@@ -62,7 +70,8 @@ impl Entry {
         let status = match word >> STATUS_SHIFT & 3 {
             0 => Status::Written,
             1 => Status::Delayed,
-            _ => Status::Hole,
+            2 => Status::Hole,
+            _ => Status::Unwritten,
         };
         let obj = Some(word & NO_OBJECT).filter(|obj| *obj != NO_OBJECT).map_or(Obj::NONE, Obj);
         Entry { start, end, status, referenced: word & MARK != 0, obj }

@@ -4,13 +4,13 @@
 //! keeps an `ext4_io_end` beside it. Blocks of a device go by their buffers, whose bios have their vector inside. What cannot be had without
 //! sleeping comes from a reserve. A bio that has ended when its submission returns takes no more than a place for a moment; one that a limit in
 //! front of a copying device holds back keeps what it has, so that thousands of small files under writeback take MiB of
-//! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback. So does one that waits for XFS's worker after its
-//! end (complete.rs).
+//! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback. So does one that waits for a worker after its
+//! end (end_io.rs).
 //! Source: `io_submit_init_bio()`, `ext4_init_io_end()` (fs/ext4/page-io.c), `xfs_alloc_ioend_bio()` (fs/xfs/xfs_aops.c), `bio_get_nr_vecs()`,
 //! `bvec_alloc()`, `BIO_INLINE_VECS` (block/bio.c), `submit_bh()` (fs/buffer.c), 3.19; 4.20.
 //! Since/until: [`BioRoom`].
 //! Abstracted: a bio is allocated as it is submitted, not as it is begun; blocks of a device that lie side by side share one, and the bios
-//! of an inode's slice have an `ext4_io_end` each; what waits for XFS's worker gives its memory back and takes it again.
+//! of an inode's slice have an `ext4_io_end` each; what waits for the worker gives its memory back and takes it again.
 //! Omitted: bios of reads.
 
 use rules::{BioRoom, IoendEnd};

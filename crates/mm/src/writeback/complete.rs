@@ -2,29 +2,18 @@
 //!
 //! Rule: the page is not under writeback any more and counts as written, also if the device failed. If reclaim wants it
 //! back, it goes to the tail of the inactive list. Who waits for it is woken.
-//! What XFS wrote in one go ends as a whole where it does (see ioend.rs).
+//! What a file system wrote in one go ends as a whole where it does (ioend.rs), and where that takes a change of metadata, a worker does it
+//! (end_io.rs).
 //! Source: `end_page_writeback()`, mm/filemap.c, `test_clear_page_writeback()`, mm/page-writeback.c (4.20; 6.12 the
-//! same), `xfs_end_io()`, fs/xfs/xfs_aops.c.
-//! XFS leaves data behind a file's size on disk to a worker ([`Mm::end_appended`]): the pages stay under writeback until it has had a
-//! CPU and logged the size.
-//! Abstracted: one worker for all CPUs and file systems, which does with the memory that is there. Blocks that fill a hole count
-//! as appended.
+//! same).
 
 use units::{FileId, Pfn};
 
 use super::ioend::WrittenRun;
 use super::jiffies;
-use crate::effects::BioObjects;
 use crate::pagecache::Slot;
-use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
-
-/// What XFS wrote behind the size that a file has on disk.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Appended {
-    run: WrittenRun,
-    /// What is still held of its bio.
-    objects: BioObjects,
-}
+use crate::vfs::FsKind;
+use crate::{Bio, BioTarget, Env, Frame, Mm};
 
 impl Mm {
     /// The write of a bio of a file, or of metadata, has ended.
@@ -39,45 +28,21 @@ impl Mm {
             self.writeback.write_errors += u64::from(bio.pages);
         }
         if let Some(run) = self.written_with(bio, file, ok) {
-            self.end_run(env, run);
+            self.run_written(env, run);
         }
     }
 
-    /// A run of a file's pages is written: they leave writeback, unless the file's size is to be logged first.
-    pub(super) fn end_run(&mut self, env: &Env, run: WrittenRun) {
-        if run.ok && self.reaches_behind_size(run.file) {
-            let objects = self.alloc_ended_bio(env, run.file, run.device);
-            self.writeback.appended.push_back(Appended { run, objects });
-            self.effects.push(Effect::WakeAppended);
-            return;
-        }
-        if !run.ok {
-            self.set_write_error(run.file);
-        }
-        self.end_pages(env, run);
-    }
-
-    /// Logs the size of a file of XFS that was appended to and ends the write (`xfs_end_io()`); says whether there was one.
-    pub fn end_appended(&mut self, env: &Env) -> bool {
-        let Some(Appended { run, objects }) = self.writeback.appended.pop_front() else { return false };
-        self.log_size(env, run.file);
-        self.end_pages(env, run);
-        self.free_bio(env, &objects);
-        true
-    }
-
-    /// Whether a write waits for its file's size to be logged.
-    pub fn has_appended(&self) -> bool {
-        !self.writeback.appended.is_empty()
-    }
-
-    fn end_pages(&mut self, env: &Env, run: WrittenRun) {
+    /// The pages of a run leave writeback; how many of them are still in the page cache, from the first one on.
+    pub(super) fn end_pages(&mut self, env: &Env, run: WrittenRun) -> u32 {
         let WrittenRun { file, index, pages, device, .. } = run;
         let now = jiffies(env.now);
-        // Not by the file, which may be gone by now.
-        if self.vfs.has_xfs_on(device) {
-            self.charge(u64::from(pages) * self.costs.end_page_xfs);
-        }
+        let each = match self.vfs.kind_on(device) {
+            Some(FsKind::Xfs) => self.costs.end_page_xfs,
+            Some(FsKind::Ext4) => self.costs.end_page_ext4,
+            None => 0,
+        };
+        self.charge(u64::from(pages) * each);
+        let mut there = 0;
         for at in index..index + pages {
             if let Some(pfn) = self.take_truncated(file, at) {
                 self.count_written(pfn, device, now);
@@ -85,7 +50,9 @@ impl Mm {
                 continue;
             }
             self.end_page_writeback(file, at, device, now);
+            there += 1;
         }
+        there
     }
 
     pub(super) fn end_page_writeback(&mut self, file: FileId, index: u32, device: u16, now: u64) {

@@ -19,7 +19,7 @@ use units::{FileId, Nanos, Pfn};
 
 use super::inodes::On;
 use super::limits::DirtyLimits;
-use super::submit::{OpenBio, Written};
+use super::submit::{JournalWait, OpenBio, Written};
 use super::{HZ, Request, jiffies};
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm, WakeFlusher};
@@ -109,8 +109,8 @@ pub enum FlushStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
-    /// Wait until what is being written to the journal is there, then call again.
-    Journal,
+    /// Wait for the journal, then call again.
+    Journal(JournalWait),
     /// Other tasks write every inode that is left; call again once some write has ended.
     Busy,
     /// Nothing is left; sleep until then, or until woken if there is no time.
@@ -415,6 +415,7 @@ impl Mm {
         }
         let sync = matches!(work.reason, Reason::Request(_));
         let max = slice.left.min(u64::from(budget.max(1))) as u32;
+        slice.open.set_left(slice.left);
         let run = self.write_into(env, slice.file, slice.next, max, sync, &mut slice.open);
         slice.next = run.next;
         slice.left -= u64::from(run.pages);
@@ -424,7 +425,7 @@ impl Mm {
         work.inode = Some(slice);
         match run.stop {
             Written::Wait(pfn) => return FlushStep::Wait(pfn),
-            Written::Journal => return FlushStep::Journal,
+            Written::Journal(wait) => return FlushStep::Journal(wait),
             Written::Enough if slice.left > 0 => return FlushStep::More,
             Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }

@@ -185,7 +185,7 @@ impl World {
             open.failed = true;
         }
         self.rig.mm.end_writeback(&self.rig.env, &bio, ok);
-        self.rig.end_appended();
+        self.rig.end_io();
         self.collect();
     }
 
@@ -291,7 +291,7 @@ impl World {
             self.collect();
             match step {
                 FsyncStep::More => {}
-                FsyncStep::Journal => panic!("nothing commits"),
+                FsyncStep::Journal(_) => panic!("nothing commits"),
                 FsyncStep::Wait(pfn) => {
                     while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
                         // It may be in a bio that the flusher has not submitted yet.

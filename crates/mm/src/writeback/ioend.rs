@@ -1,10 +1,12 @@
-//! Writes of XFS that end as a whole.
+//! Writes that end as a whole.
 //!
 //! Rule: what XFS writes of a file in one go, a run of pages in one extent, is one ioend of as many bios as it takes; its pages
-//! leave writeback with the last of them.
-//! Source: `xfs_add_to_ioend()`, `xfs_submit_ioend()`, `xfs_finish_ioend()`, `xfs_destroy_ioend()` (fs/xfs/xfs_aops.c, 3.1).
-//! Since/until: [`IoendEnd`](rules::IoendEnd).
-//! Abstracted: the worker of XFS, which ends all ioends until 3.0, ends those alone that change a file's size (complete.rs).
+//! leave writeback with the last of them. What ext4 writes into blocks that it has just allocated is one `io_end` in the same way, if they are
+//! unwritten till then; other pages leave writeback with their own bio.
+//! Source: `xfs_add_to_ioend()`, `xfs_submit_ioend()`, `xfs_finish_ioend()`, `xfs_destroy_ioend()` (fs/xfs/xfs_aops.c, 3.1);
+//! `ext4_end_bio()`, fs/ext4/page-io.c (6.12).
+//! Since/until: [`IoendEnd`](rules::IoendEnd), [`DelayedBlocks`](rules::DelayedBlocks).
+//! Abstracted: the worker of XFS, which ends all ioends until 3.0, ends those alone that change a file's size (end_io.rs).
 //! Omitted: the ioend's own slab object.
 
 use rules::IoendEnd;
@@ -34,11 +36,13 @@ pub(super) struct WrittenRun {
     pub(super) pages: u32,
     pub(super) device: u16,
     pub(super) ok: bool,
+    /// Reserved for the conversion of its blocks; nothing if they are written ones.
+    pub(super) credits: u32,
 }
 
 impl WrittenRun {
     fn of(bio: &Bio, file: FileId, ok: bool) -> WrittenRun {
-        WrittenRun { file, index: bio.first_index(), pages: bio.pages, device: bio.device, ok }
+        WrittenRun { file, index: bio.first_index(), pages: bio.pages, device: bio.device, ok, credits: 0 }
     }
 }
 
@@ -76,13 +80,13 @@ impl Ioends {
 }
 
 impl Mm {
-    /// Whether the file's pages leave writeback with the last bio of a run.
-    pub(super) fn has_ioends(&self, file: FileId) -> bool {
-        self.rules.ioend_end == IoendEnd::LastBio && self.fs_kind(file) == FsKind::Xfs
+    /// Whether the file's pages leave writeback with the last bio of a run, for whose end so much is reserved.
+    pub(super) fn has_ioends(&self, file: FileId, credits: u32) -> bool {
+        credits > 0 || (self.rules.ioend_end == IoendEnd::LastBio && self.fs_kind(file) == FsKind::Xfs)
     }
 
     /// Makes a bio that is about to be submitted part of an ioend, a new one if it is part of none.
-    pub(super) fn add_to_ioend(&mut self, bio: &mut Bio, file: FileId) {
+    pub(super) fn add_to_ioend(&mut self, bio: &mut Bio, file: FileId, credits: u32) {
         let ioends = &mut self.writeback.ioends;
         if bio.memory.ioend.is_some() {
             let IoendId(id) = bio.memory.ioend;
@@ -92,7 +96,8 @@ impl Mm {
             ioend.bios += 1;
             return;
         }
-        let ioend = Ioend { run: WrittenRun::of(bio, file, true), bios: 1, open: true };
+        let run = WrittenRun { credits, ..WrittenRun::of(bio, file, true) };
+        let ioend = Ioend { run, bios: 1, open: true };
         bio.memory.ioend = match ioends.unused.pop() {
             Some(id) => {
                 ioends.list[id as usize] = ioend;
@@ -110,7 +115,7 @@ impl Mm {
         if id.is_some() {
             self.writeback.ioends.list[id.0 as usize].open = false;
             if let Some(run) = self.writeback.ioends.finish(id) {
-                self.end_run(env, run);
+                self.run_closed(env, run);
             }
         }
     }

@@ -12,6 +12,7 @@ mod bandwidth;
 mod bios;
 mod complete;
 mod dirty;
+mod end_io;
 mod errors;
 mod flusher;
 mod groups;
@@ -40,11 +41,13 @@ use units::{Nanos, PAGE_SHIFT};
 pub use balance::{Pause, TaskDirty};
 pub(crate) use bios::BIO_VECTOR_BYTES;
 pub use bios::RequestLimits;
+pub use end_io::EndIoStep;
 pub use errors::ErrorsSeen;
 pub use flusher::{FlushStep, FlushWork};
 pub use ilock::TASK_SLICE;
 pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
+pub use submit::JournalWait;
 pub use sync::{Fsync, FsyncStep};
 
 use crate::env::JIFFY;
@@ -203,8 +206,8 @@ pub struct Writeback {
     errors: BTreeMap<u32, errors::FileErrors>,
     /// Pages dirtied so far by tasks that are throttled (`vm_dirties`).
     dirtied: u64,
-    /// What waits for a worker to log its file's size.
-    appended: VecDeque<complete::Appended>,
+    /// What waits for a worker to change its file's metadata.
+    ended: VecDeque<end_io::Ended>,
 }
 
 impl Writeback {
@@ -249,8 +252,6 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes()
-            + self.ioends.host_bytes()
-            + self.appended.capacity() * size_of::<complete::Appended>()
+        self.records.host_bytes() + self.ioends.host_bytes() + self.ended.capacity() * size_of::<end_io::Ended>()
     }
 }

@@ -8,8 +8,8 @@
 //! Source: `__block_write_full_folio()`, fs/buffer.c (6.12), `write_cache_pages()`, mm/page-writeback.c, `xfs_writepage_map()`, `xfs_add_to_ioend()`,
 //! fs/xfs/xfs_aops.c (4.20); `iomap_writepages()`, `iomap_add_to_ioend()`, fs/iomap/buffered-io.c, `ext4_do_writepages()`,
 //! `mpage_prepare_extent_to_map()`, fs/ext4/inode.c, `bio_add_folio()`, `bio_full()`, block/bio.c (6.12 on order-0 folios).
-//! Abstracted: XFS allocates the whole delayed extent, here at most `DELALLOC_MAX` pages of it.
-//! Omitted: pages beyond the end of the file, unwritten extents.
+//! Abstracted: XFS allocates the whole delayed extent, here at most `XFS_DELALLOC` pages of it.
+//! Omitted: pages beyond the end of the file.
 
 use rules::BioVectors;
 use units::{FileId, Pfn};
@@ -21,10 +21,10 @@ use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Extent, FsKind};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
 
-/// Most pages that are allocated at once: 1 GiB. A guess; XFS stops at an extent of 8 GiB.
-const DELALLOC_MAX: u32 = 1 << 18;
+/// Most pages that XFS allocates at once: 1 GiB. A guess; it stops at an extent of 8 GiB.
+const XFS_DELALLOC: u32 = 1 << 18;
 
-/// Most pages of an extent that ext4 maps and submits at a time (`MAX_WRITEPAGES_EXTENT_LEN`): 8 MiB.
+/// Most pages that ext4 allocates, maps and submits at a time (`MAX_WRITEPAGES_EXTENT_LEN`): 8 MiB.
 const EXT4_RUN: u32 = 2048;
 /// Most pages that iomap, and XFS with it, puts into one write (`IOEND_BATCH_SIZE`): 16 MiB.
 const XFS_RUN: u32 = 4096;
@@ -38,8 +38,17 @@ pub(crate) enum Written {
     End,
     /// A page is under an earlier writeback; wait for it.
     Wait(Pfn),
-    /// Blocks are to be allocated, and the inode is on its way to the journal.
-    Journal,
+    /// Blocks are to be allocated, and the journal is to be waited for.
+    Journal(JournalWait),
+}
+
+/// What of a journal is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JournalWait {
+    /// The inode is on its way to the log.
+    Block,
+    /// No more may be reserved.
+    Credits,
 }
 
 /// What writing a part of a file's dirty pages did.
@@ -59,31 +68,54 @@ pub(crate) struct WriteRun {
 struct Open {
     bio: Bio,
     file: FileId,
-    /// Page up to which the extent goes.
-    extent_end: u32,
+    run: Run,
     /// Vectors that it has taken.
     vectors: u32,
     /// The page added last.
     last: Pfn,
 }
 
+/// What is written in one go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Run {
+    /// Page up to which the extent goes.
+    extent_end: u32,
+    /// ext4 has allocated the extent for it.
+    allocated: bool,
+    /// Reserved of the journal for the conversion of the extent.
+    credits: u32,
+}
+
 /// The bio to which the next pages of a file are added; whoever writes the file keeps it until he is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OpenBio {
     open: Option<Open>,
     /// Whoever writes does not wait for the inode's lock.
     trylock: bool,
+    /// Pages that he may still write.
+    left: u32,
+}
+
+impl Default for OpenBio {
+    fn default() -> OpenBio {
+        OpenBio { open: None, trylock: false, left: u32::MAX }
+    }
 }
 
 impl OpenBio {
     /// For who waits for no lock.
     pub(crate) fn trylock() -> OpenBio {
-        OpenBio { open: None, trylock: true }
+        OpenBio { trylock: true, ..OpenBio::default() }
+    }
+
+    /// Whoever writes may write so many pages more.
+    pub(crate) fn set_left(&mut self, pages: u64) {
+        self.left = u32::try_from(pages).unwrap_or(u32::MAX);
     }
 
     /// Whether a page belongs to the run that is open.
     fn goes_on_with(&self, index: u32) -> bool {
-        self.open.is_some_and(|open| index == open.bio.first_index() + open.bio.pages && index < open.extent_end)
+        self.open.is_some_and(|open| index == open.bio.first_index() + open.bio.pages && index < open.run.extent_end)
     }
 }
 
@@ -131,8 +163,8 @@ impl Mm {
                 run.next = index + 1;
                 continue;
             }
-            if self.may_change_inode(file).is_err() && self.map_block(file, index).is_none() {
-                run.stop = Written::Journal;
+            if let Some(wait) = self.journal_wait(file).filter(|_| self.map_block(file, index).is_none()) {
+                run.stop = Written::Journal(wait);
                 break;
             }
             if of_device && self.is_journal_dirty(file, index) {
@@ -143,12 +175,21 @@ impl Mm {
                 self.start_writeback(pfn);
             }
             run.pages += 1;
+            open.left = open.left.saturating_sub(1);
             run.next = index + 1;
         }
         if run.stop != Written::Enough {
             self.submit_open(env, open);
         }
         run
+    }
+
+    /// What has to be waited for before blocks of a file can be allocated.
+    fn journal_wait(&self, file: FileId) -> Option<JournalWait> {
+        if self.may_change_inode(file).is_err() {
+            return Some(JournalWait::Block);
+        }
+        (!self.has_credits_for(file)).then_some(JournalWait::Credits)
     }
 
     /// Submits the open bio, if there is one.
@@ -160,9 +201,9 @@ impl Mm {
 
     /// Submits the open bio, and says what it is part of.
     fn submit_part(&mut self, env: &Env, open: &mut OpenBio) -> Option<IoendId> {
-        let Open { mut bio, file, .. } = open.open.take()?;
-        if self.has_ioends(file) {
-            self.add_to_ioend(&mut bio, file);
+        let Open { mut bio, file, run, .. } = open.open.take()?;
+        if self.has_ioends(file, run.credits) {
+            self.add_to_ioend(&mut bio, file, run.credits);
         }
         self.submit(env, bio);
         Some(bio.memory.ioend)
@@ -185,40 +226,36 @@ impl Mm {
         let grown = open.open.and_then(|open| Some((open, self.vectors_with(&open, file, pfn)?)));
         let grown = grown.filter(|(open, _)| index == open.bio.first_index() + open.bio.pages);
         if let Some((full, vectors)) = grown
-            && index < full.extent_end
+            && index < full.run.extent_end
         {
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
             open.open = Some(Open { bio, vectors, last: pfn, ..full });
             return;
         }
-        let Extent { device, sector, pages } = match self.map_block(file, index) {
-            Some(extent) => extent,
-            None => {
-                let run = self.pagecache.trees.dirty_run(file.0, index, DELALLOC_MAX).max(1);
-                let extent = self.allocate_blocks(env, file, index, run);
-                self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
-                self.note_extent_added(env, file);
-                self.log_item_nowait(env, file);
-                extent
-            }
-        };
+        let mapped = self.map_block(file, index);
+        let allocated = mapped.is_none() && self.fs_kind(file) == FsKind::Ext4;
+        let Extent { device, sector, pages } =
+            mapped.unwrap_or_else(|| self.allocate_delayed(env, file, index, open.left));
         debug_assert!(pages > 0);
-        let extent_end = index.saturating_add(pages);
+        let run = Run { extent_end: index.saturating_add(pages), allocated, credits: 0 };
         if let Some((full, vectors)) = grown
+            && !(full.run.allocated || allocated)
             && full.bio.device == device
             && sector == full.bio.sector + u64::from(full.bio.pages) * 8
         {
             // Another extent that happens to lie right behind: the same bio.
             let bio = Bio { pages: full.bio.pages + 1, ..full.bio };
-            open.open = Some(Open { bio, extent_end, vectors, last: pfn, ..full });
+            open.open = Some(Open { bio, run, vectors, last: pfn, ..full });
             return;
         }
         // The same run goes on where a bio was full.
-        let ioend = if open.goes_on_with(index) && self.has_ioends(file) {
-            self.submit_part(env, open).unwrap_or(IoendId::NONE)
-        } else {
-            self.submit_open(env, open);
-            IoendId::NONE
+        let (ioend, run) = match open.open.filter(|_| open.goes_on_with(index)) {
+            Some(full) => (self.submit_part(env, open).unwrap_or(IoendId::NONE), full.run),
+            None => {
+                self.submit_open(env, open);
+                let credits = if allocated { self.reserve_conversion(file) } else { 0 };
+                (IoendId::NONE, Run { credits, ..run })
+            }
         };
         let bio = Bio {
             device,
@@ -229,7 +266,21 @@ impl Mm {
             target: BioTarget::File { file, index },
             memory: BioMemory { ioend, ..BioMemory::NONE },
         };
-        open.open = Some(Open { bio, file, extent_end, vectors: 1, last: pfn });
+        open.open = Some(Open { bio, file, run, vectors: 1, last: pfn });
+    }
+
+    /// Allocates blocks for the run of dirty pages that begins here, of which up to `left` are about to be written.
+    fn allocate_delayed(&mut self, env: &Env, file: FileId, index: u32, left: u32) -> Extent {
+        let most = match self.fs_kind(file) {
+            FsKind::Xfs => XFS_DELALLOC,
+            FsKind::Ext4 => EXT4_RUN.min(left),
+        };
+        let run = self.pagecache.trees.dirty_run(file.0, index, most).max(1);
+        let extent = self.allocate_blocks(env, file, index, run);
+        self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
+        self.note_extent_added(env, file);
+        self.log_item_nowait(env, file);
+        extent
     }
 
     /// A dirty page is being written from now on (`clear_page_dirty_for_io()`, `set_page_writeback()`).

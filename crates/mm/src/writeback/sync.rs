@@ -8,7 +8,7 @@
 
 use units::{FileId, Pfn};
 
-use super::submit::{OpenBio, Written};
+use super::submit::{JournalWait, OpenBio, Written};
 use crate::pagecache::Slot;
 use crate::vfs::CommitId;
 use crate::{Bio, Env, Frame, Mm};
@@ -40,8 +40,8 @@ pub enum FsyncStep {
     More,
     /// Wait for the page's writeback, then call again.
     Wait(Pfn),
-    /// Wait until what is being written to the journal is there, then call again.
-    Journal,
+    /// Wait for the journal, then call again.
+    Journal(JournalWait),
     /// Count the log's bio with [`Mm::begin_metadata`], submit it and wait for its end unless it has ended, then call again.
     Log(Bio),
     /// Everything is on the device.
@@ -58,7 +58,7 @@ impl Mm {
                 match run.stop {
                     Written::Enough => {}
                     Written::Wait(pfn) => return FsyncStep::Wait(pfn),
-                    Written::Journal => return FsyncStep::Journal,
+                    Written::Journal(wait) => return FsyncStep::Journal(wait),
                     Written::End => *fsync = Fsync { phase: Phase::Wait, ..Fsync::default() },
                 }
                 FsyncStep::More

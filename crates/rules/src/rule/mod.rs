@@ -195,6 +195,8 @@ pub struct Rules {
     pub map_lock: MapLock,
     /// End of XFS's writes.
     pub ioend_end: IoendEnd,
+    /// Blocks that ext4 allocates at writeback.
+    pub delayed_blocks: DelayedBlocks,
     /// Pages read ahead from swap.
     pub swap_readahead: SwapReadahead,
     /// Slots of pages that are written to.
@@ -383,6 +385,7 @@ impl Rules {
             xfs_writer: XfsWriter::Owner,
             map_lock: MapLock::Wait,
             ioend_end: IoendEnd::EachBio,
+            delayed_blocks: DelayedBlocks::Unwritten,
             swap_readahead: SwapReadahead::ByAddress,
             slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,

@@ -21,6 +21,15 @@ rule!(
     }
 );
 rule!(
+    /// What the blocks are that ext4 allocates for delayed pages.
+    DelayedBlocks {
+        /// Written ones: until 5.5.
+        Written,
+        /// Unwritten ones, which a worker converts when the data is there: since 244adf6426ee (5.6; `dioread_nolock`).
+        Unwritten,
+    }
+);
+rule!(
     /// How writers are held back near the dirty limit.
     DirtyThrottle {
         /// They write dirty pages themselves, and sleep in between: until 3.1.

@@ -9,6 +9,7 @@
 use mm::compaction::{CompactPriority, CompactResult};
 use mm::slab::SlabRequest;
 use mm::vfs::Need;
+use mm::writeback::JournalWait;
 use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
 use mm::{AllocRequest, Env, MigrateType, Mm};
 use rules::DirectCompaction;
@@ -63,7 +64,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
-            Need::Journal => self.wait_for_journal().await,
+            Need::Journal => self.wait_for_journal(JournalWait::Block).await,
             Need::Charge(charge) => Box::pin(self.charge_memcg(charge)).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }

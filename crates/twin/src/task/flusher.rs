@@ -6,7 +6,7 @@
 
 use mm::slab::ObjectRuns;
 use mm::vfs::{FsId, FsKind};
-use mm::writeback::{FlushStep, FlushWork, Fsync, FsyncStep};
+use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait};
 use mm::{Frame, Mm, WakeFlusher};
 use sim::Ctx;
 use units::{FileId, Nanos};
@@ -36,7 +36,7 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
         match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
             FlushStep::More => task.ctx.preempt_point().await,
             FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
-            FlushStep::Journal => task.wait_for_journal().await,
+            FlushStep::Journal(wait) => task.wait_for_journal(wait).await,
             FlushStep::Busy => {
                 let written = task.ctx.with(|world, _| world.queues.written);
                 task.ctx.wait_timeout(written, SleepReason::FlusherBusy, BUSY_RETRY).await;
@@ -55,16 +55,20 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
     }
 }
 
-/// Ends the writes of XFS that changed a file's size on disk (`xfs_end_io()`).
-pub(crate) async fn xfs_end_io(ctx: Ctx<World>) {
+/// Ends the writes that change metadata (`xfs_end_io()`, `ext4_end_io_rsv_work()`).
+pub(crate) async fn end_io(ctx: Ctx<World>) {
     let task = Task::new(ctx);
     loop {
-        if task.mm(|mm, env| mm.end_appended(env)) {
-            task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
-            task.ctx.preempt_point().await;
-        } else {
-            let queue = task.ctx.with(|world, _| world.queues.appended);
-            task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+        match task.mm(|mm, env| mm.end_io_step(env)) {
+            EndIoStep::Done => {
+                task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
+                task.ctx.preempt_point().await;
+            }
+            EndIoStep::Journal => task.wait_for_journal(JournalWait::Block).await,
+            EndIoStep::Idle => {
+                let queue = task.ctx.with(|world, _| world.queues.end_io);
+                task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+            }
         }
     }
 }
@@ -189,10 +193,13 @@ impl Task {
         timer
     }
 
-    /// Waits until what is being written to a journal is there.
-    pub(super) async fn wait_for_journal(&self) {
-        let journalled = self.ctx.with(|world, _| world.queues.journalled);
-        self.ctx.wait(journalled, SleepReason::Journal).await;
+    /// Waits until what is being written to a journal is there, or until there is room in it to reserve.
+    pub(super) async fn wait_for_journal(&self, wait: JournalWait) {
+        let (queue, reason) = self.ctx.with(|world, _| match wait {
+            JournalWait::Block => (world.queues.journalled, SleepReason::Journal),
+            JournalWait::Credits => (world.queues.reserved, SleepReason::JournalCredits),
+        });
+        self.ctx.wait(queue, reason).await;
     }
 
     /// Writes a file's dirty data and waits for it.
@@ -202,7 +209,7 @@ impl Task {
             match self.mm(|mm, env| mm.fsync_step(env, file, &mut fsync)) {
                 FsyncStep::More => self.ctx.preempt_point().await,
                 FsyncStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
-                FsyncStep::Journal => self.wait_for_journal().await,
+                FsyncStep::Journal(wait) => self.wait_for_journal(wait).await,
                 FsyncStep::Log(bio) => self.metadata_io(bio).await,
                 FsyncStep::Done => return,
             }
@@ -225,7 +232,7 @@ impl Task {
         for (device, ticket) in devices.into_iter().zip(tickets) {
             loop {
                 let (queue, reason) = self.ctx.with(|world, _| {
-                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_appended();
+                    let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_end_io();
                     let reason = match (world.mm.sync_done(device, ticket), on_device) {
                         (false, _) => Some(SleepReason::SyncWork),
                         (true, false) => Some(SleepReason::Fsync),

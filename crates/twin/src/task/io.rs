@@ -1,5 +1,6 @@
 //! Waiting for I/O.
 
+use mm::vfs::FsKind;
 use mm::{Bio, Env, Frame, Mm};
 use units::Pfn;
 
@@ -39,7 +40,7 @@ impl Task {
             world.submit(ctl, bio, Some(queue));
             queue
         });
-        let xfs = self.look(|mm| mm.vfs.has_xfs_on(bio.device));
+        let xfs = self.look(|mm| mm.vfs.kind_on(bio.device) == Some(FsKind::Xfs));
         self.ctx.wait(queue, if xfs { SleepReason::Metadata } else { SleepReason::Buffer }).await;
     }
 

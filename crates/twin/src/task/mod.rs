@@ -21,7 +21,7 @@ use sim::Ctx;
 use crate::world::World;
 
 pub(crate) use dispatch::throttle_dispatch;
-pub(crate) use flusher::{flusher, fs_log, fs_push, fs_reclaim, kjournald2, xfs_end_io};
+pub(crate) use flusher::{end_io, flusher, fs_log, fs_push, fs_reclaim, kjournald2};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use kswapd::kswapd;
 pub(crate) use worker::worker;

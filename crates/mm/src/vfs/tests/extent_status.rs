@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rules::{ExtentLookup, ExtentStatus, HoleLookup};
+use rules::{DelayedBlocks, ExtentLookup, ExtentStatus, HoleLookup};
 
 use super::*;
 use crate::pagecache::Readahead;
@@ -17,6 +17,7 @@ fn rules_4_4() -> Rules {
         extent_status: ExtentStatus::Unmarked,
         extent_lookup: ExtentLookup::Found,
         hole_lookup: HoleLookup::FromExtent,
+        delayed_blocks: DelayedBlocks::Written,
         ..Rules::newest()
     }
 }
@@ -48,10 +49,10 @@ fn read(rig: &mut Rig, file: FileId, page: u32) {
     rig.complete_all();
 }
 
-/// The entries of a file: `w`ritten, `d`elayed, `h`ole, their pages, `*` where they are marked.
+/// The entries of a file: `w`ritten, `d`elayed, `h`ole, `u`nwritten, their pages, `*` where they are marked.
 fn entries(rig: &Rig, file: FileId) -> String {
     let name = |entry: crate::vfs::statuses::Entry| {
-        let letter = ['w', 'd', 'h'][entry.status as usize];
+        let letter = ['w', 'd', 'h', 'u'][entry.status as usize];
         let end = if entry.end == u32::MAX { String::new() } else { entry.end.to_string() };
         format!("{letter}{}-{end}{}", entry.start, if entry.referenced { "*" } else { "" })
     };
@@ -237,6 +238,23 @@ fn within_a_file_the_shrinker_wraps_round() {
     assert_eq!(entries(&rig, file), "d1-2 d3-4 h4-5 d5-6 h6-");
 }
 
+#[test]
+fn blocks_are_unwritten_until_their_data_is_there() {
+    for (rules, under_way) in [(Rules::newest(), "u0-3"), (rules_4_4(), "w0-3")] {
+        let mut rig = Rig::ext4_with(1 << 14, rules);
+        let file = rig.create();
+        for page in 0..3 {
+            rig.write(file, page);
+        }
+        rig.mm.write_dirty_pages(&rig.env, file, 0, 3);
+        rig.collect();
+        assert_eq!(entries(&rig, file).replace('*', "").split(' ').next(), Some(under_way));
+        rig.complete_all();
+        assert_eq!(entries(&rig, file).replace('*', "").split(' ').next(), Some("w0-3"));
+        rig.check();
+    }
+}
+
 /// Pages of the files of the property; the last stands for all behind it.
 const LAST: u32 = 24;
 
@@ -277,7 +295,7 @@ impl Model {
         let mut runs: Vec<Run> = Vec::new();
         let block = |page: u32| rig.mm.map_block(file, page).map(|extent| extent.sector / 8);
         for (&page, &(status, mark)) in &self.pages {
-            let follows = || status != Status::Written || block(page - 1).map(|last| last + 1) == block(page);
+            let follows = || !status.has_blocks() || block(page - 1).map(|last| last + 1) == block(page);
             match runs.last_mut() {
                 Some(run) if run.1 == page && run.2 == status && follows() => {
                     (run.1, run.3) = (page + 1, run.3 | mark);
@@ -409,14 +427,22 @@ impl Model {
 fn write_back_runs(rig: &mut Rig, file: FileId, model: &mut Model) {
     let delayed = model.pages.iter().filter(|(_, known)| known.0 == Status::Delayed);
     let delayed: Vec<u32> = delayed.map(|(page, _)| *page).collect();
-    for run in delayed.chunk_by(|a, b| a + 1 == *b) {
+    let runs: Vec<_> = delayed.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[0] + run.len() as u32).collect();
+    let converts = model.rules.delayed_blocks == DelayedBlocks::Unwritten;
+    for run in &runs {
         model.see_extents(rig, file);
-        rig.mm.write_dirty_pages(&rig.env, file, run[0], run.len() as u32);
+        rig.mm.write_dirty_pages(&rig.env, file, run.start, run.len() as u32);
         rig.collect();
         model.root(rig, file);
-        model.insert(rig, file, run[0]..run[0] + run.len() as u32, Status::Written);
+        model.insert(rig, file, run.clone(), if converts { Status::Unwritten } else { Status::Written });
     }
     write_back(rig, file);
+    model.see_extents(rig, file);
+    for run in runs.into_iter().filter(|_| converts) {
+        model.look_up(rig, file, run.start);
+        model.root(rig, file);
+        model.insert(rig, file, run, Status::Written);
+    }
 }
 
 /// What is so of a page: it is in memory, and has its buffer.
