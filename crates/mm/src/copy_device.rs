@@ -28,8 +28,18 @@ use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 pub struct CopyCosts {
     /// Each bio.
     pub bio: Nanos,
-    /// Each page of it.
-    pub page: Nanos,
+    /// Each page that is read.
+    pub read: Nanos,
+    /// Each page that is written.
+    pub write: Nanos,
+}
+
+impl CopyCosts {
+    /// A whole bio, in ns.
+    fn of(self, write: bool, pages: u32) -> u64 {
+        let page = if write { self.write } else { self.read };
+        self.bio.0 + page.0 * u64::from(pages)
+    }
 }
 
 /// When the bios of a device end.
@@ -113,10 +123,11 @@ impl Mm {
         self.bio_end(device) != BioEnd::Interrupt
     }
 
-    /// Charges the copy of a bio that was held back to whoever goes on with it.
+    /// Charges the driver's work and the copy of a bio to whoever hands it to the driver: who submits it, or who goes on with it
+    /// where it was held back.
     pub fn charge_copy(&mut self, bio: &Bio) {
         if let BioEnd::Copy(costs) | BioEnd::Synchronous(costs) = self.bio_end(bio.device) {
-            self.charge(costs.bio.0 + costs.page.0 * u64::from(bio.pages));
+            self.charge(self.costs.copied_bio + costs.of(bio.write, bio.pages));
         }
     }
 
@@ -126,9 +137,9 @@ impl Mm {
         matches!(self.bio_end(device), BioEnd::Synchronous(_))
     }
 
-    /// What handing a bio to the block layer costs, the device's own part left out.
+    /// What handing a bio to the block layer costs; to a driver that copies, it is part of that.
     pub(crate) fn submission_cost(&self, device: u16) -> u64 {
-        if self.copies(device) { self.costs.copied_bio } else { self.costs.submit_bio }
+        if self.copies(device) { 0 } else { self.costs.submit_bio }
     }
 
     /// What its end costs; without an interrupt it is part of its submission.
@@ -138,9 +149,9 @@ impl Mm {
 
     /// Charges a bio of a synchronous device to its submitter.
     #[inline]
-    pub(crate) fn charge_sync_bio(&mut self, device: u16, pages: u32) {
+    pub(crate) fn charge_sync_bio(&mut self, device: u16, write: bool, pages: u32) {
         let BioEnd::Synchronous(costs) = self.bio_end(device) else { unreachable!("the device is synchronous") };
-        self.charge(costs.bio.0 + costs.page.0 * u64::from(pages));
+        self.charge(costs.of(write, pages));
     }
 
     /// Whether a bio counts as the root group's, which has no limit but where that is the root's own: metadata, and data of a file whose submitter is of that group.
@@ -243,7 +254,7 @@ mod tests {
     use crate::{BioMemory, Frame};
 
     const DEVICE: u16 = 3;
-    const COSTS: CopyCosts = CopyCosts { bio: Nanos(1_000), page: Nanos(500) };
+    const COSTS: CopyCosts = CopyCosts { bio: Nanos(1_000), read: Nanos(500), write: Nanos(500) };
 
     /// A machine whose device copies, with room for so many pages of writes, and files of these sizes that are dirty.
     fn written<const N: usize>(end: BioEnd, room: u64, sizes: [u32; N]) -> (Rig, [units::FileId; N]) {
@@ -286,10 +297,10 @@ mod tests {
         // Two pages of room are left by the first, which the third would fit into.
         let under_way: Vec<u32> = rig.bios.iter().map(|bio| bio.pages).collect();
         assert_eq!(under_way, [3, 1]);
-        // Who goes on with the first of them pays for its three pages.
+        // Who goes on with the first of them pays for the driver's work and its three pages.
         rig.mm.take_cpu_ns();
         rig.mm.charge_copy(&rig.bios[0].clone());
-        assert_eq!(rig.mm.take_cpu_ns(), 1_000 + 3 * 500);
+        assert_eq!(rig.mm.take_cpu_ns(), rig.mm.costs.copied_bio + 1_000 + 3 * 500);
         rig.complete_all();
         assert!([fits, too_long, short].iter().all(|file| rig.mm.dirty_pages_of(*file) == (0, 0)));
         rig.check();

@@ -401,8 +401,8 @@ fn costs(machine: &Machine, paths: rules::PathLength) -> Costs {
 
 /// What copying to or from a RAM disk costs.
 fn copy_costs(ram: &blockdev::RamSpec) -> CopyCosts {
-    let page = Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.copy_bytes_per_s);
-    CopyCosts { bio: Nanos(ram.latency_ns), page }
+    let page = |op| Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.bytes_per_s(op));
+    CopyCosts { bio: Nanos(ram.latency_ns), read: page(blockdev::Op::Read), write: page(blockdev::Op::Write) }
 }
 
 /// When the bios of a device end.

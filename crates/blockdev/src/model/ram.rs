@@ -7,6 +7,7 @@
 //! **Omitted.** Contention for memory bandwidth.
 
 use super::{Command, Finished};
+use crate::Op;
 use crate::rate::Rate;
 use crate::spec::{BYTES_PER_S, CAPACITY_BYTES, LATENCY_NS, SpecError, check};
 use crate::throttle::ThrottleSpec;
@@ -25,6 +26,9 @@ pub struct RamSpec {
     pub latency_ns: u64,
     /// Copy bandwidth, bytes per second.
     pub copy_bytes_per_s: u64,
+    /// The same of writes, where they take longer: persistent memory is written past the caches (`memcpy_flushcache()`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bytes_per_s: Option<u64>,
     /// A bio ends before its submission returns, and its cost is CPU time of the submitter (`brd`, `pmem`).
     #[serde(default)]
     pub synchronous: bool,
@@ -41,15 +45,22 @@ impl RamSpec {
             capacity_bytes,
             latency_ns: 1_000,
             copy_bytes_per_s: 8_000_000_000,
+            write_bytes_per_s: None,
             synchronous: false,
             throttle: None,
         }
+    }
+
+    /// Copy bandwidth of reads or writes, bytes per second.
+    pub fn bytes_per_s(&self, op: Op) -> u64 {
+        self.write_bytes_per_s.filter(|_| op == Op::Write).unwrap_or(self.copy_bytes_per_s)
     }
 
     pub(crate) fn validate(&self) -> Result<(), SpecError> {
         check("capacity_bytes", self.capacity_bytes, CAPACITY_BYTES)?;
         check("latency_ns", self.latency_ns, LATENCY_NS)?;
         check("copy_bytes_per_s", self.copy_bytes_per_s, BYTES_PER_S)?;
+        self.write_bytes_per_s.map_or(Ok(()), |rate| check("write_bytes_per_s", rate, BYTES_PER_S))?;
         self.throttle.as_ref().map_or(Ok(()), ThrottleSpec::validate)
     }
 }
@@ -58,7 +69,8 @@ impl RamSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct Ram {
     latency: Nanos,
-    copy: Rate,
+    read: Rate,
+    write: Rate,
     /// When, in which order of arrival, and which request.
     replies: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     arrivals: u64,
@@ -68,14 +80,16 @@ impl Ram {
     pub(super) fn new(spec: &RamSpec) -> Ram {
         Ram {
             latency: Nanos(spec.latency_ns),
-            copy: Rate::bytes_per_s(spec.copy_bytes_per_s),
+            read: Rate::bytes_per_s(spec.bytes_per_s(Op::Read)),
+            write: Rate::bytes_per_s(spec.bytes_per_s(Op::Write)),
             replies: BinaryHeap::new(),
             arrivals: 0,
         }
     }
 
     pub(super) fn start(&mut self, now: Nanos, command: Command) {
-        let cost = self.latency + self.copy.time(u64::from(command.sectors));
+        let copy = if command.op == Op::Write { self.write } else { self.read };
+        let cost = self.latency + copy.time(u64::from(command.sectors));
         self.arrivals += 1;
         self.replies.push(Reverse((now + cost, self.arrivals, command.slot)));
     }

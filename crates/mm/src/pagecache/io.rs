@@ -47,7 +47,7 @@ impl Mm {
             if self.is_synchronous(device) {
                 self.stat.count(VmEvent::Pgpgin, u64::from(pages) << (PAGE_SHIFT - 10));
                 self.charge(self.costs.copied_bio);
-                self.charge_sync_bio(device, pages);
+                self.charge_sync_bio(device, false, pages);
                 self.end_read(env, file, at, pages, true);
                 at += pages;
                 continue;

@@ -40,7 +40,7 @@ impl Mm {
         self.stat.count(VmEvent::Pswpout, 1);
         let device = self.swap.device_of(entry);
         if self.is_synchronous(device) {
-            self.charge_sync_bio(device, 1);
+            self.charge_sync_bio(device, true, 1);
             return self.swap_written_at_once(pfn, true);
         }
         self.frames[pfn].set(Frame::WRITEBACK);
@@ -80,7 +80,7 @@ impl Mm {
         if !self.read_kept(env, entry, None) {
             self.zswap_missed();
             self.stat.count(VmEvent::Pswpin, 1);
-            self.charge_sync_bio(self.swap.device_of(entry), 1);
+            self.charge_sync_bio(self.swap.device_of(entry), false, 1);
         }
     }
 

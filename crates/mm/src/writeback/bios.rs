@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_bio_that_a_limit_holds_back_keeps_its_memory_until_it_ends() {
         let mut rig = ext4(BioRoom::Request);
-        let costs = CopyCosts { bio: Nanos(1_000), page: Nanos(500) };
+        let costs = CopyCosts { bio: Nanos(1_000), read: Nanos(500), write: Nanos(500) };
         rig.mm.set_bio_end(DEVICE, BioEnd::Copy(costs));
         rig.mm.set_request_limits(DEVICE, RequestLimits::RAM);
         let [passes, short, long] = [8, 1, 200].map(|pages| dirty_file(&mut rig, pages));

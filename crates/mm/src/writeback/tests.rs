@@ -270,7 +270,7 @@ fn a_run_of_ext4_leaves_writeback_as_a_whole_and_no_longer_than_it_maps_at_a_tim
 #[test]
 fn who_submits_a_run_of_ext4_that_has_ended_by_then_converts_it() {
     let mut rig = Rig::ext4(1 << 14);
-    let costs = crate::CopyCosts { bio: Nanos(1_000), page: Nanos(500) };
+    let costs = crate::CopyCosts { bio: Nanos(1_000), read: Nanos(500), write: Nanos(500) };
     rig.mm.set_bio_end(DEVICE, crate::BioEnd::Copy(costs));
     rig.mm.set_copy_room(DEVICE, crate::CopyRoom::ALL);
     let file = rig.create();
