@@ -4,7 +4,7 @@
 //! the dirty limit, nothing happens but that the flusher is woken above the background limit. Above, it pauses as long
 //! as the pages that it dirtied should have taken at its rate, less the time that it took for them.
 //! Since/until: since 3.2 ([`DirtyThrottle::Rate`]); before, see writer_writes.rs.
-//! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`, `writeback_set_ratelimit()`,
+//! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`,
 //! mm/page-writeback.c (4.20; 6.12 the same without flags).
 //! A writer in a memory cgroup keeps the limits of its group too (`memcg::dirty`), and pauses by whichever of the two is nearer.
 //! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
@@ -211,15 +211,6 @@ impl Mm {
             self.effects.push(Effect::WakeFlusher(device));
         }
     }
-
-    /// Sets what depends on the dirty limits at once: at boot, and when `dirty_ratio` or `dirty_bytes` is set.
-    pub fn setup_writeback(&mut self) {
-        let limit = self.global_dirty_limits().dirty;
-        self.writeback.dirty_limit = limit;
-        let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
-        self.writeback.ratelimit_pages = (limit / (nr_cpus * 32)).max(16);
-        self.writeback.stat_error = nr_cpus * 8 * (1 + u64::from(nr_cpus.ilog2()));
-    }
 }
 
 impl TaskDirty {
@@ -304,7 +295,7 @@ mod tests {
     fn a_pause_that_is_over_is_not_followed_by_another_before_the_next_page() {
         let mut rig = crate::pagecache::rig::Rig::new(1, 1 << 14);
         let file = rig.create();
-        let limit = rig.mm.global_dirty_limits().dirty;
+        let limit = rig.mm.global_dirty_limits().dirty.max(rig.mm.writeback.dirty_limit);
         for index in 0..limit as u32 + 100 {
             rig.write(file, index);
         }

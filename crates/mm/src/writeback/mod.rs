@@ -10,6 +10,7 @@
 mod balance;
 mod bandwidth;
 mod bios;
+mod boot_limit;
 mod complete;
 mod dirty;
 mod end_io;

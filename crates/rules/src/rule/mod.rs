@@ -263,6 +263,8 @@ pub struct Rules {
     pub device_share: DeviceShare,
     /// Base of the dirty ratios.
     pub dirtyable_memory: DirtyableMemory,
+    /// Memory of the first dirty limit.
+    pub boot_pages: BootPages,
     /// Places of pages for writing.
     pub dirty_spread: DirtySpread,
     /// Limit of background writeback.
@@ -419,6 +421,7 @@ impl Rules {
             dirty_throttle: DirtyThrottle::Rate,
             device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
+            boot_pages: BootPages::FirstSection,
             dirty_spread: DirtySpread::Node,
             background_limit: BackgroundLimit::DeviceShare,
             background_inodes: BackgroundInodes::DirtyNow,

@@ -49,6 +49,15 @@ rule!(
     }
 );
 rule!(
+    /// Memory that there is when the first dirty limit is computed.
+    BootPages {
+        /// All.
+        All,
+        /// Lower zones, and of a node's last one what its first section or two hold: since 4.20 with `CONFIG_DEFERRED_STRUCT_PAGE_INIT`.
+        FirstSection,
+    }
+);
+rule!(
     /// Which memory the dirty ratios are of.
     DirtyableMemory {
         /// All that is free or may be reclaimed, anonymous memory with swap included, and no reserve taken off: until 3.1.
