@@ -234,6 +234,8 @@ pub enum TraceEvent {
         migrate_pfn: Pfn,
         /// Free scanner.
         free_pfn: Pfn,
+        /// Synchronous.
+        sync: bool,
         /// `COMPACT_*` as the kernel names it.
         status: &'static str,
     },

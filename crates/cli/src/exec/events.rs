@@ -47,10 +47,10 @@ fn translate(event: &Event, vmscan: VmscanEvents, zones: &[ZoneSection]) -> Opti
             let (zone_start, zone_end) = span(zone, zones)?;
             TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync }
         }
-        Event::CompactionEnd { zone, migrate_pfn, free_pfn, status, .. } => {
+        Event::CompactionEnd { zone, migrate_pfn, free_pfn, sync, status } => {
             let (zone_start, zone_end) = span(zone, zones)?;
             let status = CompactionResult::named(status)?;
-            TraceEvent::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync: false, status }
+            TraceEvent::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync, status }
         }
         Event::WakeupKcompactd { node, order } => TraceEvent::MmCompactionWakeupKcompactd {
             nid: node,

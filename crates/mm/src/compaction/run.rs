@@ -286,6 +286,7 @@ impl CompactRun {
             zone: self.zone,
             migrate_pfn: self.scanners.migrate,
             free_pfn: self.scanners.free,
+            sync: self.control.mode != MigrateMode::Async,
             status: result.name(),
         });
         result
