@@ -68,14 +68,17 @@ fn the_same_seed_leaves_the_same_run_directory() {
 #[test]
 fn a_compaction_ends_in_the_mode_that_it_began_in() {
     let dir = inputs();
-    let args = ["run", "thpfio3", "-m", "guest-160m", "-k", "6.12", "--set", "lru_gen.enabled=n", "--events", "compaction"];
+    let args =
+        ["run", "thpfio3", "-m", "guest-160m", "-k", "6.12", "--set", "lru_gen.enabled=n", "--events", "compaction"];
     mmtwin().current_dir(dir.path()).args(args).args(["--set", "thp.enabled=always", "--out", "a"]).assert().success();
     let events = fs::read_to_string(dir.path().join("a/thpfio3-guest-160m/6.12/iter-0/events.txt")).unwrap();
     let mut modes = std::collections::BTreeMap::new();
     let mut seen = std::collections::BTreeSet::new();
     for line in events.lines().filter(|line| line.contains("mm_compaction_")) {
         let task = line.split_whitespace().next().unwrap();
-        let Some(mode) = line.split_once("mode=").map(|(_, mode)| mode.split_whitespace().next().unwrap()) else { continue };
+        let Some(mode) = line.split_once("mode=").map(|(_, mode)| mode.split_whitespace().next().unwrap()) else {
+            continue;
+        };
         if line.contains("mm_compaction_begin") {
             modes.insert(task, mode);
             seen.insert(mode);

@@ -44,8 +44,9 @@ impl Mm {
 
     /// Pages that the allocator has when the page cache is set up.
     fn pages_at_boot(&self) -> u64 {
-        let node_ends_with =
-            |zone: &Zone| !self.zones.iter().any(|other| other.node == zone.node && other.start > zone.start && other.managed > 0);
+        let node_ends_with = |zone: &Zone| {
+            !self.zones.iter().any(|other| other.node == zone.node && other.start > zone.start && other.managed > 0)
+        };
         let pages = |zone: &Zone| match self.rules.boot_pages {
             BootPages::FirstSection if node_ends_with(zone) => early_pages(zone),
             BootPages::FirstSection | BootPages::All => zone.managed,
