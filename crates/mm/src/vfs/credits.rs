@@ -14,7 +14,7 @@ use rules::DelayedBlocks;
 use units::FileId;
 
 use super::spec::BLOCK_GROUP;
-use super::{FileRec, Fs, FsId, FsKind, FsSpec, Vfs};
+use super::{FileRec, FsKind, FsSpec};
 use crate::{Effect, Mm};
 
 /// Blocks of a tree of extents that adding one may change: two on each of five levels (`EXT4_MAX_EXTENT_DEPTH`).
@@ -32,22 +32,11 @@ fn conversion_credits(spec: &FsSpec) -> u32 {
     (1 + INDEX_BLOCKS + groups + descriptors + META_BLOCKS) as u32
 }
 
-impl Vfs {
-    fn fs_on(&mut self, device: u16) -> Option<&mut Fs> {
-        self.fs.iter_mut().find(|fs| fs.spec.device == device)
-    }
-}
-
 impl Mm {
     fn reserves(&self, file: FileId) -> bool {
         self.rules.delayed_blocks == DelayedBlocks::Unwritten
             && self.fs_kind(file) == FsKind::Ext4
             && !self.vfs.rec(file).has(FileRec::BDEV)
-    }
-
-    /// Most credits of a file system's journal that may be reserved.
-    fn credits_max(&self, fs: FsId) -> u64 {
-        self.user_credits_max(fs) / 2
     }
 
     /// Whether blocks of a file may be allocated at writeback now, or room in the journal is to be waited for.
@@ -57,7 +46,7 @@ impl Mm {
         }
         let id = self.vfs.fs_of(file);
         let fs = &self.vfs.fs[id.0 as usize];
-        u64::from(fs.reserved + conversion_credits(&fs.spec)) <= self.credits_max(id)
+        u64::from(fs.reserved + conversion_credits(&fs.spec)) <= self.user_credits_max(id) / 2
     }
 
     /// Blocks of a file are allocated at writeback: what that reserves, nothing if they are written ones at once.
@@ -75,7 +64,7 @@ impl Mm {
     /// What was reserved on a device is given back, because the conversion begins or the write has failed.
     pub(crate) fn release_conversion(&mut self, device: u16, credits: u32) {
         let fs = self.vfs.fs_on(device).expect("it is mounted");
-        fs.reserved -= credits;
+        self.vfs.fs_mut(fs).reserved -= credits;
         self.effects.push(Effect::WakeReserved);
     }
 }

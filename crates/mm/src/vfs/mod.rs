@@ -431,7 +431,11 @@ impl Vfs {
 
     /// What is mounted from a device.
     pub fn kind_on(&self, device: u16) -> Option<FsKind> {
-        self.fs.iter().find(|fs| fs.spec.device == device).map(|fs| fs.spec.kind)
+        self.fs_on(device).map(|FsId(fs)| self.fs[fs as usize].spec.kind)
+    }
+
+    fn fs_on(&self, device: u16) -> Option<FsId> {
+        (0..).zip(&self.fs).find(|(_, fs)| fs.spec.device == device).map(|(number, _)| FsId(number))
     }
 
     fn spec_of(&self, file: FileId) -> &FsSpec {

@@ -3,8 +3,9 @@
 //! Rule: requests come first, then a flush of everything that reclaim or sync asked for, then, every 5 s, inodes that
 //! have been dirty for 30 s, then background work while more is dirty than the background limit. Each takes inodes from
 //! the tail of `b_io`, in slices of at least 4 MiB, at most what the device writes in half a second and an eighth of the
-//! dirty limit. Background and periodic work give way to requests. The limits are checked again after 100 ms.
-//! Source: `wb_workfn()`, `wb_do_writeback()`, `wb_writeback()`, `writeback_sb_inodes()`, `writeback_chunk_size()`,
+//! dirty limit. Background and periodic work give way to requests. The limits are checked again after 100 ms. While it has everything to
+//! write it is not asked for that again; who is woken while at work goes round once more.
+//! Source: `wb_workfn()`, `wb_do_writeback()`, `wb_start_writeback()`, `wb_wakeup()`, `wb_writeback()`, `writeback_sb_inodes()`, `writeback_chunk_size()`,
 //! `requeue_inode()`, fs/fs-writeback.c, `wb_over_bg_thresh()`, mm/page-writeback.c (4.20; 6.12 the same).
 //! An inode that a task is writing is put off by others who come to it, for `b_more_io`.
 //! Since/until: [`BackgroundLimit`], [`BackgroundInodes`]; until 4.10 reclaim asks for a number of pages ([`WakeFlusher::Pages`]), until 3.1

@@ -3,7 +3,7 @@
 //! **Rule.** The queue's virtual time is the mean of its members' virtual runtimes, by weight. A member that has had less is
 //! eligible. It asks for one slice at a time, and its deadline is when a CPU of its own share would have given it; of the
 //! eligible members the one with the earliest deadline runs. Once picked it keeps the CPU for that slice, unless it has had more
-//! than its due. Whether the slice is over is seen at the tick and when a task is woken on this CPU, or picks. A member
+//! than its due. Whether the slice is over is seen at the tick, when a task is woken on this CPU and when one is picked. A member
 //! that goes to sleep keeps what it is owed; one that owes time stays in its queue (`delayed`). A new task begins with half a
 //! slice. All this holds among the members of one level: a group that runs alone on its CPU is protected for one slice, and open to
 //! whoever is woken after that.
@@ -107,7 +107,7 @@ impl Scheduler {
         entity.protected == entity.deadline
     }
 
-    /// Brings the current member's deadline up to date; whether it has to give way to another (`update_curr()`).
+    /// Brings the current member's deadline up to date; whether it has to give way to another, and then is no buddy any more (`update_curr()`).
     pub(super) fn slice_is_over(&mut self, at: LevelId, now: Nanos) -> bool {
         let (Some(member), Some(vruntime)) = (self.level(at).current, self.current_vruntime(at, now)) else {
             return false;

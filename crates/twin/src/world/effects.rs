@@ -1,0 +1,110 @@
+//! What a mechanism asks of the world around it, carried out: who is woken, what is submitted, what is armed.
+
+use mm::Effect;
+use sim::{Class, Ctl};
+use units::{Nanos, SpaceId};
+
+use super::{Event, World};
+use crate::notify::Told;
+
+impl World {
+    pub(super) fn carry_out(&mut self, ctl: &mut Ctl<World>) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.mm.effects.take_into(&mut effects);
+        for effect in &effects {
+            match *effect {
+                Effect::WakeKswapd(node) => {
+                    ctl.wake_all(self.queues.kswapd[node.index()]);
+                }
+                Effect::WakeKcompactd(node, _) => {
+                    ctl.wake_all(self.queues.kcompactd[node.index()]);
+                }
+                Effect::WakeFlushers(reason) => {
+                    for device in self.mm.ask_flushers(reason) {
+                        ctl.wake_all(self.queues.flusher[device as usize]);
+                    }
+                }
+                Effect::WakeFlusher(device) => {
+                    ctl.wake_all(self.queues.flusher[device as usize]);
+                }
+                Effect::Submit(bio) => {
+                    self.submit(ctl, bio, None);
+                }
+                Effect::HeldRead(bio) => self.held_reads.push(bio),
+                Effect::Copied { bio, of_root } => {
+                    self.devices.pass(ctl, bio, of_root);
+                    if bio.write {
+                        ctl.wake_all(self.queues.written);
+                    }
+                }
+                Effect::WakeThrottled(node, reason) => {
+                    ctl.wake_all(self.queues.throttle(node, reason));
+                }
+                Effect::ArmFlusher(device, at) => {
+                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(device));
+                }
+                Effect::WakeLog(_) => {
+                    ctl.wake_all(self.queues.log);
+                }
+                Effect::ArmRcu => {
+                    ctl.schedule_at(self.next_tick(ctl.now()), Class::Timer, Event::Rcu);
+                }
+                Effect::ArmReclaim => {
+                    ctl.wake_all(self.queues.evicted);
+                }
+                Effect::WakeJournalled => {
+                    ctl.wake_all(self.queues.journalled);
+                }
+                Effect::WakeReserved => {
+                    ctl.wake_all(self.queues.reserved);
+                }
+                Effect::WakeEndIo => {
+                    ctl.wake_all(self.queues.end_io);
+                }
+                Effect::WakePage(pfn) => {
+                    ctl.wake_all(self.queues.page(pfn));
+                }
+                Effect::WakePressure(cpu) => {
+                    ctl.wake_all(self.queues.worker[cpu.index()]);
+                }
+                Effect::MemcgEvent(memcg) => match self.notifier.event(memcg, ctl.now()) {
+                    Told::Now => self.notify(ctl),
+                    Told::At(at) => {
+                        ctl.schedule_at(at, Class::Timer, Event::Notify(memcg));
+                    }
+                    Told::WithNext => {}
+                },
+                Effect::WakeZswap => {
+                    ctl.wake_all(self.queues.zswap);
+                }
+                Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
+            }
+        }
+        self.effects = effects;
+    }
+
+    /// Has the worker of this CPU tell the watchers of a memory cgroup.
+    pub(super) fn notify(&mut self, ctl: &mut Ctl<World>) {
+        let cpu = self.env(ctl).cpu;
+        self.notifier.ask(cpu);
+        ctl.wake_all(self.queues.worker[cpu.index()]);
+    }
+
+    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
+    /// space when they turn to another.
+    fn flush_tlb(&self, ctl: &mut Ctl<World>, space: SpaceId) {
+        let Some(current) = ctl.current() else { return };
+        let process = self.processes.with_space(space);
+        let mut others = 0;
+        for cpu in ctl.topology().cpus() {
+            let task = ctl.task_on(cpu).filter(|task| *task != current);
+            if process.is_some() && task.is_some_and(|task| self.task(task).process == process) {
+                ctl.interrupt(cpu, Nanos(self.mm.costs.tlb_flush_irq));
+                others += 1;
+            }
+        }
+        if others > 0 {
+            ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
+        }
+    }
+}
