@@ -33,7 +33,7 @@ impl Costs {
     pub fn with_paths(self, rule: PathLength) -> Costs {
         let speed = match rule {
             PathLength::Whole => return self,
-            PathLength::HalfFaults => return Costs { fault: self.fault / 2, ..self },
+            PathLength::ShortFaultsAndReclaim => return self.with_short_faults_and_reclaim(),
             PathLength::ThreeQuarters => 4.0 / 3.0,
             PathLength::Half => 2.0,
             PathLength::HalfButCalls => return self.clone().with_paths(PathLength::Half).with_calls_of(self),
@@ -60,8 +60,20 @@ impl Costs {
         }
     }
 
-    /// The same, but three quarters of what finding, opening, reading and writing files takes in `whole` paths, a third of making them
-    /// and two fifths of removing them.
+    /// Half of that for a fault, and six tenths for freeing a page in reclaim, for its buffer, and for a pass.
+    fn with_short_faults_and_reclaim(self) -> Costs {
+        let six_tenths = |cost: u64| cost * 6 / 10;
+        Costs {
+            fault: self.fault / 2,
+            reclaim_page: six_tenths(self.reclaim_page),
+            free_buffer: six_tenths(self.free_buffer),
+            reclaim_pass: six_tenths(self.reclaim_pass),
+            ..self
+        }
+    }
+
+    /// The same, but three quarters of what finding, opening, reading and writing files takes in `whole` paths, of unmapping a page, its buffer and
+    /// a run of kswapd, a third of making files and two fifths of removing them.
     fn with_calls_of(self, whole: Costs) -> Costs {
         let (create_ext4, unlink_ext4) = (whole.create_ext4 / 3, whole.unlink_ext4 * 2 / 5);
         let calls = whole.with_paths(PathLength::ThreeQuarters);
@@ -76,6 +88,10 @@ impl Costs {
             extend_ext4: calls.extend_ext4,
             delayed_handle: calls.delayed_handle,
             search_name: calls.search_name,
+            rmap_page: calls.rmap_page,
+            unmap_page: calls.unmap_page,
+            free_buffer: calls.free_buffer,
+            kswapd_run: calls.kswapd_run,
             create_ext4,
             unlink_ext4,
             ..self
@@ -143,8 +159,13 @@ costs! {
     lru_move = 40;
     /// Looking at one page in isolation or in shrinking, without further work. Source: about 100 to 200 ns per scanned page.
     scan_page = 100;
-    /// Reverse-mapping walk of one mapped page. Guess.
-    rmap_page = 250;
+    /// Reverse-mapping walk of one mapped page. Calibration: kswapd of guests that count instructions (a file of 700 MiB read by its mapping through 384 MiB,
+    /// traced by batch) takes 1,740 (6.1) and 1,360 (6.12) more for each page that is mapped and not accessed than for one that is not
+    /// mapped, wbstrm with stores 1,740 and 1,800; this and `unmap_page` are a guess within 1,640.
+    rmap_page = 170;
+    /// Finding the accessed bit in that walk, and keeping the page for it. Calibration: kswapd takes 1,540 (6.1, wbstrm) for each anonymous page that it keeps,
+    /// of which all else here is 1,220.
+    rmap_young = 80;
     /// Looking at one page table entry in a walk, and at the page that it maps. Calibration: an aging of a guest of QEMU that counts instructions
     /// (6.12, wbstrm, traced) that finds 64 tables full and no accessed bit takes 1,941,000.
     walk_pte = 15;
@@ -153,8 +174,8 @@ costs! {
     /// Taking the accessed bit of an entry, and its page to the youngest generation. Calibration: the aging before that one found all bits set and
     /// took 6,726,000.
     promote_page = 36;
-    /// Unmapping one page, without the TLBs of other CPUs. Guess.
-    unmap_page = 400;
+    /// Unmapping one page, without the TLBs of other CPUs. Calibration: see `rmap_page`.
+    unmap_page = 240;
     /// Having other CPUs flush their TLBs and waiting for them, beside what each of them adds. Source: an IPI and its answer take 1 to
     /// 1.5 us on Xeons of 2.4 GHz, of half the reference speed.
     tlb_flush = 500;
@@ -167,16 +188,16 @@ costs! {
     zap_page = 100;
     /// Splitting a huge page into 512. Guess: 512 page structs, page table entries and two TLB flushes.
     split_huge = 50_000;
-    /// Freeing one reclaimed page with its bookkeeping. Calibration: kswapd of guests of QEMU that count instructions (6.12, fio, a file of 700 MiB
-    /// through 384 MiB) takes 2,990 (multi-gen) and 3,070 (classic) for each page, of which all else here is 2,510.
-    reclaim_page = 130;
+    /// Freeing one reclaimed page with its bookkeeping. Calibration: kswapd of guests that count instructions (a file of 700 MiB read through 384 MiB, traced by
+    /// batch) takes 1,850 (6.1) and 2,100 (6.12) for each page and 170 for isolating it, of which all else here is 1,175.
+    reclaim_page = 244;
     /// Having a worker run that has next to nothing to do. Calibration: such a guest (5.0, traced) takes 4,000 from the switch to one
     /// that tells of reclaim's pressure until the switch away from it.
     small_work = 1_000;
     /// Writing an anonymous page to swap beside its unmapping, its bio and its freeing: slot, swap cache, records. Calibration: guests of QEMU
     /// that count instructions (6.12, wbstrm with 192 MiB of anonymous memory, one pass, `memory-max=64MiB`, unlimited disk)
-    /// take 5,300 more for each page than all other costs here explain, with either LRU.
-    swap_out = 1_320;
+    /// take 5,800 more for each page than all other costs here explain, with either LRU.
+    swap_out = 1_446;
     /// Reading a page from swap beside its fault, its bio and its allocation: swap cache, readahead, records, giving the slot back.
     /// Calibration: three passes of the same take 6,000 (classic) and 6,400 (multi-gen) more for each page.
     swap_in = 1_540;
@@ -237,10 +258,13 @@ costs! {
     new_time_xfs = 540;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
-    /// A round of kswapd over its node beside the pages and objects that it looks at: a nap and its end, changing tasks, zones, shrinkers that have
-    /// nothing. Calibration: kswapd of a guest that counts instructions (4.4, untar2, 160 MiB) takes 369 ms for 7,904 rounds, of
-    /// which 29,753 pages and 284,446 objects as here, in paths of half the length, are 240.
-    kswapd_round = 8_000;
+    /// A run of kswapd beside its passes over the node: a nap and its end. Calibration: kswapd of guests that count instructions (6.1 and 6.12, a file of
+    /// 700 MiB through 384 MiB, traced) takes 7,000 for each run.
+    kswapd_run = 1_750;
+    /// A pass of reclaim over a node beside the pages and objects that it looks at: what is to be scanned of each list, shrinkers that have little or
+    /// nothing, whether the zones are balanced. Calibration: the same take 14,000 (6.1) and 16,700 (6.12) for each pass; in 4.4 (untar2,
+    /// 160 MiB), whose paths are half as long, a run with its passes takes 16,300.
+    reclaim_pass = 3_800;
     /// Going to the next memory cgroup of a walk and working out what it is protected from. Guess: references taken and given back, four lines
     /// that others write.
     memcg_walk = 100;
@@ -309,9 +333,12 @@ costs! {
     /// Changing the block of a file's extents on ext4: its checksum, most of all. Calibration: with files of 32 and 64 KiB, which have such a
     /// block, the same guests take 16,000 to 19,000 more for each extent that is freed.
     change_leaf = 4_200;
-    /// Taking a page's buffer head off and freeing it. Calibration: the same, 2,700 instructions for each page of a file that
-    /// is removed, of which 1,000 are the page's own.
-    free_buffer = 400;
+    /// Taking a page's buffer head off and freeing it. Calibration: kswapd of guests that count instructions (6.1 and 6.12, a file of 700 MiB through
+    /// 384 MiB, traced by batch) takes 620 and 700 more for each page that was written than for one that was read, of which the slab has 120.
+    free_buffer = 135;
+    /// Discarding a buffer that goes with its file: locked, its state cleared bit by bit. Calibration: as `change_leaf`, 2,700 instructions for each page
+    /// of a file that is removed, of which 1,000 are the page's own and the rest `free_buffer`.
+    discard_buffer = 265;
     /// Charging a batch of pages to a memory cgroup. Guess: two shared counters, each a miss.
     memcg_charge = 100;
     /// One read of a batch in io_uring, without lookup and copy: its request and completion. Source: 5 to 6 million cached
@@ -340,9 +367,11 @@ mod tests {
         assert_eq!(half.program_call, whole.program_call, "programs are the same");
         let calls = Costs::default().with_paths(PathLength::HalfButCalls);
         assert_eq!((calls.read_call, calls.extend_ext4, calls.fault), (180, 623, 480));
+        assert_eq!((calls.rmap_page, calls.unmap_page, calls.reclaim_page), (128, 180, half.reclaim_page));
         assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (5_233, 9_160, half.unlink_file));
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
-        assert_eq!(Costs::default().with_paths(PathLength::HalfFaults), Costs { fault: 480, ..whole });
+        let short = Costs::default().with_paths(PathLength::ShortFaultsAndReclaim);
+        assert_eq!(short, Costs { fault: 480, reclaim_page: 146, free_buffer: 81, reclaim_pass: 2_280, ..whole });
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Mm {
             return 0;
         }
         let referenced = frame.take(Frame::YOUNG);
-        self.charge(self.costs.rmap_page);
+        self.charge(self.costs.rmap_page + if referenced { self.costs.rmap_young } else { 0 });
         u32::from(referenced)
     }
 

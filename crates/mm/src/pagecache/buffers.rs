@@ -2,7 +2,7 @@
 //!
 //! Rule: on ext4, and on XFS where [`XfsBuffers`] says so, a page that is written gets a `buffer_head` for its block, which
 //! lives as long as the page is in its file; a page that is only read gets none. Where its block is, it is told as it gets it.
-//! Source: `create_empty_buffers()`, `try_to_free_buffers()` (fs/buffer.c), `ext4_block_write_begin()`,
+//! Source: `create_empty_buffers()`, `try_to_free_buffers()`, `block_invalidate_folio()` (fs/buffer.c), `ext4_block_write_begin()`,
 //! `ext4_page_mkwrite()` (fs/ext4/inode.c), `buffer_migrate_folio()` (mm/migrate.c), 6.12.
 //! Abstracted: blocks of 4 KiB, one head a page.
 //! Omitted: freeing the heads of pages that stay (`buffer_heads_over_limit`).
@@ -48,6 +48,13 @@ impl Mm {
         if head.is_some() {
             self.slab_free(env, CacheId::BUFFER_HEAD, head);
             self.charge(self.costs.free_buffer);
+        }
+    }
+
+    /// The page's file gives up its block: the buffer is cleared before it is freed.
+    pub(super) fn discard_buffers(&mut self, pfn: Pfn) {
+        if self.has_buffers(pfn) {
+            self.charge(self.costs.discard_buffer);
         }
     }
 

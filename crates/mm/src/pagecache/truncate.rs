@@ -39,6 +39,7 @@ impl Mm {
         let frame = self.frames[pfn];
         debug_assert!(frame.kind() == Kind::File && !frame.has(Frame::ISOLATED));
         self.account_cleaned(env, pfn);
+        self.discard_buffers(pfn);
         if frame.has(Frame::LRU) {
             self.lru_del(pfn);
         }

@@ -245,7 +245,7 @@ impl Mm {
     /// kswapd begins a run.
     pub(super) fn note_kswapd_run(&mut self, node: NodeId, order: Order) {
         self.stat.count(VmEvent::Pageoutrun, 1);
-        self.charge(self.costs.kswapd_round);
+        self.charge(self.costs.kswapd_run);
         let lists = [NodeStat::InactiveFile, NodeStat::ActiveFile];
         let cache: u64 = lists.into_iter().map(|list| self.stat.node(node, list)).sum();
         let deeds = &mut self.nodes[node.index()].kswapd.deeds;

@@ -208,6 +208,9 @@ impl SlabPass {
             self.job = None;
             self.at += 1;
         }
+        if self.memcg == ROOT {
+            mm.charge(mm.costs.reclaim_pass);
+        }
         SlabStep::Done
     }
 

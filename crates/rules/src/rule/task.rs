@@ -27,12 +27,13 @@ rule!(
     PathLength {
         /// Half of 6.12's: 2.6.39.
         Half,
-        /// Half of them, but three quarters for finding, opening, reading and writing files, a third for making and two fifths for removing them: 4.4, which stands for 3.19.
+        /// Half of them, but three quarters for finding, opening, reading and writing files, for unmapping a page, its buffer and a run of kswapd, a third for making files and two
+        /// fifths for removing them: 4.4, which stands for 3.19.
         HalfButCalls,
         /// Three quarters of them: 3.1.
         ThreeQuarters,
-        /// As the table of costs says, but half of that for a fault: 4.18 and 5.0.
-        HalfFaults,
+        /// As the table of costs says, but half of that for a fault, and six tenths for freeing a page in reclaim, for its buffer, and for a pass: 4.18 and 5.0.
+        ShortFaultsAndReclaim,
         /// As the table of costs says, which 6.12 was measured for.
         Whole,
     }
