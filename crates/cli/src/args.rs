@@ -237,6 +237,9 @@ pub(crate) struct ValidateArgs {
     /// How far off each group may be; a group that is farther, or a budget that is too large, is a failure
     #[arg(long, value_name = "FILE")]
     pub(crate) budgets: Option<String>,
+    /// Budgets of before, which none of today's may be larger than or lack; may be given several times
+    #[arg(long, value_name = "FILE", requires = "budgets")]
+    pub(crate) budgets_before: Vec<String>,
     /// Tunable of the twin instead of the real run's; may be given several times
     #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
     pub(crate) sysctls: Vec<(String, String)>,

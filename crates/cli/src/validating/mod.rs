@@ -141,6 +141,9 @@ fn traits(
 
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     let counters = profile::counters(args.counters.as_deref())?;
+    if let Some(file) = &args.budgets {
+        budget::check_growth(file, &args.budgets_before)?;
+    }
     let mut groups: IndexMap<String, Vec<RealRun>> = IndexMap::new();
     for path in &args.dirs {
         let found = runs_below(path)?;

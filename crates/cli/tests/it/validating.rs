@@ -75,6 +75,27 @@ fn budgets_are_kept_and_not_generous() {
 }
 
 #[test]
+fn budgets_that_grew_are_refused_before_anything_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, p90: f64| {
+        let budget = format!("[[budget]]\ngroup = \"untar2\"\nmedian-pct = 2.0\np90-pct = {p90}\n");
+        fs::write(dir.path().join(name), budget).unwrap();
+    };
+    let check = |now: f64, before: [f64; 2]| {
+        write("now.toml", now);
+        write("first.toml", before[0]);
+        write("second.toml", before[1]);
+        let mut command = mmtwin();
+        command.current_dir(dir.path()).args(["validate", "nowhere", "--budgets", "now.toml"]);
+        command.args(["--budgets-before", "first.toml", "--budgets-before", "second.toml"]).assert()
+    };
+    check(9.0, [12.0, 9.0]).code(2).stderr(contains("nowhere"));
+    let grown = "now.toml: larger than in second.toml: untar2: p90-pct: 10, expected 9 at most";
+    check(10.0, [12.0, 9.0]).code(1).stderr(contains(grown));
+    mmtwin().args(["validate", REFERENCE, "--budgets-before", "x.toml"]).assert().code(2).stderr(contains("--budgets"));
+}
+
+#[test]
 fn what_is_no_run_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
