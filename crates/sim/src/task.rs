@@ -125,6 +125,8 @@ impl<R: Copy> Task<R> {
 
     pub(crate) fn state(&self) -> TaskState<R> {
         match (self.phase, self.reason) {
+            // Until what it charged last is over it keeps the run alive.
+            (Phase::Exited, _) if self.on_cpu => TaskState::Runnable,
             (Phase::Exited, _) => TaskState::Exited,
             (Phase::Blocked | Phase::Waking, Some(reason)) => TaskState::Blocked { reason, since: self.since },
             _ => TaskState::Runnable,

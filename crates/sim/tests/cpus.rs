@@ -3,13 +3,26 @@
 mod common;
 
 use common::{Log, Why, anywhere, burn, cpu_time, expected, lines, machine, machine_of, machine_with, note};
-use sim::{CpuSet, Ctx, SchedParams, SpawnOptions, TaskId};
+use sim::{CpuSet, Ctx, RunEnd, SchedParams, SpawnOptions, TaskId, TaskState};
 use units::{CpuId, Nanos, NodeId};
 
 const SECOND: Nanos = Nanos::secs(1);
 const STEP: Nanos = Nanos::micros(10);
 /// A slice is at most this long: a quantum and one charge.
 const SLACK: u64 = 110_000;
+
+/// The workload of a run is over when all its tasks have exited, which the run must notice at the same time.
+#[test]
+fn a_task_has_exited_when_the_time_that_it_charged_last_is_over() {
+    let mut sim = machine(1);
+    let options = anywhere(&mut sim, "last");
+    let task = sim.spawn(options, |ctx| async move { ctx.charge(STEP) });
+    let half = Nanos(STEP.0 / 2);
+    assert_eq!(sim.run_until(half).unwrap(), RunEnd::Deadline);
+    assert_eq!(sim.with_world(|_, ctl| ctl.task_state(task)), TaskState::Runnable);
+    assert_eq!(sim.run_until(STEP).unwrap(), RunEnd::AllEnded);
+    assert_eq!(sim.with_world(|_, ctl| ctl.task_state(task)), TaskState::Exited);
+}
 
 /// CPU times of `tasks` hogs after a second on `cpus` CPUs.
 fn hogs(cpus: usize, tasks: usize) -> Vec<u64> {
