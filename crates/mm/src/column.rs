@@ -5,7 +5,7 @@
 //! lies above that, in 1, 2, 4, 8, 16 or 32 bits, whichever suffice for all of them; none if they are equal.
 //! A number that does not fit has its 64 written anew, so that what is drawn at random is better off in a plain table.
 
-use crate::pool::{Block, Pool};
+use crate::pool::{Block, Pool, SIZES};
 use units::table;
 
 /// Numbers of a group.
@@ -27,6 +27,17 @@ pub struct Column {
     pool: Pool,
 }
 
+/// log2 of the bits of a number, by the size of the block that its group has: looked up, as each number that is read takes it.
+const SHIFTS: [u32; 32] = {
+    let mut shifts = [0; 32];
+    let mut size = 1;
+    while size < SIZES.len() {
+        shifts[size] = SIZES[size].ilog2() - 1;
+        size += 1;
+    }
+    shifts
+};
+
 /// log2 of the bits that hold a number above 0: 1, 2, 4, 8, 16 or 32 bits.
 fn shift_for(number: u32) -> u32 {
     (u32::BITS - number.leading_zeros()).next_power_of_two().trailing_zeros()
@@ -37,6 +48,13 @@ fn shift_for(number: u32) -> u32 {
 fn place(at: usize, shift: u32) -> (usize, u32, u32) {
     let bit = (at as u32) << shift;
     ((bit / u32::BITS) as usize, bit % u32::BITS, u32::MAX >> (u32::BITS - (1 << shift)))
+}
+
+/// The `at`th of the numbers that lie so far above the least one as the words from `from` on say.
+#[inline]
+fn number(least: u32, above: &[u32], from: usize, at: usize, shift: u32) -> u32 {
+    let (word, bit, mask) = place(at, shift);
+    least.wrapping_add(above[from + word] >> bit & mask)
 }
 
 impl Column {
@@ -54,8 +72,18 @@ impl Column {
         if !above.is_some() {
             return least;
         }
-        let (word, bit, mask) = place(at, self.pool.len(above).trailing_zeros() - 1);
-        least.wrapping_add(self.pool.word(above, word) >> bit & mask)
+        let shift = SHIFTS[above.size() as usize];
+        let (words, block) = self.pool.chunk_words(above);
+        number(least, words, block << (shift + 1), at, shift)
+    }
+
+    /// All numbers of a group.
+    fn all(&self, Group { least, above }: Group) -> [u32; NUMBERS] {
+        if !above.is_some() {
+            return [least; NUMBERS];
+        }
+        let words = self.pool.words(above);
+        std::array::from_fn(|at| number(least, words, 0, at, SHIFTS[above.size() as usize]))
     }
 
     /// Sets the number of a number.
@@ -68,11 +96,13 @@ impl Column {
         }
         let Group { least, above } = self.groups[group];
         if above.is_some() {
-            let words = self.pool.words_mut(above);
-            let (word, bit, mask) = place(at, words.len().trailing_zeros() - 1);
+            let shift = SHIFTS[above.size() as usize];
+            let (word, bit, mask) = place(at, shift);
             let distance = value.wrapping_sub(least);
             if distance <= mask {
-                words[word] = words[word] & !(mask << bit) | distance << bit;
+                let (words, block) = self.pool.chunk_words_mut(above);
+                let word = &mut words[(block << (shift + 1)) + word];
+                *word = *word & !(mask << bit) | distance << bit;
                 return;
             }
         } else if value == least {
@@ -98,7 +128,7 @@ impl Column {
     #[cold]
     fn write_anew(&mut self, group: usize, at: usize, value: u32) {
         let old = self.groups[group];
-        let mut numbers: [u32; NUMBERS] = std::array::from_fn(|n| self.in_group(old, n));
+        let mut numbers = self.all(old);
         numbers[at] = value;
         let least = numbers.iter().copied().min().unwrap_or(value);
         let most = numbers.iter().copied().max().unwrap_or(value);

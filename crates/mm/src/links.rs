@@ -29,6 +29,18 @@ pub(crate) trait Linked {
     fn link(&self, id: u32) -> Link;
     /// Sets them.
     fn set_link(&mut self, id: u32, link: Link);
+
+    /// Sets one of them, of an item that is on a list.
+    #[inline]
+    fn set_prev(&mut self, id: u32, prev: u32) {
+        self.set_link(id, Link { prev, ..self.link(id) });
+    }
+
+    /// Sets the other one.
+    #[inline]
+    fn set_next(&mut self, id: u32, next: u32) {
+        self.set_link(id, Link { next, ..self.link(id) });
+    }
 }
 
 /// A list of items, through a table of their links.
@@ -63,7 +75,7 @@ impl IdList {
         table.set_link(id, Link { prev: self.tail, next: NONE });
         match self.tail {
             NONE => self.head = id,
-            tail => table.set_link(tail, Link { next: id, ..table.link(tail) }),
+            tail => table.set_next(tail, id),
         }
         self.tail = id;
         self.len += 1;
@@ -74,7 +86,7 @@ impl IdList {
         table.set_link(id, Link { prev: NONE, next: self.head });
         match self.head {
             NONE => self.tail = id,
-            head => table.set_link(head, Link { prev: id, ..table.link(head) }),
+            head => table.set_prev(head, id),
         }
         self.head = id;
         self.len += 1;
@@ -88,11 +100,11 @@ impl IdList {
                 debug_assert!(self.head == id, "{id} is not on this list");
                 self.head = next;
             }
-            _ => table.set_link(prev, Link { next, ..table.link(prev) }),
+            _ => table.set_next(prev, next),
         }
         match next {
             NONE => self.tail = prev,
-            _ => table.set_link(next, Link { prev, ..table.link(next) }),
+            _ => table.set_prev(next, prev),
         }
         self.len -= 1;
     }
@@ -126,6 +138,13 @@ pub(crate) struct Links {
 }
 
 impl Links {
+    /// Whether an item has a neighbour.
+    #[inline]
+    fn is_linked(&self, id: u32) -> bool {
+        let (word, bit) = place(id);
+        self.linked.get(word).is_some_and(|linked| linked & bit != 0)
+    }
+
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
         self.linked.capacity() * size_of::<u64>() + self.prev.host_bytes() + self.next.host_bytes()
@@ -144,8 +163,7 @@ fn place(id: u32) -> (usize, u64) {
 impl Linked for Links {
     #[inline]
     fn link(&self, id: u32) -> Link {
-        let (word, bit) = place(id);
-        if self.linked.get(word).is_none_or(|linked| linked & bit == 0) {
+        if !self.is_linked(id) {
             return Link::NONE;
         }
         let but_itself = |neighbour| if neighbour == id { NONE } else { neighbour };
@@ -174,6 +192,33 @@ impl Linked for Links {
                 0 => column.fill(id, or_itself(neighbour)),
                 _ => column.set(id, or_itself(neighbour)),
             }
+        }
+    }
+
+    // The column of the other side is left alone where the item has a neighbour before and after.
+    #[inline]
+    fn set_prev(&mut self, id: u32, prev: u32) {
+        if !self.is_linked(id) {
+            self.set_link(id, Link { prev, next: NONE });
+        } else if prev != NONE {
+            self.prev.set(id, prev);
+        } else if self.next.get(id) != id {
+            self.prev.set(id, id);
+        } else {
+            self.set_link(id, Link::NONE);
+        }
+    }
+
+    #[inline]
+    fn set_next(&mut self, id: u32, next: u32) {
+        if !self.is_linked(id) {
+            self.set_link(id, Link { prev: NONE, next });
+        } else if next != NONE {
+            self.next.set(id, next);
+        } else if self.prev.get(id) != id {
+            self.next.set(id, id);
+        } else {
+            self.set_link(id, Link::NONE);
         }
     }
 }

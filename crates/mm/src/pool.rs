@@ -11,7 +11,7 @@
 use units::table;
 
 /// Words that a block may have.
-const SIZES: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64];
+pub(crate) const SIZES: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64];
 /// Stands where blocks have their size: a chunk of its own.
 const OWN: u32 = SIZES.len() as u32;
 /// Bits of a block's number below its size.
@@ -57,8 +57,9 @@ impl Block {
         self != Block::NONE
     }
 
+    /// Which of [`SIZES`] it has, or one behind the last for a chunk of its own.
     #[inline]
-    fn size(self) -> u32 {
+    pub(crate) fn size(self) -> u32 {
         self.0 >> PLACE_BITS
     }
 
@@ -223,11 +224,16 @@ impl Pool {
         &self.chunks[block.chunk() as usize].words[self.range(block)]
     }
 
-    /// One of its words.
+    /// What all blocks of a block's chunk hold, and its number among them: for who knows the size.
     #[inline]
-    pub(crate) fn word(&self, block: Block, at: usize) -> u32 {
-        debug_assert!(at < self.len(block));
-        self.chunks[block.chunk() as usize].words[block.at() * self.len(block) + at]
+    pub(crate) fn chunk_words(&self, block: Block) -> (&[u32], usize) {
+        (&self.chunks[block.chunk() as usize].words, block.at())
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub(crate) fn chunk_words_mut(&mut self, block: Block) -> (&mut [u32], usize) {
+        (&mut self.chunks[block.chunk() as usize].words, block.at())
     }
 
     /// What a block holds, to be changed.

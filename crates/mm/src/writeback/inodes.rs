@@ -165,6 +165,16 @@ impl Linked for Records {
     fn set_link(&mut self, file: u32, link: Link) {
         self.links.set_link(file, link);
     }
+
+    #[inline]
+    fn set_prev(&mut self, file: u32, prev: u32) {
+        self.links.set_prev(file, prev);
+    }
+
+    #[inline]
+    fn set_next(&mut self, file: u32, next: u32) {
+        self.links.set_next(file, next);
+    }
 }
 
 impl Device {
