@@ -107,17 +107,21 @@ impl Cil {
 }
 
 impl Vfs {
-    /// An inode that may be in the checkpoint, maybe with its extents, has more of them than `before`, or fewer.
-    pub(super) fn relog_extents(&mut self, file: FileId, before: u64) {
-        let (fs, ino) = (self.fs_of(file), self.attributes.ino(file));
-        let after = self.xfs_extents(file);
+    /// How many extents an inode has, if it is in the checkpoint with them.
+    pub(super) fn logged_extents(&self, file: FileId) -> Option<u64> {
         let rec = self.rec(file);
-        let collected = rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE);
+        (rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE)).then(|| self.xfs_extents(file))
+    }
+
+    /// An inode has more extents than before, or fewer, of which the checkpoint had `before`.
+    pub(super) fn relog_extents(&mut self, file: FileId, before: Option<u64>) {
+        let (fs, ino) = (self.fs_of(file), self.attributes.ino(file));
+        let after = self.logged_extents(file);
         let fs = self.fs_mut(fs);
         if ino != super::NONE {
             fs.note_extents(ino);
         }
-        if collected {
+        if let (Some(before), Some(after)) = (before, after) {
             fs.cil.bytes = fs.cil.bytes + item_bytes(after) - item_bytes(before);
         }
     }
@@ -169,7 +173,7 @@ impl Mm {
             self.journal_changes(env, self.vfs.fs_of(file));
             return;
         }
-        if self.vfs.items.get(file.0).is_some()
+        if self.vfs.items.has(file.0)
             && let Some(cache) = self.shadow_lacking(file)
         {
             let shadow = self.slab_alloc_nowait(env, cache, Gfp::NOFS);
@@ -177,7 +181,7 @@ impl Mm {
                 self.set_shadow(env, file, shadow);
             }
         }
-        if self.vfs.shadows.get(file.0).is_some() {
+        if self.vfs.shadows.has(file.0) {
             self.insert_item(env, file);
         }
     }
@@ -206,10 +210,12 @@ impl Mm {
 
     /// The cache of the shadow that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
-        let rec = self.vfs.rec(file);
+        let there = self.vfs.shadows.has(file.0);
+        if there && self.vfs.rec(file).has(FileRec::SHADOW_LARGE) {
+            return None;
+        }
         let extents = self.vfs.logs_extents(file);
-        let there = self.vfs.shadows.get(file.0).is_some() && (rec.has(FileRec::SHADOW_LARGE) || !extents);
-        (!there).then(|| vector_cache(self.vfs.spec_of(file), extents))
+        (!there || extents).then(|| vector_cache(self.vfs.spec_of(file), extents))
     }
 
     /// Gives an inode a shadow as large as it needs by now, in the place of the one it has.

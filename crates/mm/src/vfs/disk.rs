@@ -65,6 +65,8 @@ pub(super) struct Fs {
     /// Chunks of each group with a free inode.
     room: Vec<BTreeSet<u32>>,
     next_dir_group: u32,
+    /// log2 of the inodes of a cluster.
+    cluster_shift: u32,
     /// With `flex_bg`.
     pub(super) orlov: Option<Orlov>,
     /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is; of ext4 those that
@@ -90,6 +92,7 @@ impl Fs {
             space: Space::new(&spec),
             room: vec![BTreeSet::new(); spec.ag_count as usize],
             next_dir_group: 0,
+            cluster_shift: (64 / spec.clusters()).ilog2(),
             orlov: spec.flex_bg.then(|| Orlov::new(&spec)),
             dirty: std::collections::VecDeque::new(),
             cil: Cil::new(&spec),
@@ -189,11 +192,13 @@ impl Fs {
     }
 
     /// Cluster of an inode, and the bit of it.
+    #[inline]
     pub(super) fn cluster_of(&self, ino: u32) -> (u32, u32) {
-        (ino / 64, ino % 64 / (64 / self.spec.clusters()))
+        (ino / 64, (ino % 64) >> self.cluster_shift)
     }
 
     /// Notes that an inode's last change is only in the log.
+    #[inline]
     pub(super) fn log_inode(&mut self, ino: u32) {
         let (chunk, cluster) = self.cluster_of(ino);
         let record = &mut self.chunks[chunk as usize];
@@ -261,35 +266,42 @@ impl Vfs {
         (end.min(following.unwrap_or(u32::MAX)) - index).min(most)
     }
 
-    fn add_extent(&mut self, file: FileId, index: u32, want: u32) {
+    /// Gives a page that has no block one, and up to `want - 1` pages behind it: the first block, and how many there are.
+    fn add_extent(&mut self, file: FileId, index: u32, want: u32) -> (u32, u32) {
         let group = self.dirs[self.attributes.parent(file).0 as usize].ag;
         let fs = self.fs_of(file).0 as usize;
         let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
         if first > 0 && index == first {
-            let got = self.fs[fs].space.extend(self.attributes.first_block(file) + first, want);
+            let block = self.attributes.first_block(file) + first;
+            let got = self.fs[fs].space.extend(block, want);
             if got > 0 {
                 self.attributes.set_blocks(file, first + got);
-                return self.extents.begins_at(&mut rec.more, first + got);
+                self.extents.begins_at(&mut rec.more, first + got);
+                return (block, got);
             }
         } else if let Some(before) = self.extents.ending_at(rec.more, first, index) {
-            let got = self.fs[fs].space.extend(before.block + before.blocks, want);
+            let block = before.block + before.blocks;
+            let got = self.fs[fs].space.extend(block, want);
             if got > 0 {
-                return self.extents.lengthen(&mut rec.more, index, got);
+                self.extents.lengthen(&mut rec.more, index, got);
+                return (block, got);
             }
         }
         let (block, blocks) = self.fs[fs].space.take(group, want).expect("a dirty page has a claim on a block");
         if first == 0 && index == 0 {
             self.attributes.set_first_block(file, block);
             self.attributes.set_blocks(file, blocks);
-            return self.extents.begins_at(&mut rec.more, blocks);
+            self.extents.begins_at(&mut rec.more, blocks);
+        } else {
+            self.extents.insert(&mut rec.more, first, FileExtent { index, block, blocks });
         }
-        self.extents.insert(&mut rec.more, first, FileExtent { index, block, blocks });
+        (block, blocks)
     }
 
     /// Frees the blocks from page `from` on.
     pub(super) fn free_blocks(&mut self, file: FileId, from: u32) {
-        let extents = self.xfs_extents(file);
+        let extents = self.logged_extents(file);
         let fs = self.fs_of(file).0 as usize;
         let first = self.attributes.blocks(file);
         let rec = &mut self.files[file.index()];
@@ -297,11 +309,8 @@ impl Vfs {
             self.fs[fs].space.give(self.attributes.first_block(file) + from, first - from);
             self.attributes.set_blocks(file, from);
         }
-        while let Some(extent) = self.extents.last(rec.more, first).filter(|e| e.index + e.blocks > from) {
-            let keep = from.saturating_sub(extent.index);
-            self.fs[fs].space.give(extent.block + keep, extent.blocks - keep);
-            self.extents.cut(&mut rec.more, first, from);
-        }
+        let space = &mut self.fs[fs].space;
+        self.extents.cut(&mut rec.more, first, from, |block, blocks| space.give(block, blocks));
         self.relog_extents(file, extents);
     }
 
@@ -351,25 +360,35 @@ impl Mm {
     /// of them are contiguous.
     pub fn allocate_blocks(&mut self, env: &Env, file: FileId, index: u32, pages: u32) -> Extent {
         assert!(pages > 0);
-        if self.vfs.find_extent(file, index).is_none() {
-            self.note_allocating(env, file);
-            let want = self.vfs.blocks_wanted(file, index, pages);
-            let extents = self.vfs.xfs_extents(file);
-            self.vfs.add_extent(file, index, want);
-            self.vfs.relog_extents(file, extents);
-            self.unclaim_allocated(file, index);
-            let (_, blocks) = self.vfs.find_extent(file, index).expect("it was allocated");
-            self.note_allocated(env, file, index, blocks.min(pages));
-            self.note_appended(file);
-            self.log_inode(file);
+        if let Some((block, blocks)) = self.vfs.find_extent(file, index) {
+            return self.vfs.extent(file, (block, blocks.min(pages)));
         }
-        let (block, contiguous) = self.vfs.find_extent(file, index).expect("it was allocated");
-        self.vfs.extent(file, (block, contiguous.min(pages)))
+        self.allocate_missing(env, file, index, pages)
     }
 
-    /// The extent at `index` is new: dirty pages in it have no claim any more.
-    fn unclaim_allocated(&mut self, file: FileId, index: u32) {
-        let (_, blocks) = self.vfs.find_extent(file, index).expect("it was allocated");
+    /// The same where the first page is known to have no block.
+    pub(crate) fn allocate_missing(&mut self, env: &Env, file: FileId, index: u32, pages: u32) -> Extent {
+        let (block, blocks) = self.add_blocks(env, file, index, pages);
+        self.vfs.extent(file, (block, blocks.min(pages)))
+    }
+
+    /// Adds an extent: its first block, and how many there are.
+    fn add_blocks(&mut self, env: &Env, file: FileId, index: u32, pages: u32) -> (u32, u32) {
+        self.note_allocating(env, file);
+        let want = self.vfs.blocks_wanted(file, index, pages);
+        let extents = self.vfs.logged_extents(file);
+        let (block, blocks) = self.vfs.add_extent(file, index, want);
+        debug_assert_eq!(self.vfs.find_extent(file, index), Some((block, blocks)));
+        self.vfs.relog_extents(file, extents);
+        self.unclaim_allocated(file, index, blocks);
+        self.note_allocated(env, file, index, blocks.min(pages));
+        self.note_appended(file);
+        self.log_inode(file);
+        (block, blocks)
+    }
+
+    /// The extent of so many blocks at `index` is new: dirty pages in it have no claim any more.
+    fn unclaim_allocated(&mut self, file: FileId, index: u32, blocks: u32) {
         let (mut from, end) = (index, index.saturating_add(blocks));
         let mut claims = 0;
         while let Some(dirty) = self.pagecache.trees.next_dirty(file.0, from).filter(|dirty| *dirty < end) {
@@ -392,7 +411,7 @@ impl Mm {
 
     /// Whether a page of a file may be dirtied: it is dirty or has a block, or there is one that it can claim.
     pub(crate) fn has_room_for(&mut self, file: FileId, index: u32) -> bool {
-        self.vfs.find_extent(file, index).is_some() || self.space_of(file).available() > 0
+        self.space_of(file).available() > 0 || self.vfs.find_extent(file, index).is_some()
     }
 
     /// A page was dirtied: without a block it claims one.

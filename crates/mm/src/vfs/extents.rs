@@ -55,60 +55,81 @@ pub(super) struct Extents {
     pool: Pool,
 }
 
+impl Entries<'_> {
+    /// Those of a list that is short or empty, to be changed.
+    fn short(self) -> Option<Packed> {
+        match self {
+            Entries::Short(entries) => Some(entries),
+            Entries::Long(_) => None,
+        }
+    }
+}
+
+/// The extents among entries of which the first begins at page `first`.
+fn extents(entries: impl Iterator<Item = Entry>, first: u32) -> impl Iterator<Item = FileExtent> {
+    let mut index = first;
+    let all = entries.map(move |[block, end]| {
+        let start = std::mem::replace(&mut index, end);
+        FileExtent { index: start, block, blocks: end - start }
+    });
+    all.filter(|extent| extent.block != NONE)
+}
+
 impl Extents {
     #[inline]
     fn entries(&self, list: Block) -> Entries<'_> {
-        if !list.is_some() {
-            return Entries::Long(&[]);
+        match self.packed(list) {
+            Some(entries) => Entries::Short(entries.collect()),
+            None => Entries::Long(self.long(list)),
         }
-        let words = self.pool.words(list);
-        if words.len() <= PACKED_WORDS {
-            return Entries::Short(packed::unpack(words).collect());
-        }
-        let (entries, _) = words.as_chunks();
-        Entries::Long(&entries[..entries.partition_point(|[_, end]| *end != 0)])
+    }
+
+    /// The words of a list that is short or empty.
+    #[inline]
+    fn short_words(&self, list: Block) -> Option<&[u32]> {
+        let words = if list.is_some() { self.pool.words(list) } else { &[] };
+        (words.len() <= PACKED_WORDS).then_some(words)
+    }
+
+    /// Its entries, one after the other.
+    #[inline]
+    fn packed(&self, list: Block) -> Option<impl Iterator<Item = Entry>> {
+        self.short_words(list).map(packed::unpack)
+    }
+
+    /// The entries of a long list.
+    fn long(&self, list: Block) -> &[Entry] {
+        let (entries, _) = self.pool.words(list).as_chunks();
+        &entries[..entries.partition_point(|[_, end]| *end != 0)]
     }
 
     /// The `at`th entry; a hole has the block [`NONE`].
-    fn entry(entries: &[[u32; ENTRY]], at: usize, first: u32) -> FileExtent {
+    fn entry(entries: &[Entry], at: usize, first: u32) -> FileExtent {
         let index = if at == 0 { first } else { entries[at - 1][1] };
         let [block, end] = entries[at];
         FileExtent { index, block, blocks: end - index }
     }
 
-    /// The extents among the entries from the `from`th on.
-    fn extents(entries: &[Entry], from: usize, first: u32) -> impl Iterator<Item = FileExtent> {
-        let all = (from..entries.len()).map(move |at| Extents::entry(entries, at, first));
-        all.filter(|extent| extent.block != NONE)
-    }
-
     /// The extent that holds a page.
     pub(super) fn find(&self, list: Block, first: u32, index: u32) -> Option<FileExtent> {
-        if list.is_some() && self.pool.len(list) <= PACKED_WORDS {
-            return Extents::find_packed(self.pool.words(list), first, index);
+        if let Some(entries) = self.packed(list) {
+            return extents(entries, first).find(|extent| extent.end() > index).filter(|extent| extent.index <= index);
         }
-        let entries = self.entries(list);
+        let entries = self.long(list);
         let at = entries.partition_point(|[_, end]| *end <= index);
-        (at < entries.len()).then(|| Extents::entry(&entries, at, first)).filter(|extent| extent.block != NONE)
-    }
-
-    /// The same in a packed list, of which what is behind the page need not be unpacked.
-    fn find_packed(words: &[u32], first: u32, index: u32) -> Option<FileExtent> {
-        let mut start = first;
-        for [block, end] in packed::unpack(words) {
-            if end > index {
-                return (block != NONE).then_some(FileExtent { index: start, block, blocks: end - start });
-            }
-            start = end;
-        }
-        None
+        (at < entries.len()).then(|| Extents::entry(entries, at, first)).filter(|extent| extent.block != NONE)
     }
 
     /// First page behind `index` with which an extent begins.
     pub(super) fn next_start(&self, list: Block, first: u32, index: u32) -> Option<u32> {
-        let entries = self.entries(list);
+        let behind = |extent: &FileExtent| extent.index > index;
+        if let Some(entries) = self.packed(list) {
+            return extents(entries, first).find(behind).map(|extent| extent.index);
+        }
+        let entries = self.long(list);
         let from = entries.partition_point(|[_, end]| *end <= index);
-        Extents::extents(&entries, from, first).map(|extent| extent.index).find(|start| *start > index)
+        let first = from.checked_sub(1).map_or(first, |before| entries[before][1]);
+        extents(entries[from..].iter().copied(), first).find(behind).map(|extent| extent.index)
     }
 
     /// Where the last extent that ends at a page or before it ends.
@@ -123,20 +144,24 @@ impl Extents {
         self.find(list, first, index.checked_sub(1)?).filter(|extent| extent.end() == index)
     }
 
-    /// The last extent.
-    pub(super) fn last(&self, list: Block, first: u32) -> Option<FileExtent> {
-        let entries = self.entries(list);
-        entries.len().checked_sub(1).map(|at| Extents::entry(&entries, at, first))
+    /// How many there are.
+    pub(super) fn count(&self, list: Block) -> u64 {
+        let count = match self.short_words(list) {
+            Some(words) => packed::count(words),
+            None => self.long(list).iter().filter(|[block, _]| *block != NONE).count(),
+        };
+        count as u64
     }
 
     /// Blocks of all of them.
     pub(super) fn blocks(&self, list: Block, first: u32) -> u64 {
-        Extents::extents(&self.entries(list), 0, first).map(|extent| u64::from(extent.blocks)).sum()
+        extents(self.entries(list).iter().copied(), first).map(|extent| u64::from(extent.blocks)).sum()
     }
 
     /// How many pieces of at most `most` blocks all of them make.
     pub(super) fn pieces(&self, list: Block, first: u32, most: u32) -> u64 {
-        Extents::extents(&self.entries(list), 0, first).map(|extent| u64::from(extent.blocks.div_ceil(most))).sum()
+        let pieces = |extent: FileExtent| u64::from(extent.blocks.div_ceil(most));
+        extents(self.entries(list).iter().copied(), first).map(pieces).sum()
     }
 
     /// Adds an extent where none is. The list may move.
@@ -155,8 +180,8 @@ impl Extents {
         added += 1;
         // What is left of a hole is behind it: its end says so already, and none is left if that is the extent's.
         let filled = at < entries.len() && entries[at][1] == extent.end();
-        drop(entries);
-        self.splice(list, at..at + usize::from(filled), &new[..added]);
+        let short = entries.short();
+        self.splice(list, short, at..at + usize::from(filled), &new[..added]);
     }
 
     /// Makes the extent that ends at `end` longer.
@@ -166,28 +191,40 @@ impl Extents {
         debug_assert!(entries[at][1] == end);
         let longer = [entries[at][0], end + by];
         let filled = entries.get(at + 1).is_some_and(|hole| hole[1] == end + by);
-        drop(entries);
-        self.splice(list, at..at + 1 + usize::from(filled), &[longer]);
+        let short = entries.short();
+        self.splice(list, short, at..at + 1 + usize::from(filled), &[longer]);
     }
 
     /// Where the list begins has moved to `first`: a hole that ends there is gone.
     pub(super) fn begins_at(&mut self, list: &mut Block, first: u32) {
-        if self.entries(*list).first().is_some_and(|[_, end]| *end == first) {
-            self.splice(list, 0..1, &[]);
+        let entries = self.entries(*list);
+        if entries.first().is_some_and(|[_, end]| *end == first) {
+            let short = entries.short();
+            self.splice(list, short, 0..1, &[]);
         }
     }
 
-    /// Removes the last extent, or its end from page `from` on, and a hole that is last then.
-    pub(super) fn cut(&mut self, list: &mut Block, first: u32, from: u32) {
+    /// Removes what lies from page `from` on, and a hole that is last then; tells the blocks of each extent, the last one first.
+    pub(super) fn cut(&mut self, list: &mut Block, first: u32, from: u32, mut gone: impl FnMut(u32, u32)) {
         let entries = self.entries(*list);
-        let nr = entries.len();
-        let FileExtent { index, block, .. } = Extents::entry(&entries, nr - 1, first);
-        let hole = nr > 1 && entries[nr - 2][0] == NONE;
-        drop(entries);
-        if index < from {
-            self.splice(list, nr - 1..nr, &[[block, from]]);
-        } else {
-            self.splice(list, nr - 1 - usize::from(hole)..nr, &[]);
+        let (mut kept, nr) = (entries.len(), entries.len());
+        let mut shorter = None;
+        while kept > 0 && shorter.is_none() {
+            let extent = Extents::entry(&entries, kept - 1, first);
+            let FileExtent { index, block, blocks } = extent;
+            if block != NONE {
+                if extent.end() <= from {
+                    break;
+                }
+                let stays = from.saturating_sub(index);
+                gone(block + stays, blocks - stays);
+                shorter = (stays > 0).then_some([block, from]);
+            }
+            kept -= 1;
+        }
+        if kept < nr {
+            let short = entries.short();
+            self.splice(list, short, kept..nr, shorter.as_slice());
         }
     }
 
@@ -195,12 +232,9 @@ impl Extents {
         self.pool.host_bytes()
     }
 
-    /// Puts `new` in the place of some entries.
-    fn splice(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[Entry]) {
-        if list.is_some() && self.pool.len(*list) > PACKED_WORDS {
-            return self.splice_long(list, old, new);
-        }
-        let mut entries = Packed::from_slice(&self.entries(*list));
+    /// Puts `new` in the place of some entries, which are `short` if the list is.
+    fn splice(&mut self, list: &mut Block, short: Option<Packed>, old: std::ops::Range<usize>, new: &[Entry]) {
+        let Some(mut entries) = short else { return self.splice_long(list, old, new) };
         entries.drain(old.clone());
         entries.insert_from_slice(old.start, new);
         self.store(list, &entries);
@@ -208,7 +242,7 @@ impl Extents {
 
     /// The same in a long list.
     fn splice_long(&mut self, list: &mut Block, old: std::ops::Range<usize>, new: &[Entry]) {
-        let nr = self.entries(*list).len();
+        let nr = self.long(*list).len();
         let after = nr - old.len() + new.len();
         if after == 0 {
             self.pool.free(std::mem::replace(list, Block::NONE));
@@ -274,12 +308,10 @@ mod tests {
                 let ending = extents.ending_at(list, first, index);
                 prop_assert_eq!(ending.is_some(), index > first && model.get(&(index - 1)).is_some_and(|(_, e)| *e == index));
                 if op == 0 {
-                    while let Some(last) = extents.last(list, first).filter(|e| e.end() > index) {
-                        extents.cut(&mut list, first, index.max(last.index));
-                        if last.index < index {
-                            break;
-                        }
-                    }
+                    let mut freed = Vec::new();
+                    extents.cut(&mut list, first, index, |block, blocks| freed.extend((block..block + blocks).rev()));
+                    let beyond = model.range(index..).rev().map(|(_, (block, _))| *block);
+                    prop_assert!(beyond.eq(freed));
                     model = model.into_iter().filter(|(i, _)| *i < index).map(|(i, (b, e))| (i, (b, u32::min(e, index)))).collect();
                 } else if free > 0 && op == 1 {
                     let block = 1000 * (n as u32 + 1);
@@ -306,8 +338,8 @@ mod tests {
         assert_eq!(extents.find(list, 2, 4), None);
         assert_eq!(extents.find(list, 2, 7), Some(FileExtent { index: 5, block: 70, blocks: 3 }));
         extents.begins_at(&mut list, 5);
-        assert_eq!(extents.last(list, 5), Some(FileExtent { index: 5, block: 70, blocks: 3 }));
-        extents.cut(&mut list, 5, 5);
-        assert!(!list.is_some() && extents.last(list, 5).is_none());
+        assert_eq!(extents.find(list, 5, 5), Some(FileExtent { index: 5, block: 70, blocks: 3 }));
+        extents.cut(&mut list, 5, 5, |block, blocks| assert_eq!((block, blocks), (70, 3)));
+        assert!(!list.is_some());
     }
 }

@@ -21,6 +21,9 @@ const NODE: u32 = 256;
 /// Sizes of `kmalloc()` that an array can have; a file's record has the index.
 const SIZES: [u32; 7] = [16, 32, 64, 96, 128, 192, NODE];
 
+/// The index of the last one.
+const LARGEST: u32 = SIZES.len() as u32 - 1;
+
 /// Which of the sizes so many extents take.
 fn size_index(extents: u64) -> u32 {
     let bytes = if extents >= NODE_FROM { NODE } else { EXTENT * extents.max(1) as u32 };
@@ -40,7 +43,7 @@ impl Vfs {
             return 0;
         }
         let first = self.attributes.blocks(file);
-        u64::from(first > 0) + self.extents.pieces(rec.more, first, u32::MAX)
+        u64::from(first > 0) + self.extents.count(rec.more)
     }
 
     /// The cache of what an inode has of its extents now.
@@ -65,8 +68,12 @@ impl Vfs {
 impl Mm {
     /// XFS has added an extent to a file: its array may be too small.
     pub(super) fn grow_array(&mut self, env: &Env, file: FileId) {
+        let rec = self.vfs.rec(file);
+        if !rec.extents.is_some() || rec.array_size() == LARGEST {
+            return;
+        }
         let size = size_index(self.vfs.xfs_extents(file));
-        if size <= self.vfs.rec(file).array_size() || !self.vfs.rec(file).extents.is_some() {
+        if size <= self.vfs.rec(file).array_size() {
             return;
         }
         let larger = self.slab_alloc_nowait(env, array_cache(size), Gfp::NOFS);

@@ -146,6 +146,12 @@ impl Handles {
         self.files.get(number).map(FileId)
     }
 
+    /// Whether an open file has the number.
+    #[inline]
+    pub fn is_open(&self, number: u32) -> bool {
+        self.files.has(number)
+    }
+
     /// Puts an open file there.
     pub fn set(&mut self, number: u32, handle: Handle) {
         self.files.set(number, Some(handle.file.0));

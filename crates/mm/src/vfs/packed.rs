@@ -5,15 +5,14 @@
 //! signed. Both are numbers of variable length (LEB128, zigzag). Files that are written in rounds have their extents near each other
 //! and a round apart, and an entry takes 2 to 4 bytes.
 
-use integer_encoding::VarInt;
 use smallvec::SmallVec;
+use zerocopy::IntoBytes;
 
 use super::NONE;
 use super::extents::Entry;
 
 /// Words that a packed list takes at most: one of more than ten entries is faster to search as it is.
 pub(super) const PACKED_WORDS: usize = 6;
-const BYTES: usize = PACKED_WORDS * 4;
 
 /// The entries of a packed list.
 pub(super) type Packed = SmallVec<[Entry; 8]>;
@@ -29,67 +28,100 @@ struct Course {
 
 impl Course {
     /// Where the next extent would lie.
+    #[inline]
     fn next(&self) -> i64 {
         i64::from(self.last.unwrap_or(0)) + self.stride
     }
 
     /// The next extent lies there.
+    #[inline]
     fn go_on(&mut self, block: u32) {
         self.stride = self.last.map_or(0, |last| i64::from(block) - i64::from(last));
         self.last = Some(block);
     }
 }
 
-/// Writes a number behind those that a packed list has, if there is room.
-fn put(number: impl VarInt, bytes: &mut [u8; BYTES], used: &mut usize) -> Option<()> {
-    let to = &mut bytes[*used..];
-    (number.required_space() <= to.len()).then(|| *used += number.encode_var(to))
+/// Writes a number where a packed list has room left, if that suffices.
+fn put(mut number: u64, room: &mut std::slice::IterMut<u8>) -> Option<()> {
+    while number > 0x7F {
+        *room.next()? = number as u8 | 0x80;
+        number >>= 7;
+    }
+    *room.next()? = number as u8;
+    Some(())
 }
 
-/// Reads a number of a packed list.
-fn take<N: VarInt>(bytes: &mut &[u8]) -> Option<N> {
-    let (number, used) = N::decode_var(bytes)?;
-    *bytes = &bytes[used..];
-    Some(number)
+/// Reads a number of a packed list; 0 behind the last one.
+#[inline]
+fn take(bytes: &mut std::slice::Iter<u8>) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    for byte in bytes {
+        number |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+        shift += 7;
+    }
+    number
+}
+
+/// A signed number as one that is small if it is near 0.
+fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+#[inline]
+fn signed(zigzag: u64) -> i64 {
+    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
 }
 
 /// The words of a list, and how many of them are used; none if they do not suffice.
 pub(super) fn pack(entries: &[Entry]) -> Option<([u32; PACKED_WORDS], usize)> {
-    let (mut bytes, mut used) = ([0; BYTES], 0);
+    let mut words = [0; PACKED_WORDS];
+    let mut room = words.as_mut_bytes().iter_mut();
     let (mut before, mut course) = (0, Course::default());
     for &[block, end] in entries {
         let hole = block == NONE;
-        put(u64::from(end - before) << 1 | u64::from(hole), &mut bytes, &mut used)?;
+        put(u64::from(end - before) << 1 | u64::from(hole), &mut room)?;
         before = end;
         if !hole {
-            put(i64::from(block) - course.next(), &mut bytes, &mut used)?;
+            put(zigzag(i64::from(block) - course.next()), &mut room)?;
             course.go_on(block);
         }
     }
-    let (words, _) = bytes.as_chunks();
-    let mut packed = [0; PACKED_WORDS];
-    packed.iter_mut().zip(words).for_each(|(word, bytes)| *word = u32::from_le_bytes(*bytes));
-    Some((packed, used.div_ceil(4)))
+    let left = room.len();
+    Some((words, PACKED_WORDS - left / size_of::<u32>()))
+}
+
+/// How many extents a packed list has: it is asked whenever blocks are allocated, and where they lie does not matter.
+#[inline]
+pub(super) fn count(words: &[u32]) -> usize {
+    let mut bytes = words.as_bytes().iter();
+    let mut extents = 0;
+    while let Some(number) = Some(take(&mut bytes)).filter(|number| *number != 0) {
+        if number & 1 == 0 {
+            // Its first block ends with the first byte whose upper bit is not set.
+            bytes.find(|byte| **byte & 0x80 == 0);
+            extents += 1;
+        }
+    }
+    extents
 }
 
 /// The entries of a packed list, one after the other.
 #[inline]
 pub(super) fn unpack(words: &[u32]) -> impl Iterator<Item = Entry> {
-    let mut buffer = [0; BYTES];
-    let (places, _) = buffer.as_chunks_mut();
-    places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
-    let (mut at, mut end, mut course) = (0, 0, Course::default());
+    let mut bytes = words.as_bytes().iter();
+    let (mut end, mut course) = (0, Course::default());
     std::iter::from_fn(move || {
-        let mut bytes = &buffer[at..];
         // An entry covers pages, so that a 0 is behind the last one.
-        let number = take::<u64>(&mut bytes).filter(|number| *number != 0)?;
+        let number = Some(take(&mut bytes)).filter(|number| *number != 0)?;
         end += (number >> 1) as u32;
         let mut block = NONE;
         if number & 1 == 0 {
-            block = (course.next() + take::<i64>(&mut bytes).expect("an extent has a block")) as u32;
+            block = (course.next() + signed(take(&mut bytes))) as u32;
             course.go_on(block);
         }
-        at = BYTES - bytes.len();
         Some([block, end])
     })
 }
@@ -114,6 +146,7 @@ mod tests {
                 })
                 .collect();
             if let Some((words, used)) = pack(&entries) {
+                prop_assert_eq!(count(&words[..used]), entries.iter().filter(|[block, _]| *block != NONE).count());
                 prop_assert_eq!(unpack(&words[..used]).collect::<Vec<_>>(), entries);
             }
         }

@@ -82,7 +82,7 @@ impl Mm {
 
     /// Commits a change of an inode, which gets its log item with the first.
     pub(super) fn log_change(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        if !self.vfs.items.get(file.0).is_some() {
+        if !self.vfs.items.has(file.0) {
             let item = self.vfs_alloc(env, self.vfs.spec_of(file).item_cache, Gfp::NOFS)?;
             self.vfs.items.set(file.0, item);
         }

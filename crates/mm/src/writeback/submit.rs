@@ -276,7 +276,7 @@ impl Mm {
             FsKind::Ext4 => EXT4_RUN.min(left),
         };
         let run = self.pagecache.trees.dirty_run(file.0, index, most).max(1);
-        let extent = self.allocate_blocks(env, file, index, run);
+        let extent = self.allocate_missing(env, file, index, run);
         self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
         self.note_extent_added(env, file);
         self.log_item_nowait(env, file);

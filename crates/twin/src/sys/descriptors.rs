@@ -163,7 +163,7 @@ impl Descriptors {
 
     /// Takes what `posix_fadvise()` says of the reads to come.
     pub(crate) fn advise(&mut self, fd: Fd, advice: FileAdvice) {
-        if self.table.file(fd.0).is_some() {
+        if self.table.is_open(fd.0) {
             self.advised.set(fd.0, self.advised.get(fd.0).and(advice));
         }
     }
@@ -176,7 +176,7 @@ impl Descriptors {
 
     /// Remembers the readahead state of a file that is held for its next read.
     pub(crate) fn keep_readahead(&mut self, fd: Fd, readahead: Readahead) {
-        if self.table.file(fd.0).is_some() {
+        if self.table.is_open(fd.0) {
             let (last_read, window) = readahead.rest();
             self.last_reads.set(fd.0, last_read.page());
             self.windows.set(fd.0, window);

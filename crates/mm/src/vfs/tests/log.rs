@@ -31,7 +31,7 @@ fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
     checkpoint(&mut mm, fs);
     let open = create(&mut mm, dir);
     let file = open.file;
-    let vectors = |mm: &Mm| (mm.vfs.shadows.get(file.0).is_some(), mm.vfs.rec(file).has(FileRec::IN_CIL));
+    let vectors = |mm: &Mm| (mm.vfs.shadows.has(file.0), mm.vfs.rec(file).has(FileRec::IN_CIL));
     assert_eq!(vectors(&mm), (false, true), "the first change took the one it had");
     mm.log_item(&on(0), file).expect("memory is plentiful");
     mm.log_item(&on(0), file).expect("memory is plentiful");
@@ -99,12 +99,9 @@ fn an_evicted_inode_gets_its_log_item_back_with_the_first_change() {
     }
     assert!(!mm.vfs.rec(file).inode.is_some());
     let (open, _) = with_reads(&mut mm, |mm| mm.vfs_open(&on(0), file));
-    assert!(
-        mm.vfs.rec(file).inode.is_some() && !mm.vfs.items.get(file.0).is_some(),
-        "an inode that is only read has none"
-    );
+    assert!(mm.vfs.rec(file).inode.is_some() && !mm.vfs.items.has(file.0), "an inode that is only read has none");
     mm.vfs_touch_atime(&on(0), file).expect("memory is plentiful");
-    assert!(mm.vfs.items.get(file.0).is_some() && mm.vfs.rec(file).has(FileRec::IN_CIL));
+    assert!(mm.vfs.items.has(file.0) && mm.vfs.rec(file).has(FileRec::IN_CIL));
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }
@@ -181,11 +178,11 @@ fn a_small_shadow_gives_way_to_a_large_one() {
     let file = open.file;
     mm.log_item(&on(0), file).expect("memory is plentiful");
     checkpoint(&mut mm, fs);
-    assert!(mm.vfs.shadows.get(file.0).is_some() && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
+    assert!(mm.vfs.shadows.has(file.0) && !mm.vfs.rec(file).has(FileRec::SHADOW_LARGE));
     mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item(&on(0), file).expect("memory is plentiful");
     let rec = mm.vfs.rec(file);
-    assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !mm.vfs.shadows.get(file.0).is_some());
+    assert!(rec.has(FileRec::IN_CIL) && rec.has(FileRec::VECTOR_LARGE) && !mm.vfs.shadows.has(file.0));
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
 }
