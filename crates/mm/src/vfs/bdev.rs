@@ -87,8 +87,12 @@ impl Mm {
 
     /// Sees to it that the block of a file's inode is in the page cache of its device, if that has one.
     pub(super) fn get_inode_block(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
-        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev.filter(|_| ino != super::NONE) else { return Ok(()) };
+        let fs = self.vfs.fs_of(file);
+        let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return Ok(()) };
+        let ino = self.vfs.attributes.ino(file);
+        if ino == super::NONE {
+            return Ok(());
+        }
         let (chunk, cluster) = self.vfs.fs[fs.0 as usize].cluster_of(ino);
         let of = Metadata::Inodes { chunk, cluster };
         let (block, _) = self.vfs.place(fs, of);

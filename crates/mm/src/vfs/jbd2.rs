@@ -317,11 +317,16 @@ impl Mm {
 
     /// The same of the block of a file's inode.
     pub(crate) fn may_change_inode(&self, file: FileId) -> Result<(), Need> {
-        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        let fs = self.vfs.fs_of(file);
+        let record = &self.vfs.fs[fs.0 as usize];
+        if record.journal.commits.is_empty() {
+            return Ok(());
+        }
+        let ino = self.vfs.attributes.ino(file);
         if ino == super::NONE {
             return Ok(());
         }
-        let (chunk, cluster) = self.vfs.fs[fs.0 as usize].cluster_of(ino);
+        let (chunk, cluster) = record.cluster_of(ino);
         self.may_change(fs, Metadata::Inodes { chunk, cluster })
     }
 

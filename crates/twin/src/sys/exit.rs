@@ -96,7 +96,7 @@ impl SysTwin {
     /// `memory.high` waits.
     pub(super) async fn return_to_user(&self) {
         let task = self.task.ctx.task();
-        if self.task.ctx.with(|world, _| world.is_to_end(task) || world.task(task).over_high > 0) {
+        if self.task.ctx.with(|world, _| world.works_before_user_mode(task)) {
             Box::pin(self.work_before_user_mode()).await;
         }
     }

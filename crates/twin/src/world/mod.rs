@@ -431,6 +431,13 @@ impl World {
         self.task(task).process.is_some_and(|process| self.processes.of(process).exiting)
     }
 
+    /// Whether a task has something to do before it returns to user mode: to end, or to wait for its memory cgroup.
+    #[inline]
+    pub(crate) fn works_before_user_mode(&self, task: TaskId) -> bool {
+        let info = self.task(task);
+        info.over_high > 0 || info.process.is_some_and(|process| self.processes.of(process).exiting)
+    }
+
     /// A task, and those that come from it, in the order in which they were spawned.
     pub(crate) fn line_of(&self, first: TaskId) -> Vec<TaskId> {
         let mut line = vec![first];
