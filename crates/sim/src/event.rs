@@ -31,17 +31,23 @@ pub(crate) enum Kind<E> {
 }
 
 struct Entry<E> {
-    at: Nanos,
-    /// Class in the two top bits, sequence number below: one comparison orders both.
-    order: u64,
+    /// Time in the upper half; below it the class in the two top bits, and the sequence number: one comparison orders all three.
+    key: u128,
     kind: Kind<E>,
+}
+
+impl<E> Entry<E> {
+    #[inline]
+    fn at(&self) -> Nanos {
+        Nanos((self.key >> 64) as u64)
+    }
 }
 
 impl<E> Ord for Entry<E> {
     /// Reversed: the standard heap keeps the greatest on top, this one needs the earliest.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+        other.key.cmp(&self.key)
     }
 }
 
@@ -54,7 +60,7 @@ impl<E> PartialOrd for Entry<E> {
 
 impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
+        self.key == other.key
     }
 }
 
@@ -75,18 +81,18 @@ impl<E> EventHeap<E> {
     pub(crate) fn push(&mut self, at: Nanos, class: Class, kind: Kind<E>) {
         let order = (class as u64) << 62 | self.sequence;
         self.sequence += 1;
-        self.heap.push(Entry { at, order, kind });
+        self.heap.push(Entry { key: u128::from(at.0) << 64 | u128::from(order), kind });
     }
 
     /// Time of the earliest event, and what it is.
     #[inline]
     pub(crate) fn peek(&self) -> Option<(Nanos, &Kind<E>)> {
-        self.heap.peek().map(|entry| (entry.at, &entry.kind))
+        self.heap.peek().map(|entry| (entry.at(), &entry.kind))
     }
 
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Nanos, Kind<E>)> {
-        self.heap.pop().map(|entry| (entry.at, entry.kind))
+        self.heap.pop().map(|entry| (entry.at(), entry.kind))
     }
 
     pub(crate) fn len(&self) -> usize {
