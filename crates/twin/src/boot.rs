@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_of_8_gib_has_three_zones_and_loses_what_the_pci_hole_hides_to_none_of_them() {
+    fn a_node_of_16_gib_has_three_zones_and_loses_what_the_pci_hole_hides_to_none_of_them() {
         let layout = memory_layout(&Machine::load("skylake-1s").expect("built in"));
         let zones = &layout.nodes[0].zones;
         assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(zones[1].present, Pages((2 << 18) - 4096));
         // Everything but page 0 and the 97 BIOS pages is present somewhere.
         let present: u64 = zones.iter().map(|z| z.present.0).sum();
-        assert_eq!(present, (8 << 18) - 1 - 97);
+        assert_eq!(present, (16 << 18) - 1 - 97);
     }
 
     #[test]
