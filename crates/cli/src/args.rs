@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::{FileSystem, MachineChange, Size};
+use profile::{FileSystem, MachineChange, Size, ZramChange};
 
 use twin::Change;
 use units::Nanos;
@@ -103,9 +103,9 @@ pub(crate) struct Common {
     /// CPUs of the machine instead of its own, spread evenly over the nodes
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
     pub(crate) cpus: Option<u32>,
-    /// Swap of this size in compressed memory, beside the machine's own and used first
-    #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
-    pub(crate) zram: Option<Size>,
+    /// Swap of this size in compressed memory, beside the machine's own and used first: 256MiB, 256MiB:lz4; lzo, lzo-rle (the default), lz4 or zstd
+    #[arg(long, value_name = "SIZE[:COMPRESSOR]", value_parser = ZramChange::parse, help_heading = WHAT_IF)]
+    pub(crate) zram: Option<ZramChange>,
     /// File system instead of the machine's own: xfs, ext4
     #[arg(long, value_name = "FS", value_parser = file_system, help_heading = WHAT_IF)]
     pub(crate) fs: Option<FileSystem>,

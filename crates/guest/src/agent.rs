@@ -1,6 +1,6 @@
 //! The steps of a guest's life.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,6 +30,7 @@ const FACTS: &[(&str, &str)] = &[
     ("/sys/kernel/mm/transparent_hugepage/enabled", "thp_enabled"),
     ("/sys/kernel/mm/transparent_hugepage/defrag", "thp_defrag"),
     ("/cg/workload/io.max", "io.max"),
+    ("/sys/block/zram0/mm_stat", "zram0.mm_stat"),
     ("/cg/blkio.throttle.write_bps_device", "blkio.throttle.write_bps_device"),
     ("/cg/workload/memory.stat", "memory.stat"),
     ("/cg/workload/memory.events", "memory.events"),
@@ -104,6 +105,7 @@ fn measure(job: &Job, workload: Workload, group: Option<String>) -> Result<Files
         sync: SyncScope::Machine,
         cgroup: group.as_ref().map(Into::into),
         tell: Some(progress::tell),
+        contents: job.contents,
     };
     let (histograms, refused) = Histograms::start(Path::new(mounts::TRACEFS), TRIGGERS);
     let procs = group.as_ref().map(|group| format!("{group}/cgroup.procs"));
@@ -167,12 +169,12 @@ fn kernel_log() -> Vec<u8> {
     }
 }
 
-/// Loads a module of the initramfs.
-pub(crate) fn load_module(name: &str) -> Result<(), String> {
+/// Loads a module of the initramfs with its parameters.
+pub(crate) fn load_module(name: &str, parameters: &str) -> Result<(), String> {
     let path = format!("{MODULES_DIR}/{name}");
     let file = fs::File::open(&path).map_err(|error| format!("{path}: {error}"))?;
-    let none: &CStr = c"";
-    match rustix::system::finit_module(file, none, 0) {
+    let parameters = CString::new(parameters).map_err(|error| format!("module {name}: {error}"))?;
+    match rustix::system::finit_module(file, &parameters, 0) {
         // What is built in or loaded already serves as well.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(error) => Err(format!("module {name}: {}", io::Error::from(error))),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::agent::{load_module, write};
 use crate::job::{Disks, Job};
 use crate::mounts::{CGROUPS, Cgroups, mount_data};
-use crate::{dm, swap};
+use crate::{dm, swap, zram};
 
 /// How often and how long a device is waited for.
 const WAIT: (u32, Duration) = (100, Duration::from_millis(50));
@@ -22,7 +22,7 @@ pub(crate) fn prepare(job: &Job) -> Result<Vec<String>, String> {
         if module == PMEM_MODULE {
             force_raw()?;
         }
-        load_module(module)?;
+        load_module(module, &zram::module_parameters(module, &job.zrams))?;
     }
     let disks: Vec<String> = names(job.disks).iter().take(1 + usize::from(job.swap)).map(|d| d.to_string()).collect();
     if job.disks == Disks::Pmem {
@@ -40,9 +40,11 @@ pub(crate) fn prepare(job: &Job) -> Result<Vec<String>, String> {
     mount_data(&format!("/dev/{}", disks[0]), &job.fs, job.noatime)?;
     if let Some(disk) = disks.get(1) {
         let device = format!("/dev/{disk}");
-        let made = swap::make_swap(Path::new(&device)).and_then(|()| swap::swap_on(Path::new(&device)));
+        let made =
+            swap::make_swap(Path::new(&device)).and_then(|()| swap::swap_on(Path::new(&device), job.swap_priority));
         made.map_err(|error| format!("swap on {device}: {error}"))?;
     }
+    zram::prepare(&job.zrams)?;
     Ok(disks)
 }
 

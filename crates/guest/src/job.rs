@@ -1,6 +1,7 @@
 //! What the guest is to do.
 
 use serde::{Deserialize, Serialize};
+use units::Contents;
 
 /// Where the job stands in the initramfs.
 pub const JOB_FILE: &str = "/job.json";
@@ -16,6 +17,17 @@ pub enum Disks {
     Pmem,
     /// virtio-blk.
     Virtio,
+}
+
+/// A zram that is used for swap.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Zram {
+    /// What it holds, uncompressed.
+    pub bytes: u64,
+    /// Its priority: higher is used first, and one that no device is given is below all.
+    pub priority: u16,
+    /// How it compresses, by the word of `comp_algorithm`.
+    pub compressor: String,
 }
 
 /// A job.
@@ -39,6 +51,15 @@ pub struct Job {
     pub noatime: bool,
     /// Whether the second disk is for swap.
     pub swap: bool,
+    /// Priority of that swap; without it the kernel's own, below all that are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_priority: Option<u16>,
+    /// Swap in compressed memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zrams: Vec<Zram>,
+    /// What anonymous pages hold, if that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<Contents>,
     /// `io.max` of the workload on each disk, of all on kernels before 4.5, in bytes per second, for reads and for writes.
     pub io_bytes_per_s: Option<u64>,
     /// Files below `/proc` and `/sys`, and what is written to them before the workload starts.

@@ -27,12 +27,16 @@ fn header(size: Bytes) -> Vec<u8> {
     page
 }
 
-/// Uses the area.
+/// The device has a priority, which stands below it (`SWAP_FLAG_PREFER`, include/linux/swap.h).
+const PREFER: i32 = 0x8000;
+
+/// Uses the area, with a priority if it is given one.
 #[allow(unsafe_code)]
-pub(crate) fn swap_on(device: &Path) -> io::Result<()> {
+pub(crate) fn swap_on(device: &Path, priority: Option<u16>) -> io::Result<()> {
     let path = std::ffi::CString::new(device.as_os_str().as_encoded_bytes())?;
+    let flags = priority.map_or(0, |priority| PREFER | i32::from(priority));
     // SAFETY: a string with its end.
-    match unsafe { libc::swapon(path.as_ptr(), 0) } {
+    match unsafe { libc::swapon(path.as_ptr(), flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -19,7 +19,7 @@ pub use error::ProfileError;
 pub use kernel::{Era, ImageDef, Kernel};
 pub use machine::{
     Booted, ContentsDef, CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState, Mount, NodeDef,
-    ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramDef,
+    ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramChange, ZramDef,
 };
 pub use published::{Published, PublishedRow};
 pub use size::Size;

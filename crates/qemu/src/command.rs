@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::path::Path;
 
-use guest::{Disks, PROGRESS_PORT};
-use units::Bytes;
+use guest::{Disks, PROGRESS_PORT, Zram};
+use units::{Bytes, Contents};
 
 use crate::error::QemuError;
+use crate::release::Release;
 
 /// How the guest's CPUs are emulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +55,12 @@ pub struct GuestMachine {
     pub data: Bytes,
     /// Swap disk, whole MiB; zero makes none.
     pub swap: Bytes,
+    /// Priority of that swap; without it the kernel's own, below all that are given.
+    pub swap_priority: Option<u16>,
+    /// Swap in compressed memory.
+    pub zrams: Vec<Zram>,
+    /// What anonymous pages of the workload hold, if that matters.
+    pub contents: Option<Contents>,
     /// File system of the data disk.
     pub fs: FileSystem,
     /// Limit on the workload's reads, and on its writes, of each disk, in bytes per second.
@@ -71,6 +78,11 @@ const HIGH: Bytes = Bytes::gib(4);
 /// The least that a file system is made on.
 const DATA_MIN: Bytes = Bytes::mib(64);
 const DATA_MAX: Bytes = Bytes::gib(64);
+
+/// Since then zram has its own ways to the compressors (drivers/block/zram/backend_*.c) and needs their libraries.
+const ZRAM_COMPRESSES_ITSELF: Release = (6, 12);
+/// Size of a zram.
+const ZRAM_MIN: Bytes = Bytes::mib(1);
 
 /// What QEMU asks for virtual CPUs.
 const KVM: &str = "/dev/kvm";
@@ -122,6 +134,10 @@ impl GuestMachine {
                 return refuse(format!("a guest's {name} disk: expected {min} to {max} MiB, found {} bytes", size.0));
             }
         }
+        if let Some(zram) = self.zrams.iter().find(|zram| !(ZRAM_MIN.0..=DATA_MAX.0).contains(&zram.bytes)) {
+            let (min, max) = (mib(ZRAM_MIN), mib(DATA_MAX));
+            return refuse(format!("a guest's zram: expected {min} to {max} MiB, found {} bytes", zram.bytes));
+        }
         Ok(())
     }
 
@@ -141,7 +157,20 @@ impl GuestMachine {
             Mode::Mttcg | Mode::Kvm => vec!["virtio_pci", "virtio_blk"],
         };
         modules.push(self.fs.name());
+        if !self.zrams.is_empty() {
+            modules.push("zram");
+        }
         modules
+    }
+
+    /// Modules that the guest needs unless they are built in or its kernel, of which the release is given, has no such thing: before 6.12 zram
+    /// compresses through the crypto interface, which asks for a module by its algorithm, and a guest has no program
+    /// that would answer.
+    pub(crate) fn useful_modules(&self, release: Option<Release>) -> Vec<&str> {
+        if release.is_some_and(|release| release >= ZRAM_COMPRESSES_ITSELF) {
+            return Vec::new();
+        }
+        self.zrams.iter().map(|zram| zram.compressor.as_str()).collect()
     }
 
     /// RAM above 4 GiB.
@@ -259,6 +288,9 @@ mod tests {
             cpus: 1,
             data: Bytes::mib(2048),
             swap: Bytes::mib(512),
+            swap_priority: None,
+            zrams: Vec::new(),
+            contents: None,
             fs: FileSystem::Ext4,
             io_bytes_per_s: Some(100 << 20),
             noatime: true,
@@ -301,6 +333,25 @@ mod tests {
         let line = line(&machine(), Mode::Kvm);
         assert!(line.contains("-cpu host") && line.contains("-accel kvm") && line.contains("virtio-blk-pci"), "{line}");
         assert!(!line.contains("icount") && !line.contains("tcg"), "{line}");
+    }
+
+    #[test]
+    fn zram_needs_its_driver_and_before_6_12_the_crypto_interfaces_compressor() {
+        assert!(!machine().modules(Mode::Icount).contains(&"zram"));
+        assert!(machine().useful_modules(None).is_empty());
+        let zram = |bytes| Zram { bytes, priority: 100, compressor: "lz4".to_string() };
+        let with = GuestMachine { zrams: vec![zram(64 << 20)], ..machine() };
+        for mode in [Mode::Icount, Mode::Mttcg] {
+            assert_eq!(with.modules(mode).last(), Some(&"zram"));
+        }
+        assert_eq!(
+            [(6, 1), (6, 11), (6, 12), (7, 0)].map(|release| with.useful_modules(Some(release)).len()),
+            [1, 1, 0, 0]
+        );
+        assert_eq!(with.useful_modules(None), ["lz4"]);
+        assert!(with.check(Mode::Icount).is_ok());
+        let error = GuestMachine { zrams: vec![zram((1 << 20) - 1)], ..machine() }.check(Mode::Icount).unwrap_err();
+        assert_eq!(error.to_string(), "a guest's zram: expected 1 to 65536 MiB, found 1048575 bytes");
     }
 
     #[test]

@@ -68,8 +68,9 @@ struct Prepared {
 impl Prepared {
     fn new(run: &GuestRun<'_>, dir: &Path) -> Result<Prepared, QemuError> {
         let machine = run.machine;
+        let release = release_of(&run.kernel.image);
         let modules = match &run.kernel.modules {
-            Some(dir) => modules::load_order(dir, &machine.modules(run.mode))?,
+            Some(dir) => modules::load_order(dir, &machine.modules(run.mode), &machine.useful_modules(release))?,
             None => Vec::new(),
         };
         let job = Job {
@@ -78,6 +79,9 @@ impl Prepared {
             fs: machine.fs.name().to_string(),
             noatime: machine.noatime,
             swap: machine.swap.0 > 0,
+            swap_priority: machine.swap_priority,
+            zrams: machine.zrams.clone(),
+            contents: machine.contents,
             // QEMU itself limits virtio disks.
             io_bytes_per_s: machine.io_bytes_per_s.filter(|_| run.mode == Mode::Icount),
             ..run.job.clone()
@@ -88,7 +92,7 @@ impl Prepared {
         let initramfs_file = dir.join("initramfs");
         fs::write(&initramfs_file, &initramfs.bytes).map_err(io_error("write", &initramfs_file))?;
         let (memory, data, swap) = (dir.join("memory"), dir.join("data"), dir.join("swap"));
-        disk::make(&data, machine.data, machine.fs, release_of(&run.kernel.image))?;
+        disk::make(&data, machine.data, machine.fs, release)?;
         match run.mode {
             Mode::Icount => {
                 disk::make_sparse(&memory, machine.total())?;

@@ -16,17 +16,23 @@ pub(crate) struct Module {
     pub(crate) content: Vec<u8>,
 }
 
-/// The modules `wanted` below `dir` with all that they need, each after what it needs. What is built into the kernel is left out.
+/// The modules `wanted` below `dir`, and those `useful` that are there, with all that they need, each after what it needs. What is built
+/// into the kernel is left out.
 ///
 /// # Errors
-/// A module is neither there nor built in, or is no module.
-pub(crate) fn load_order(dir: &Path, wanted: &[&str]) -> Result<Vec<Module>, QemuError> {
+/// A module that is wanted is neither there nor built in; one is no module, or what it needs is not there.
+pub(crate) fn load_order(dir: &Path, wanted: &[&str], useful: &[&str]) -> Result<Vec<Module>, QemuError> {
     let mut files = Vec::new();
     let mut builtin = String::new();
     list(dir, &mut files, &mut builtin)?;
     let mut tree = Tree { dir, files, builtin, loaded: Vec::new() };
     for name in wanted {
         tree.add(name, 0)?;
+    }
+    for name in useful {
+        if tree.find(&canonical(name)).is_some() {
+            tree.add(name, 0)?;
+        }
     }
     Ok(tree.loaded)
 }
@@ -42,14 +48,18 @@ struct Tree<'a> {
 const DEPTH_MAX: u32 = 32;
 
 impl Tree<'_> {
+    /// The file of a module.
+    fn find(&self, canonical: &str) -> Option<PathBuf> {
+        self.files.iter().find(|path| module_name(path).as_deref() == Some(canonical)).cloned()
+    }
+
     fn add(&mut self, name: &str, depth: u32) -> Result<(), QemuError> {
         let wanted = canonical(name);
         let is_loaded = |module: &Module| module_name(Path::new(&module.file)).as_deref() == Some(&wanted);
         if self.loaded.iter().any(is_loaded) {
             return Ok(());
         }
-        let found = self.files.iter().find(|path| module_name(path).as_deref() == Some(&wanted)).cloned();
-        let Some(path) = found else {
+        let Some(path) = self.find(&wanted) else {
             let builtin = |line: &str| module_name(Path::new(line)).as_deref() == Some(&wanted);
             if self.builtin.lines().any(builtin) {
                 return Ok(());
@@ -148,8 +158,8 @@ mod tests {
     fn what_is_built_in_is_left_out_and_what_is_missing_is_named() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
-        assert_eq!(load_order(dir.path(), &["ext4"]).unwrap(), []);
-        let error = load_order(dir.path(), &["ext4", "nd_pmem"]).unwrap_err();
+        assert_eq!(load_order(dir.path(), &["ext4"], &["lz4"]).unwrap(), [], "nor is lz4 there, which is only useful");
+        let error = load_order(dir.path(), &["ext4", "nd_pmem"], &[]).unwrap_err();
         assert!(error.is_bad_input());
         assert!(error.to_string().ends_with("expected the module nd_pmem, built in or as a file; found neither"));
     }

@@ -115,6 +115,25 @@ pub enum Compressor {
     Zstd,
 }
 
+impl Compressor {
+    /// Its name in the kernel's crypto interface and in `comp_algorithm`.
+    pub fn name(self) -> &'static str {
+        ZSWAP_COMPRESSOR.iter().find(|(_, compressor)| *compressor == self).map_or("", |(name, _)| name)
+    }
+
+    /// The one with this name.
+    ///
+    /// # Errors
+    /// There is none; the text says which there are.
+    pub fn named(name: &str) -> Result<Compressor, String> {
+        let known = ZSWAP_COMPRESSOR.iter().find(|(known, _)| *known == name).map(|(_, compressor)| *compressor);
+        known.ok_or_else(|| {
+            let names: Vec<&str> = ZSWAP_COMPRESSOR.iter().map(|(name, _)| *name).collect();
+            format!("`{name}` is no compressor: expected one of {}", names.join(", "))
+        })
+    }
+}
+
 /// Words of [`Compressor`]: names of the kernel's crypto interface.
 pub const ZSWAP_COMPRESSOR: &[(&str, Compressor)] =
     &[("lzo", Compressor::Lzo), ("lzo-rle", Compressor::LzoRle), ("lz4", Compressor::Lz4), ("zstd", Compressor::Zstd)];

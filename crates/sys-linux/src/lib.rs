@@ -13,6 +13,7 @@
 mod block_on;
 mod cgroups;
 pub mod collect;
+mod contents;
 mod errno;
 mod files;
 mod info;

@@ -9,6 +9,7 @@ use sys::{Access, Advice, Fd, Mapping, Result, SysError};
 use units::{Bytes, PAGE_SIZE};
 
 use crate::SysLinux;
+use crate::contents::PageFill;
 use crate::errno::sys_error;
 use crate::process::lock;
 
@@ -21,6 +22,8 @@ pub(crate) struct Mapped {
     address: usize,
     /// Bytes, whole pages.
     length: usize,
+    /// It is of no file.
+    anonymous: bool,
 }
 
 impl Mapped {
@@ -37,6 +40,11 @@ impl Mapped {
 impl SysLinux {
     fn mapped(&self, mapping: Mapping) -> Result<Mapped> {
         lock(&self.process.mappings).get(mapping.id as usize).copied().flatten().ok_or(SysError::Invalid)
+    }
+
+    /// What fills pages of a mapping, if their contents matter.
+    fn fill_of(&self, mapped: Mapped) -> Option<&PageFill> {
+        self.process.fill.as_deref().filter(|_| mapped.anonymous)
     }
 
     fn install(&self, mapped: Mapped, length: Bytes) -> Mapping {
@@ -70,7 +78,7 @@ impl SysLinux {
             rustix::mm::madvise(address as *mut c_void, size, MmAdvice::LinuxDontFork).map_err(sys_error)?;
             address
         };
-        Ok(self.install(Mapped { address, length: size }, length))
+        Ok(self.install(Mapped { address, length: size, anonymous: true }, length))
     }
 
     pub(crate) fn map_file(&self, fd: Fd, length: Bytes) -> Result<Mapping> {
@@ -87,7 +95,7 @@ impl SysLinux {
             rustix::mm::madvise(start, size, MmAdvice::LinuxDontFork).map_err(sys_error)?;
             start as usize
         };
-        Ok(self.install(Mapped { address, length: size }, length))
+        Ok(self.install(Mapped { address, length: size, anonymous: false }, length))
     }
 
     pub(crate) fn unmap(&self, mapping: Mapping) -> Result<()> {
@@ -115,24 +123,28 @@ impl SysLinux {
     }
 
     pub(crate) fn touch_range(&self, mapping: Mapping, offset: Bytes, length: Bytes, access: Access) -> Result<()> {
-        let start = self.mapped(mapping)?.part(offset, length.0)?;
+        let mapped = self.mapped(mapping)?;
+        let start = mapped.part(offset, length.0)?;
         // SAFETY: the range lies in a mapping of this table; its bytes are only ever accessed here, as raw memory.
         unsafe {
-            match access {
-                Access::Write => std::ptr::write_bytes(start, FILL, length.0 as usize),
-                Access::Read => read_all(start, length.0 as usize),
+            match (access, self.fill_of(mapped)) {
+                (Access::Write, Some(fill)) => fill.store(start, length.0 as usize),
+                (Access::Write, None) => std::ptr::write_bytes(start, FILL, length.0 as usize),
+                (Access::Read, _) => read_all(start, length.0 as usize),
             }
         }
         Ok(())
     }
 
     pub(crate) fn poke_byte(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()> {
-        let at = self.mapped(mapping)?.part(offset, 1)?;
+        let mapped = self.mapped(mapping)?;
+        let at = mapped.part(offset, 1)?;
         // SAFETY: the byte lies in a mapping of this table; volatile, so that the access happens.
         unsafe {
-            match access {
-                Access::Write => at.write_volatile(FILL),
-                Access::Read => drop(at.read_volatile()),
+            match (access, self.fill_of(mapped)) {
+                (Access::Write, Some(fill)) => fill.store(at, 1),
+                (Access::Write, None) => at.write_volatile(FILL),
+                (Access::Read, _) => drop(at.read_volatile()),
             }
         }
         Ok(())

@@ -7,7 +7,9 @@ use std::thread::JoinHandle;
 
 use rustix::process::Pid;
 use sys::SystemInfo;
+use units::Contents;
 
+use crate::contents::PageFill;
 use crate::memory::Mapped;
 use crate::shared::{Shared, Told};
 use crate::spin::Spinner;
@@ -41,6 +43,9 @@ pub struct Config {
     /// Told how far the workload is: at each new phase, at each hundredth of the whole, and with each row of the series. It
     /// runs in processes of the run, and must not allocate.
     pub tell: Option<Tell>,
+    /// What anonymous pages that the workload stores to hold, as far as compressing them goes; without it one byte over and over
+    /// where it stores.
+    pub contents: Option<Contents>,
 }
 
 /// Open files by number.
@@ -65,6 +70,8 @@ pub(crate) struct Process {
     pub(crate) shared: &'static Shared,
     pub(crate) config: Arc<Config>,
     pub(crate) spinner: Spinner,
+    /// Fills anonymous pages, if their contents matter.
+    pub(crate) fill: Option<Arc<PageFill>>,
     pub(crate) mappings: Mutex<Vec<Option<Mapped>>>,
     pub(crate) files: Mutex<Files>,
     pub(crate) threads: Mutex<Vec<(u32, JoinHandle<()>)>>,
@@ -80,10 +87,12 @@ impl Process {
     }
 
     pub(crate) fn new(shared: &'static Shared, config: Arc<Config>, spinner: Spinner) -> Process {
+        let fill = config.contents.map(|contents| Arc::new(PageFill::new(contents)));
         Process {
             shared,
             config,
             spinner,
+            fill,
             mappings: Mutex::default(),
             files: Mutex::default(),
             threads: Mutex::default(),

@@ -47,6 +47,7 @@ fn on_linux(program: impl Program) -> Vec<Seen> {
         sync: SyncScope::TestMount,
         cgroup: None,
         tell: None,
+        contents: None,
     };
     let supervision = Supervision { enter: &mut |_| Ok(()), limit_s: 60, series: None, watch: None };
     let done = sys_linux::run(config, supervision, |sys: SysLinux| program.run(sys));

@@ -15,8 +15,15 @@ where
 {
     let mount = tempfile::tempdir().unwrap();
     let info = system_info(None).unwrap();
-    let config =
-        Config { mount: mount.path().to_owned(), seed: 1, info, sync: SyncScope::TestMount, cgroup: None, tell: None };
+    let config = Config {
+        mount: mount.path().to_owned(),
+        seed: 1,
+        info,
+        sync: SyncScope::TestMount,
+        cgroup: None,
+        tell: None,
+        contents: None,
+    };
     let series = Some(Nanos::millis(20));
     let mut enter = |_| Ok(());
     run(config, Supervision { enter: &mut enter, limit_s, series, watch }, program)

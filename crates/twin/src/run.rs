@@ -6,7 +6,7 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, SpecError};
 use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
-use mm::swap::{Contents, SwapSpec};
+use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::writeback::RequestLimits;
@@ -348,7 +348,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     for swap in &machine.swaps {
         add_swap(&mut mm, machine, swap.get_ref(), &mut room);
     }
-    mm.swap.contents = contents(machine);
+    mm.swap.contents = machine.contents();
     for (number, zram) in machine.zrams.iter().enumerate() {
         add_zram(&mut mm, (machine.disks.len() + number) as u16, zram.get_ref());
     }
@@ -435,16 +435,6 @@ fn add_swap(mm: &mut Mm, machine: &Machine, area: &SwapArea, room: &mut [Bytes])
         priority: area.priority,
         rotational: matches!(machine.disks[disk].device.get_ref(), DeviceSpec::Hdd(_)),
     });
-}
-
-/// What the pages of a machine hold.
-fn contents(machine: &Machine) -> Contents {
-    let Some(contents) = &machine.contents else { return Contents::default() };
-    let contents = contents.get_ref();
-    Contents {
-        mean_bytes: (units::PAGE_SIZE as f64 / contents.ratio).round() as u32,
-        same_filled_percent: contents.same_filled_percent,
-    }
 }
 
 /// Starts to use a zram, under a number that no disk has.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, RamSpec, ThrottleKind};
 use guest::Job;
 use observe::{Described, World};
-use profile::Machine;
+use profile::{Machine, ZramDef};
 use qemu::{FileSystem, GuestMachine, GuestRun, KernelImage, LOW_MEMORY, Mode, Outcome, QemuError};
 use twin::Progress;
 use units::Bytes;
@@ -105,6 +105,9 @@ impl Kernel for Guest<'_> {
                 fs: String::new(),
                 noatime: false,
                 swap: false,
+                swap_priority: None,
+                zrams: Vec::new(),
+                contents: None,
                 io_bytes_per_s: None,
                 settings: self.settings.clone(),
                 limit_s: args.real.time_limit,
@@ -148,9 +151,6 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
     if machine.nodes.len() != 1 {
         return Err(bad("expected one node"));
     }
-    if !machine.zrams.is_empty() {
-        return Err(bad("expected no [[zram]]: guests are not given one"));
-    }
     let mount = machine.mount.as_ref().ok_or_else(|| bad("expected a [mount]"))?.get_ref();
     let disk = &machine.disks[machine.disk(&mount.disk).expect("checked when loaded")];
     let swaps = || machine.swaps.iter().map(|swap| swap.get_ref());
@@ -178,6 +178,9 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         cpus: *machine.cpus.count.get_ref(),
         data: whole(device.capacity().0.saturating_sub(shared)),
         swap: whole(swap),
+        swap_priority: swap_priority(machine),
+        zrams: zrams(machine).map_err(|message| bad(&message))?,
+        contents: (!machine.zrams.is_empty() || machine.contents.is_some()).then(|| machine.contents()),
         fs: match *mount.fs.get_ref() {
             profile::FileSystem::Xfs => FileSystem::Xfs { log: mount.log.map(|log| log.0) },
             profile::FileSystem::Ext4 => FileSystem::Ext4,
@@ -188,9 +191,51 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
     Ok((guest, notes))
 }
 
+/// Priority of the disk's swap: the machine's where it says one, or where zram beside it has one. A guest has one area for all of a machine's,
+/// with the highest of their priorities; the kernel gives none below 0.
+fn swap_priority(machine: &Machine) -> Option<u16> {
+    let priority = machine.swaps.iter().map(|swap| swap.get_ref().priority).max()?;
+    u16::try_from(priority).ok().filter(|priority| *priority > 0 || !machine.zrams.is_empty())
+}
+
+fn zrams(machine: &Machine) -> Result<Vec<guest::Zram>, String> {
+    let zram = |zram: &ZramDef| {
+        let ZramDef { size, priority, compressor } = zram;
+        let lowest = || format!("zram.priority: {priority}: expected 0 or more: a kernel takes no other");
+        let priority = u16::try_from(*priority).map_err(|_| lowest())?;
+        Ok(guest::Zram { bytes: size.0.0, priority, compressor: compressor.name().to_string() })
+    };
+    machine.zrams.iter().map(|def| zram(def.get_ref())).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use units::Contents;
+
     use super::*;
+
+    /// `guest-160m` with more in its file.
+    fn guest_with(text: &str) -> Result<GuestMachine, Failure> {
+        let machine = Machine::load("guest-160m").unwrap().text.replace("[mount]", &format!("{text}\n[mount]"));
+        guest_machine(&Machine::from_text("x.toml", &machine).unwrap()).map(|(guest, _)| guest)
+    }
+
+    #[test]
+    fn a_guest_has_the_machines_zram_and_what_its_pages_hold() {
+        let plain = guest_with("").unwrap();
+        assert_eq!((plain.zrams, plain.contents, plain.swap_priority), (vec![], None, None));
+        let zram = guest_with("[[zram]]\nsize = \"64MiB\"\ncompressor = \"lz4\"").unwrap();
+        let expected = guest::Zram { bytes: 64 << 20, priority: 100, compressor: "lz4".to_string() };
+        assert_eq!((zram.zrams, zram.contents), (vec![expected], Some(Contents::default())));
+        assert_eq!(zram.swap_priority, Some(0), "the disk is used after it");
+        let contents = guest_with("[contents]\nratio = 4\nsource = \"\"").unwrap();
+        assert_eq!(contents.contents, Some(Contents { mean_bytes: 1024, same_filled_percent: 0 }));
+        let Err(failure) = guest_with("[[zram]]\nsize = \"64MiB\"\npriority = -1") else {
+            panic!("no kernel takes it")
+        };
+        let told = "machine guest-160m: --on qemu: zram.priority: -1: expected 0 or more";
+        assert!(failure.message().starts_with(told), "{}", failure.message());
+    }
 
     #[test]
     fn a_guest_has_the_machines_sizes() {

@@ -117,6 +117,7 @@ impl Host<'_> {
             sync: SyncScope::TestMount,
             cgroup: group.as_ref().and_then(Group::own_children),
             tell: None,
+            contents: None,
         };
         let _settings = Restored::write(&self.settings)?;
         let (histograms, refused) = Histograms::start(Path::new(TRACEFS), TRIGGERS);

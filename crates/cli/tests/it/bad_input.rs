@@ -47,6 +47,16 @@ fn numbers() {
 }
 
 #[test]
+fn zram() {
+    refused(
+        &["run", "thpfioscale", "--zram", "64MiB:gzip"],
+        &["`gzip` is no compressor: expected one of lzo, lzo-rle, lz4, zstd"],
+    );
+    refused(&["run", "thpfioscale", "--zram", "64:lz4:9"], &["`lz4:9` is no compressor"]);
+    refused(&["run", "thpfioscale", "--zram", ":lz4"], &["`` is not a size such as"]);
+}
+
+#[test]
 fn pairs() {
     for bad in ["fio-jobs", "=2", "fio-jobs="] {
         refused(&["run", "thpfioscale", "-p", bad], &["--param <KEY=VALUE>", "expected key=value"]);

@@ -192,6 +192,21 @@ fn seen(dir: &Path) -> BTreeMap<String, Vec<f64>> {
 
 #[test]
 #[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
+fn zram_of_a_guest_takes_what_its_pages_compress_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = ["-p", "write-mb=16", "-p", "anon-mb=110", "-p", "file-mb=16", "-p", "passes=1"];
+    guest(dir.path(), "wbstrm", &small).args(["--zram", "16MiB:lz4", "--out", "runs"]).assert().success();
+    let files = files_below(&dir.path().join("runs"));
+    let (_, text) = files.iter().find(|(place, _)| place.ends_with("guest/zram0.mm_stat")).expect("it has a zram");
+    let text = String::from_utf8_lossy(text).into_owned();
+    // The most that it took: 16 MiB of pages that compress to half, each with its header, its handle and what is lost between sizes.
+    let most: f64 = text.split_whitespace().nth(4).unwrap().parse().unwrap();
+    let share = most / f64::from(16 << 20);
+    assert!((0.5..0.6).contains(&share), "{share} of it: {text}");
+}
+
+#[test]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
 fn what_goes_wrong_in_a_guest_is_told_with_the_consoles_last_lines() {
     let dir = tempfile::tempdir().unwrap();
     let told = |what: &'static str| contains(what).and(contains("the console's last lines:"));

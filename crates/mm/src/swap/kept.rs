@@ -7,9 +7,8 @@
 //! Abstracted: pages of one word are pages of zeros (99 % of them are, says the series of 2024).
 
 use rules::{Compressor, ZeroPages};
-use units::Pfn;
+use units::{Content, Pfn};
 
-use super::content::Content;
 use super::{Swap, SwapEntry};
 use crate::stat::VmEvent;
 use crate::zsmalloc::{ZsPageId, ZsPool};

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rules::{Rules, ZeroPages};
-use units::{Gfp, Pfn};
+use units::{Contents, Gfp, Pfn};
 
+use super::SwapEntry;
 use super::kept::Kept;
 use super::kept_tests::{add_zram, add_zswap};
-use super::{Contents, SwapEntry};
 use crate::Frame;
 use crate::anon::testing::{Machine, rules_4_20};
 use crate::anon::{Slot, TouchStop};

@@ -1,9 +1,9 @@
 //! Compressed swap: what it costs and counts.
 
 use rules::{Rules, Switch, ZeroPages};
-use units::{Gfp, NodeId};
+use units::{Contents, Gfp, NodeId};
 
-use super::{Contents, ZswapStep};
+use super::ZswapStep;
 use crate::anon::testing::{Machine, rules_4_20};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Effect, Frame};

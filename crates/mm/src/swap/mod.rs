@@ -11,7 +11,6 @@
 
 mod bios;
 mod cache;
-mod content;
 mod device;
 mod io;
 mod kept;
@@ -27,14 +26,13 @@ mod validate;
 mod zram;
 mod zswap;
 
-pub use content::Contents;
 pub use device::{SwapDevice, SwapSpec};
 pub use kept::PoolId;
 pub use zram::Zram;
 pub use zswap::ZswapStep;
 
 use rules::SwapShadows;
-use units::{NodeId, Pfn, SpaceId};
+use units::{Contents, NodeId, Pfn, SpaceId};
 
 use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;

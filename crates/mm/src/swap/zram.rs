@@ -9,9 +9,8 @@
 //! Omitted: the memory limit, writeback to a backing device, recompression, the table of slots (16 bytes a page of the device).
 
 use rules::Compressor;
-use units::Gfp;
+use units::{Content, Gfp};
 
-use super::content::Content;
 use super::kept::{Keeper, Kept, PoolId};
 use super::{SwapDevice, SwapEntry, SwapSpec};
 use crate::stat::VmEvent;

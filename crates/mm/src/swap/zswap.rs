@@ -12,10 +12,9 @@
 
 use std::collections::VecDeque;
 
-use units::{Gfp, NodeId, Order, Pfn};
+use units::{Content, Gfp, NodeId, Order, Pfn};
 
 use super::SwapEntry;
-use super::content::Content;
 use super::kept::{Keeper, Kept, PoolId};
 use crate::stat::VmEvent;
 use crate::vfs::Scanned;

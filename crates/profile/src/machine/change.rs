@@ -1,7 +1,9 @@
 //! The same machine with other sizes, in its text too, so that a kept run tells the machine that ran.
 
+use std::fmt;
 use std::ops::Range;
 
+use rules::Compressor;
 use units::Bytes;
 
 use super::{FileSystem, Machine};
@@ -19,9 +21,44 @@ pub struct MachineChange {
     /// CPUs, spread evenly over the nodes.
     pub cpus: Option<u32>,
     /// Swap in compressed memory beside what there is, used first.
-    pub zram: Option<Size>,
+    pub zram: Option<ZramChange>,
     /// The file system that is mounted.
     pub fs: Option<FileSystem>,
+}
+
+/// Swap in compressed memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZramChange {
+    /// What it holds, uncompressed.
+    pub size: Size,
+    /// How it compresses.
+    pub compressor: Compressor,
+}
+
+impl ZramChange {
+    /// `256MiB`, or `256MiB:lz4` with a compressor that is not the default.
+    ///
+    /// # Errors
+    /// It is not that; the text says what was expected.
+    pub fn parse(text: &str) -> Result<ZramChange, String> {
+        let (size, compressor) = match text.split_once(':') {
+            None => (text, Compressor::default()),
+            Some((size, word)) => (size, Compressor::named(word)?),
+        };
+        Ok(ZramChange { size: Size::parse(size)?, compressor })
+    }
+}
+
+/// As it is part of a name: `256MiB`, `256MiB-lz4`.
+impl fmt::Display for ZramChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ZramChange { size, compressor } = self;
+        if *compressor == Compressor::default() {
+            write!(f, "{size}")
+        } else {
+            write!(f, "{size}-{}", compressor.name())
+        }
+    }
 }
 
 impl MachineChange {
@@ -63,7 +100,12 @@ impl Machine {
             name.push_str(&format!("-zram-{zram}"));
             told.push(format!("{zram} of zram"));
             let end = self.text.len();
-            edits.push((end..end, format!("\n[[zram]]\nsize = \"{zram}\"\n")));
+            let ZramChange { size, compressor } = zram;
+            let compressor = match compressor {
+                default if default == Compressor::default() => String::new(),
+                other => format!("compressor = \"{}\"\n", other.name()),
+            };
+            edits.push((end..end, format!("\n[[zram]]\nsize = \"{size}\"\n{compressor}")));
         }
         if let Some(fs) = change.fs {
             let Some(mount) = &self.mount else {

@@ -10,14 +10,14 @@ use indexmap::IndexMap;
 use rules::Compressor;
 use serde::Deserialize;
 use toml::Spanned;
-use units::Bytes;
+use units::{Bytes, Contents, PAGE_SIZE};
 
 use crate::builtin::MACHINE;
 use crate::text::Text;
 use crate::{ProfileError, Size};
 
 pub use booted::Booted;
-pub use change::MachineChange;
+pub use change::{MachineChange, ZramChange};
 pub use zone::{MIGRATE_TYPES, MachineState, ORDERS, PcpDef, ZONE_NAMES, ZoneDef};
 
 /// A machine as its file describes it.
@@ -139,7 +139,7 @@ pub struct ZramDef {
     /// Priority: higher is used first. Default 100, as zram-generator sets it.
     #[serde(default = "zram_priority")]
     pub priority: i16,
-    /// How it compresses. Default lzo-rle (`CONFIG_ZRAM_DEF_COMP`).
+    /// How it compresses. Default lzo-rle (`CONFIG_ZRAM_DEF_COMP`). The kernel of a guest has to offer it.
     #[serde(default)]
     pub compressor: Compressor,
 }
@@ -233,6 +233,16 @@ impl Machine {
     /// Whether it has swap, on a disk or in memory.
     pub fn has_swap(&self) -> bool {
         !self.swaps.is_empty() || !self.zrams.is_empty()
+    }
+
+    /// What its anonymous pages hold.
+    pub fn contents(&self) -> Contents {
+        let Some(contents) = &self.contents else { return Contents::default() };
+        let contents = contents.get_ref();
+        Contents {
+            mean_bytes: (PAGE_SIZE as f64 / contents.ratio).round() as u32,
+            same_filled_percent: contents.same_filled_percent,
+        }
     }
 
     /// Memory of all nodes.

@@ -1,8 +1,8 @@
 //! Machines that cannot be.
 
-use profile::{FileSystem, MACHINES, Machine, MachineChange, Size};
+use profile::{FileSystem, MACHINES, Machine, MachineChange, Size, ZramChange};
 use rules::Compressor;
-use units::Bytes;
+use units::{Bytes, Contents};
 
 use crate::{folder, path, refusal, with};
 
@@ -166,8 +166,8 @@ fn a_changed_machine_is_told_by_its_name_and_its_text() {
 
 #[test]
 fn zram_comes_beside_what_swap_there_is_and_the_file_system_is_another() {
-    let change =
-        MachineChange { zram: Some(Size(Bytes::mib(512))), fs: Some(FileSystem::Ext4), ..MachineChange::default() };
+    let zram = Some(ZramChange::parse("512MiB").unwrap());
+    let change = MachineChange { zram, fs: Some(FileSystem::Ext4), ..MachineChange::default() };
     let machine = Machine::load("small").unwrap().changed(&change).unwrap();
     assert_eq!(machine.name.get_ref(), "small-zram-512MiB-ext4");
     let zram = machine.zrams[0].get_ref();
@@ -175,6 +175,34 @@ fn zram_comes_beside_what_swap_there_is_and_the_file_system_is_another() {
     assert_eq!((machine.swaps.len(), machine.has_swap()), (1, true));
     assert_eq!(*machine.mount.as_ref().unwrap().get_ref().fs.get_ref(), FileSystem::Ext4);
     assert!(Machine::load(&write(&machine.text)).is_ok());
+}
+
+#[test]
+fn zram_may_have_a_compressor_of_its_own() {
+    let lz4 = ZramChange { size: Size(Bytes::mib(64)), compressor: Compressor::Lz4 };
+    assert_eq!(ZramChange::parse("64MiB:lz4"), Ok(lz4));
+    assert_eq!(ZramChange::parse("64MiB:lzo-rle"), ZramChange::parse("64MiB"), "the default");
+    let change = MachineChange { zram: Some(lz4), ..MachineChange::default() };
+    let machine = Machine::load("small").unwrap().changed(&change).unwrap();
+    assert_eq!(machine.name.get_ref(), "small-zram-64MiB-lz4");
+    assert_eq!(machine.zrams[0].get_ref().compressor, Compressor::Lz4);
+    let expected = "`gzip` is no compressor: expected one of lzo, lzo-rle, lz4, zstd";
+    assert_eq!(ZramChange::parse("64MiB:gzip"), Err(expected.to_string()));
+    assert!(ZramChange::parse("64MiB:").unwrap_err().starts_with("`` is no compressor"));
+    assert!(ZramChange::parse("lots:lz4").unwrap_err().starts_with("`lots` is not a size"));
+}
+
+#[test]
+fn contents_follow_from_their_ratio() {
+    assert_eq!(Machine::load("small").unwrap().contents(), Contents { mean_bytes: 2048, same_filled_percent: 0 });
+    let text = with(
+        small(),
+        "fs = \"xfs\"\n",
+        "fs = \"xfs\"\n[contents]\nratio = 3\nsame-filled-percent = 7\nsource = \"\"\n",
+    );
+    // 4096 by 3, rounded.
+    let expected = Contents { mean_bytes: 1365, same_filled_percent: 7 };
+    assert_eq!(Machine::load(&write(&text)).unwrap().contents(), expected);
 }
 
 #[test]

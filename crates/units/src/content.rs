@@ -6,14 +6,17 @@
 //! are of one word (patch series that introduced and that removed its handling of them, 2017 and 2024). Programs of the model have
 //! no contents, so that a machine file says what it wants them to be; without it none is of one word.
 //! Abstracted: sizes are spread evenly from half to one and a half of the mean, a guess; which page has which is drawn from
-//! its place in its process.
+//! its place in its process. Programs on a real kernel write pages that compress so (sys-linux/src/contents.rs), whose places are
+//! others than those on the twin: the sizes are spread alike, and that is all.
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use units::PAGE_SIZE;
+use serde::{Deserialize, Serialize};
+
+use crate::PAGE_SIZE;
 
 /// What the anonymous pages of a machine hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Contents {
     /// Mean size of a compressed page, in bytes.
     pub mean_bytes: u32,
@@ -29,7 +32,7 @@ impl Default for Contents {
 
 /// What one page holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Content {
+pub enum Content {
     /// One word, over and over.
     SameFilled,
     /// It compresses to so many bytes; a page of them if it does not compress.
@@ -38,7 +41,7 @@ pub(super) enum Content {
 
 impl Contents {
     /// What the page at this place of its process holds.
-    pub(super) fn of(&self, vpn: u32) -> Content {
+    pub fn of(&self, vpn: u32) -> Content {
         let draw = SplitMix64::seed_from_u64(u64::from(vpn)).next_u64();
         if (draw % 100) < u64::from(self.same_filled_percent) {
             return Content::SameFilled;
