@@ -105,6 +105,27 @@ impl Costs {
     }
 }
 
+/// What compressing and decompressing 4 KiB takes, in ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompressCosts {
+    /// By LZO.
+    pub lzo: [u64; 2],
+    /// By LZ4.
+    pub lz4: [u64; 2],
+    /// By Zstandard.
+    pub zstd: [u64; 2],
+}
+
+impl Costs {
+    /// The costs where compressing takes so long, whatever the speed.
+    #[must_use]
+    pub fn with_compress_ns(self, ns: CompressCosts) -> Costs {
+        let ([compress_lzo, decompress_lzo], [compress_lz4, decompress_lz4]) = (ns.lzo, ns.lz4);
+        let [compress_zstd, decompress_zstd] = ns.zstd;
+        Costs { compress_lzo, decompress_lzo, compress_lz4, decompress_lz4, compress_zstd, decompress_zstd, ..self }
+    }
+}
+
 costs! {
     /// System call entry and exit. Source: lmbench-class null call with mitigations, about 100 to 200 ns.
     syscall = 150;
@@ -381,6 +402,10 @@ mod tests {
         // 512 pages are a huge one.
         let told = costs.clone().with_page_ns(512);
         assert_eq!((told.copy_page, told.zero_page, told.zero_huge), (512, 512, 512 * 512));
-        assert_eq!(told, Costs { copy_page: 512, zero_page: 512, zero_huge: 262_144, ..costs });
+        assert_eq!(told, Costs { copy_page: 512, zero_page: 512, zero_huge: 262_144, ..costs.clone() });
+        let told = costs.clone().with_compress_ns(CompressCosts { lzo: [1, 2], lz4: [3, 4], zstd: [5, 6] });
+        let (compress, decompress) = (told.compress_lz4, told.decompress_lz4);
+        assert_eq!((told.compress_lzo, told.decompress_lzo, compress, decompress), (1, 2, 3, 4));
+        assert_eq!((told.compress_zstd, told.decompress_zstd, told.copy_page), (5, 6, costs.copy_page));
     }
 }

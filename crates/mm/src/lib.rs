@@ -40,7 +40,7 @@ pub mod zone;
 mod zsmalloc;
 
 pub use copy_device::{BioEnd, CopyCosts, CopyRoom};
-pub use costs::Costs;
+pub use costs::{CompressCosts, Costs};
 pub use effects::{Bio, BioMemory, BioTarget, Effect, Effects, WakeFlusher};
 pub use env::{AllocRequest, Env, JIFFY, MigrateType, TaskFlags};
 pub use frame::{Frame, Frames, Kind};

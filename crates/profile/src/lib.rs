@@ -18,8 +18,8 @@ pub use counters::{Budget, CounterDef, budgets, counters};
 pub use error::ProfileError;
 pub use kernel::{Era, ImageDef, Kernel};
 pub use machine::{
-    Booted, ContentsDef, CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState, Mount, NodeDef,
-    ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramChange, ZramDef,
+    Booted, CompressNs, ContentsDef, CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState,
+    Mount, NodeDef, ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramChange, ZramDef,
 };
 pub use published::{Published, PublishedRow};
 pub use size::Size;

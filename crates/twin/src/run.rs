@@ -10,9 +10,9 @@ use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::writeback::RequestLimits;
-use mm::{BioEnd, CopyCosts, Costs, KswapdDeeds, Mm};
+use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
-use profile::{FileSystem, Kernel, Machine, SwapArea, ZramDef};
+use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
 use rules::{TaskPicking, Tunables};
 use sim::{
     BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
@@ -393,10 +393,13 @@ fn drawn_below(streams: &sim::Streams, stream: &str, interval: Nanos) -> Nanos {
 /// What things cost on a machine under a kernel with such paths.
 fn costs(machine: &Machine, paths: rules::PathLength) -> Costs {
     let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref()).with_paths(paths);
-    match &machine.cpus.page_ns {
+    let costs = match &machine.cpus.page_ns {
         Some(ns) => costs.with_page_ns(*ns.get_ref()),
         None => costs,
-    }
+    };
+    let Some(ns) = &machine.cpus.compress_ns else { return costs };
+    let CompressNs { lzo, lz4, zstd, .. } = *ns.get_ref();
+    costs.with_compress_ns(CompressCosts { lzo, lz4, zstd })
 }
 
 /// What copying to or from a RAM disk costs.

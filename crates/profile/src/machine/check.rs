@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use units::Bytes;
 
-use super::{ContentsDef, Disk, FileSystem, Machine, Mount};
+use super::{CompressNs, ContentsDef, Disk, FileSystem, Machine, Mount};
 use crate::ProfileError;
 use crate::Size;
 use crate::text::Text;
@@ -73,6 +73,13 @@ impl Machine {
         {
             let message = format!("{}: expected 1 to 1000000 ns for 4 KiB", ns.get_ref());
             return Err(text.invalid(ns.span(), "cpus.page-ns", message));
+        }
+        if let Some(spanned) = &self.cpus.compress_ns {
+            let CompressNs { lzo, lz4, zstd, .. } = spanned.get_ref();
+            if let Some(ns) = [lzo, lz4, zstd].into_iter().flatten().find(|ns| !PAGE_NS.contains(ns)) {
+                let message = format!("{ns}: expected 1 to 1000000 ns for 4 KiB");
+                return Err(text.invalid(spanned.span(), "cpus.compress-ns", message));
+            }
         }
         let nodes = self.nodes.len();
         if nodes == 0 || nodes > 64 || nodes > count as usize {

@@ -82,6 +82,9 @@ pub struct CpuDef {
     /// instructions has no caches.
     #[serde(default)]
     pub page_ns: Option<Spanned<u64>>,
+    /// What compressing takes, where that does not follow from the speed.
+    #[serde(default)]
+    pub compress_ns: Option<Spanned<CompressNs>>,
     /// Where the speed comes from.
     pub source: String,
     /// The workload runs in a cgroup of its own, with the cpu and memory controllers: its tasks form one group for the
@@ -89,6 +92,20 @@ pub struct CpuDef {
     /// group's and holds the journal and metadata back, too.
     #[serde(default)]
     pub workload_group: bool,
+}
+
+/// Nanoseconds in which 4 KiB are compressed, put away and thrown away again, and in which they are decompressed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CompressNs {
+    /// By LZO, with run-length encoding or without.
+    pub lzo: [u64; 2],
+    /// By LZ4.
+    pub lz4: [u64; 2],
+    /// By Zstandard.
+    pub zstd: [u64; 2],
+    /// Where these figures come from.
+    pub source: String,
 }
 
 /// A NUMA node.

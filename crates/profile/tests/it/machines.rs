@@ -38,6 +38,11 @@ fn processors_and_nodes_are_in_range() {
         refused("speed = 1.0", "speed = 1.0\npage-ns = 0"),
         "x.toml:7: cpus.page-ns: 0: expected 1 to 1000000 ns for 4 KiB"
     );
+    let compress = "speed = 1.0\ncompress-ns = { lzo = [1, 1], lz4 = [1, 1_000_001], zstd = [1, 1], source = \"\" }";
+    assert_eq!(
+        refused("speed = 1.0", compress),
+        "x.toml:7: cpus.compress-ns: 1000001: expected 1 to 1000000 ns for 4 KiB"
+    );
     let two = "[[node]]\nmemory = \"1GiB\"\n\n[[node]]\nmemory = \"1GiB\"\n\n[[node]]";
     let nodes = "x.toml:5: node: 3 nodes and 2 CPUs: expected 1 to 64 nodes, and a CPU for each";
     assert_eq!(refused("[[node]]", two), nodes);
