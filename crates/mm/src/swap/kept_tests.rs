@@ -1,6 +1,6 @@
 //! Compressed swap: what it costs and counts.
 
-use rules::{Rules, Switch, ZeroPages};
+use rules::{Rules, Switch, ZeroPages, ZramIo};
 use units::{Contents, Gfp, NodeId};
 
 use super::ZswapStep;
@@ -110,6 +110,22 @@ fn a_page_of_zeros_takes_no_memory_and_since_6_11_no_device_hears_of_it() {
         m.touch(vpn, 1, true);
         assert!(m.swap_out(vpn));
         assert_eq!(m.finish_io(), bios);
+        m.end(0);
+    }
+}
+
+#[test]
+fn what_zram_is_given_by_the_page_is_no_disks() {
+    for (zram_io, kib) in [(ZramIo::Bio, 4), (ZramIo::Page, 0)] {
+        let mut m = with_zram(Rules { zram_io, ..Rules::newest() }, HALVES);
+        let vpn = m.mmap(1);
+        m.touch(vpn, 1, true);
+        let pfn = m.pfn(vpn);
+        assert!(m.swap_out(vpn));
+        m.drop_cached(pfn);
+        m.touch(vpn, 1, true);
+        assert_eq!([VmEvent::Pswpout, VmEvent::Pswpin].map(|event| m.event(event)), [1, 1]);
+        assert_eq!([VmEvent::Pgpgout, VmEvent::Pgpgin].map(|event| m.event(event)), [kib, kib]);
         m.end(0);
     }
 }

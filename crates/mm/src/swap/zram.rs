@@ -5,10 +5,10 @@
 //! its slot is free.
 //! Source: `zram_submit_bio()`, `zram_write_page()`, `zram_read_page()`, `zram_slot_free_notify()` (drivers/block/zram/zram_drv.c, 6.12);
 //! `swap_writepage_bdev_sync()`, `swap_read_folio_bdev_sync()` (mm/page_io.c).
-//! Since/until: as in 6.12. Before 4.15 pages of zram come through the swap cache; here they pass it by (see copy_device.rs).
+//! Since/until: [`ZramIo`]; else as in 6.12. Before 4.15 pages of zram come through the swap cache; here they pass it by (see copy_device.rs).
 //! Omitted: the memory limit, writeback to a backing device, recompression, the table of slots (16 bytes a page of the device).
 
-use rules::Compressor;
+use rules::{Compressor, ZramIo};
 use units::{Content, Gfp};
 
 use super::kept::{Keeper, Kept, PoolId};
@@ -68,12 +68,14 @@ impl Mm {
         true
     }
 
-    /// Counts a page that goes to or comes from a zram, by a bio whose end its submitter awaits.
+    /// Counts a page that goes to or comes from a zram, whose end its submitter awaits.
     pub(super) fn count_zram_io(&mut self, write: bool) {
         let (swap, page) =
             if write { (VmEvent::Pswpout, VmEvent::Pgpgout) } else { (VmEvent::Pswpin, VmEvent::Pgpgin) };
         self.stat.count(swap, 1);
-        self.stat.count(page, units::PAGE_SIZE >> 10);
+        if self.rules.zram_io == ZramIo::Bio {
+            self.stat.count(page, units::PAGE_SIZE >> 10);
+        }
         self.charge(self.costs.copied_bio);
     }
 }

@@ -203,6 +203,8 @@ pub struct Rules {
     pub slot_of_written: SlotOfWritten,
     /// Pages of zeros on their way to swap.
     pub zero_pages: ZeroPages,
+    /// Pages on their way to zram and back.
+    pub zram_io: ZramIo,
     /// Dirty file pages not written by reclaim.
     pub skipped_dirty: SkippedDirty,
     /// Pages that cannot be reclaimed yet.
@@ -391,6 +393,7 @@ impl Rules {
             swap_readahead: SwapReadahead::ByAddress,
             slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,
+            zram_io: ZramIo::Bio,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,

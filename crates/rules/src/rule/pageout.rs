@@ -86,6 +86,15 @@ rule!(
     }
 );
 rule!(
+    /// How swap gives a page to zram.
+    ZramIo {
+        /// By a bio, which counts as a read or a write of a disk: since 6.3, and until 3.19.
+        Bio,
+        /// By a call for the page alone, which counts as swapped only (`bdev_read_page()`, `bdev_write_page()`): until 6.2.
+        Page,
+    }
+);
+rule!(
     /// What makes a reclaimer wait for writeback, by what a batch or a pass met.
     WritebackThrottle {
         /// Nothing in a batch. A zone is congested once all dirty pages of a batch are on congested devices; direct reclaim
