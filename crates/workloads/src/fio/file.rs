@@ -223,7 +223,8 @@ mod tests {
             ("size=1m\ntime_based", 1, "time_based: expected a runtime"),
             ("size=1m\nnumjobs=0", 3, "numjobs=0: expected a whole number from 1 to 1024"),
             ("size=1m\nfilename=../x", 3, "filename=../x: expected one name"),
-            ("size=1m\nrandom_distribution=zipf:1.2", 3, "random_distribution=zipf:1.2: expected one of random"),
+            ("size=1m\nrandom_distribution=normal:10", 3, "random_distribution=normal:10: expected random, zipf:THETA"),
+            ("size=1m\nrandom_distribution=zipf:1", 3, "random_distribution=zipf:1: expected random, zipf:THETA"),
             ("size=1m\nioengine=rbd", 3, "ioengine=rbd: expected sync"),
         ] {
             let error = FioFile::parse(&format!("[a]\n{options}\n")).unwrap_err();

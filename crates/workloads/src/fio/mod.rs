@@ -15,6 +15,7 @@ mod map;
 mod options;
 mod pick;
 mod running;
+mod skew;
 
 pub use file::FioFile;
 pub(crate) use file::SPEC;

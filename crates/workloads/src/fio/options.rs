@@ -8,6 +8,7 @@ use units::{Bytes, Nanos};
 use super::ini::{Entry, JobFileError, wrong};
 use super::job::{Engine, FileService};
 use super::pick::{Direction, Order, Pattern};
+use super::skew::Skew;
 
 /// The direction that `rw` names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +25,7 @@ pub(super) struct Options {
     random: bool,
     read_pct: u32,
     map: bool,
+    skew: Option<Skew>,
     pub(super) block_size: Bytes,
     pub(super) size: Option<Bytes>,
     pub(super) io_size: Option<Bytes>,
@@ -61,6 +63,7 @@ impl Default for Options {
             random: false,
             read_pct: 50,
             map: true,
+            skew: None,
             block_size: Bytes::kib(4),
             size: None,
             io_size: None,
@@ -189,7 +192,7 @@ impl Options {
             "rwmixread" => self.read_pct = number(entry, 0, 100)? as u32,
             "rwmixwrite" => self.read_pct = 100 - number(entry, 0, 100)? as u32,
             "norandommap" => self.map = !flag(entry)?,
-            "random_distribution" => one_of(entry, &[("random", ())])?,
+            "random_distribution" => self.skew = skew(entry)?,
             "bs" | "blocksize" => self.block_size = size(entry, 512)?,
             "size" => self.size = Some(size(entry, 512)?),
             "io_size" | "io_limit" => self.io_size = Some(size(entry, 512)?),
@@ -250,10 +253,11 @@ impl Options {
             Rw::Write => Direction::Write,
             Rw::Mix => Direction::Mix { read_pct: self.read_pct },
         };
-        let order = match (self.random, self.map) {
-            (false, _) => Order::Sequential,
-            (true, true) => Order::Random,
-            (true, false) => Order::RandomAnew,
+        let order = match (self.random, self.skew, self.map) {
+            (false, ..) => Order::Sequential,
+            (true, Some(skew), _) => Order::Skewed(skew),
+            (true, None, true) => Order::Random,
+            (true, None, false) => Order::RandomAnew,
         };
         Pattern { direction, order }
     }
@@ -274,6 +278,15 @@ fn name(entry: &Entry) -> Result<String, JobFileError> {
         return expected(entry, "one name of letters, digits, `.`, `_`, `-` and `/`");
     }
     Ok(name.to_string())
+}
+
+/// How blocks are chosen, if they are not all alike.
+fn skew(entry: &Entry) -> Result<Option<Skew>, JobFileError> {
+    match (text(entry), Skew::parse(text(entry))) {
+        ("random", _) => Ok(None),
+        (_, Some(skew)) => Ok(Some(skew)),
+        _ => expected(entry, "random, zipf:THETA (above 0, not 1) or pareto:POWER (between 0 and 1)"),
+    }
 }
 
 fn flag(entry: &Entry) -> Result<bool, JobFileError> {

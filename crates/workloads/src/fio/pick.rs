@@ -10,6 +10,7 @@
 use rand::Rng;
 
 use super::map::RandomMaps;
+use super::skew::Skew;
 use super::{FileService, FioJob};
 
 /// Which way the bytes go.
@@ -27,7 +28,7 @@ pub(crate) enum Direction {
 }
 
 /// Which block comes next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Order {
     /// Each file from its start.
     Sequential,
@@ -35,10 +36,12 @@ pub(crate) enum Order {
     Random,
     /// Any block at any time (`norandommap`).
     RandomAnew,
+    /// Any block at any time, some more often (`random_distribution`).
+    Skewed(Skew),
 }
 
 /// `rw=`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Pattern {
     /// Which way.
     pub(crate) direction: Direction,
@@ -240,6 +243,7 @@ impl Course {
             Order::Sequential => self.next_in_order(file, write),
             Order::Random => self.any_block(file, rng),
             Order::RandomAnew => Some(rng.random_range(0..self.blocks)),
+            Order::Skewed(skew) => Some(skew.block(file, self.blocks, rng)),
         }
     }
 
@@ -248,7 +252,7 @@ impl Course {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] == self.blocks,
             Order::Random => self.maps.left(file) == 0,
-            Order::RandomAnew => false,
+            Order::RandomAnew | Order::Skewed(_) => false,
         }
     }
 
@@ -256,7 +260,7 @@ impl Course {
         match self.pattern.order {
             Order::Sequential => self.positions[usize::from(write)][file as usize] = 0,
             Order::Random => self.maps.start_over(file),
-            Order::RandomAnew => unreachable!("it is never over"),
+            Order::RandomAnew | Order::Skewed(_) => unreachable!("it is never over"),
         }
     }
 
