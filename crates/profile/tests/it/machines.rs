@@ -91,6 +91,8 @@ fn disks_have_possible_figures_and_names_of_their_own() {
     assert!(depth.starts_with("x.toml:15: disk disk: `queue_depth` is 0: expected 1 to "), "{depth}");
     let queue = refused("flush_alone = true", "flush_alone = true\n[disk.queue]\nnr_requests = 1");
     assert!(queue.contains("disk disk: `queue.nr_requests` is 1: expected 4 to "), "{queue}");
+    let ahead = refused("flush_alone = true", "flush_alone = true\n[disk.queue]\nread_ahead_kb = 0");
+    assert!(ahead.contains("disk disk: `queue.read_ahead_kb` is 0: expected 4 to "), "{ahead}");
     let second = "[[disk]]\nname = \"disk\"\nsource = \"none\"\ndevice = { model = \"ram\", capacity_bytes = 1_000_000, latency_ns = 1, copy_bytes_per_s = 1_000_000 }\n\n[[swap]]";
     assert_eq!(refused("[[swap]]", second), "x.toml:32: disk disk: two disks have this name");
 }

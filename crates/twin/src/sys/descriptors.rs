@@ -19,8 +19,6 @@ use mm::writeback::ErrorsSeen;
 use sys::{Fd, FileAdvice, Result, SysError};
 use units::FileId;
 
-/// `read_ahead_kb`: 128 KiB.
-const READAHEAD_PAGES: u32 = 32;
 /// An open file that calls work on.
 #[derive(Clone, Copy, Debug)]
 struct Held {
@@ -54,8 +52,8 @@ impl Advised {
         }
     }
 
-    fn readahead(self) -> Readahead {
-        let mut fresh = Readahead::new(READAHEAD_PAGES);
+    fn readahead(self, pages_max: u32) -> Readahead {
+        let mut fresh = Readahead::new(pages_max);
         if matches!(self, Advised::Sequential | Advised::RandomLarge) {
             fresh.advise_sequential();
         }
@@ -169,9 +167,10 @@ impl Descriptors {
     }
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
-    pub(crate) fn readahead(&self, fd: Fd) -> Readahead {
+    /// Its device reads at most so many pages ahead.
+    pub(crate) fn readahead(&self, fd: Fd, pages_max: u32) -> Readahead {
         let last_read = LastRead::from(self.last_reads.get(fd.0));
-        self.advised.get(fd.0).readahead().resume(last_read, self.windows.get(fd.0))
+        self.advised.get(fd.0).readahead(pages_max).resume(last_read, self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.

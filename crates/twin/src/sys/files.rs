@@ -27,6 +27,14 @@ impl SysTwin {
         self.task.ctx.with(|world, _| call(&mut world.processes.of_mut(self.process).files))
     }
 
+    /// The readahead state of a file that is held.
+    fn readahead(&self, fd: Fd) -> Readahead {
+        self.task.ctx.with(|world, _| {
+            let pages_max = world.readahead_pages;
+            world.processes.of_mut(self.process).files.readahead(fd, pages_max)
+        })
+    }
+
     /// Holds an open file for a call.
     pub(super) fn fget(&self, fd: Fd) -> Result<FileId> {
         self.descriptors(|files| files.hold(fd))
@@ -172,7 +180,7 @@ impl SysTwin {
 
     async fn read_pages(&self, fd: Fd, file: FileId, first: u32, end: u32) -> Result<()> {
         for index in first..end {
-            let mut readahead = self.descriptors(|files| files.readahead(fd));
+            let mut readahead = self.readahead(fd);
             let mut hand = None;
             let read = self.read_one(file, index, end - index, &mut readahead, &mut hand).await;
             if read.is_err() {
@@ -190,7 +198,7 @@ impl SysTwin {
     pub(super) async fn read_file_batch(&self, fd: Fd, pages: &[u32]) -> Result<()> {
         let file = self.fget(fd)?;
         let size = self.task.look(|mm| mm.inode_size_pages(file));
-        let mut readahead = self.descriptors(|files| files.readahead(fd));
+        let mut readahead = self.readahead(fd);
         let (mut at, mut result) = (0, Ok(()));
         self.task.look(|mm| mm.look_ahead_cached(file, pages));
         while at < pages.len() && result.is_ok() {

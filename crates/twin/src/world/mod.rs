@@ -185,6 +185,8 @@ pub(crate) struct World {
     pub(crate) ticks: (Nanos, Nanos),
     /// How fast its CPUs are, relative to the reference.
     pub(crate) cpu_speed: f64,
+    /// Pages that are read ahead at most (`read_ahead_kb` of the device that is mounted).
+    pub(crate) readahead_pages: u32,
     /// The memory cgroup that it runs in, and makes its own below.
     pub(crate) workload_memcg: MemcgId,
     pub(crate) log: RunLog,
@@ -216,6 +218,7 @@ impl World {
             workload_group: None,
             ticks,
             cpu_speed: 1.0,
+            readahead_pages: 32,
             workload_memcg: mm::memcg::ROOT,
             log: RunLog::default(),
             era,
