@@ -116,6 +116,8 @@ rule!(
 rule!(
     /// Whose structures the slab caches hold: sizes as `/proc/slabinfo` shows them on x86-64.
     StructSizes {
+        /// 2.6.39 where it is known, 4.20 else.
+        Linux2639,
         /// 4.20.
         Linux420,
         /// 6.12.
