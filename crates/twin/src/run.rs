@@ -364,7 +364,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
             FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
         };
-        (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, ..spec }), device)
+        (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec }), device)
     });
     let nr_nodes = layout.nodes.len();
     let seed = sys::workload_seed(spec.seed, spec.iteration);

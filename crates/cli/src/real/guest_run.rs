@@ -170,6 +170,9 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
             None
         }
     };
+    if mount.block_mapped {
+        notes.push("the file system is ext4 with extents".to_string());
+    }
     let whole = |bytes: u64| Bytes(bytes >> 20 << 20);
     let low = machine.pci_hole.as_ref().map_or(LOW_MEMORY, |hole| whole(Bytes::gib(4).0 - hole.get_ref().0.0));
     let guest = GuestMachine {

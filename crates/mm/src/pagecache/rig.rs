@@ -59,6 +59,12 @@ impl Rig {
         Rig::on_fs(machine(1, pages, rules), FsSpec::ext4(3, size))
     }
 
+    /// A machine with an ext3.
+    pub(crate) fn ext3(pages: u32) -> Rig {
+        let spec = FsSpec { block_mapped: true, ..FsSpec::ext4(3, Bytes::gib(64)) };
+        Rig::on_fs(machine(1, pages, Rules::newest()), spec)
+    }
+
     fn on_fs(mut mm: Mm, spec: FsSpec) -> Rig {
         let fs = mm.vfs_mkfs(spec);
         let dir = mm.vfs_root(fs);

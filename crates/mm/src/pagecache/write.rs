@@ -67,7 +67,8 @@ impl Mm {
         };
         // Nothing of it is needed from the disk, whether or not the write goes on now.
         self.frames[pfn].set(Frame::UPTODATE);
-        if let Err(need) = self.attach_buffers(env, pfn) {
+        let prepared = self.attach_buffers(env, pfn).and_then(|()| self.allocate_at_once(env, file, index));
+        if let Err(need) = prepared {
             return WriteStop::Need(need);
         }
         self.hold_ilock(env, file);

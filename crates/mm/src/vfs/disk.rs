@@ -80,6 +80,8 @@ pub(super) struct Fs {
     pub(super) bdev: Option<FileId>,
     /// By the file whose extents they hold.
     pub(super) leaves: BTreeMap<FileId, Leaf>,
+    /// Files whose blocks the running transaction has allocated, if their data goes before it.
+    pub(super) ordered: BTreeSet<FileId>,
 }
 
 impl Fs {
@@ -100,6 +102,7 @@ impl Fs {
             reserved: 0,
             bdev: None,
             leaves: BTreeMap::new(),
+            ordered: BTreeSet::new(),
         }
     }
 
@@ -109,6 +112,7 @@ impl Fs {
             + self.cil.host_bytes()
             + self.journal.host_bytes()
             + self.leaves.len() * size_of::<(FileId, Leaf)>()
+            + self.ordered.len() * size_of::<FileId>()
             + self.space.host_bytes()
     }
 

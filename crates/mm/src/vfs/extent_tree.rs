@@ -39,6 +39,14 @@ impl Vfs {
         u64::from(first.div_ceil(EXTENT_MAX)) + self.extents.pieces(self.rec(file).more, first, EXTENT_MAX)
     }
 
+    /// Whether a file names more extents, or of ext3 blocks, than its inode has room for.
+    fn needs_leaf(&self, file: FileId) -> bool {
+        if self.spec_of(file).block_mapped {
+            return self.needs_indirect(file);
+        }
+        self.nr_extents(file) > IN_INODE
+    }
+
     /// The leaf of a file that has one.
     pub(super) fn leaf(&mut self, fs: FsId, file: FileId) -> &mut Leaf {
         self.fs_mut(fs).leaves.get_mut(&file).expect("the file has a leaf")
@@ -66,7 +74,7 @@ impl Mm {
             return self.grow_array(env, file);
         }
         let fs = self.vfs.fs_of(file);
-        let new = !self.vfs.has_leaf(file) && self.vfs.nr_extents(file) > IN_INODE && self.make_leaf(fs, file);
+        let new = !self.vfs.has_leaf(file) && self.vfs.needs_leaf(file) && self.make_leaf(fs, file);
         if !self.vfs.log_leaf(file) {
             return;
         }

@@ -11,6 +11,7 @@
 
 mod attributes;
 mod bdev;
+mod block_map;
 mod buffer;
 mod buffer_item;
 mod check;

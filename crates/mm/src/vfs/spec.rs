@@ -48,6 +48,8 @@ pub struct FsSpec {
     pub ag_count: u32,
     /// ext4: tables of inodes lie at the start of each allocation group of 2 GiB, and directories go where Orlov's rule says.
     pub flex_bg: bool,
+    /// ext4 as ext3: without extents and delayed allocation (block_map.rs).
+    pub block_mapped: bool,
     /// Reading a file leaves its time of access as it is, as it is mounted (`noatime`); without it mounts are `relatime`.
     pub noatime: bool,
     /// Bytes that a name takes in its directory, its hash entry included.
@@ -99,6 +101,7 @@ impl FsSpec {
             cluster_pages: 4,
             ag_count: 4,
             flex_bg: false,
+            block_mapped: false,
             noatime: false,
             dirent_bytes: 32,
             inline_dirents: 12,
@@ -121,6 +124,7 @@ impl FsSpec {
             cluster_pages: 1,
             ag_count: 4,
             flex_bg: false,
+            block_mapped: false,
             noatime: false,
             dirent_bytes: 20,
             inline_dirents: 0,

@@ -175,9 +175,11 @@ impl Machine {
 
     fn check_mount(&self, text: &Text) -> Result<(), ProfileError> {
         let Some(mount) = &self.mount else { return Ok(()) };
-        let Mount { disk: name, fs, flex_bg, .. } = mount.get_ref();
-        if *flex_bg && *fs.get_ref() != FileSystem::Ext4 {
-            return Err(text.invalid(mount.span(), "mount.flex-bg", "expected `fs = \"ext4\"` beside it".to_string()));
+        let Mount { disk: name, fs, flex_bg, block_mapped, .. } = mount.get_ref();
+        for (key, is_set) in [("mount.flex-bg", *flex_bg), ("mount.block-mapped", *block_mapped)] {
+            if is_set && *fs.get_ref() != FileSystem::Ext4 {
+                return Err(text.invalid(mount.span(), key, "expected `fs = \"ext4\"` beside it".to_string()));
+            }
         }
         let disk = self.disk_of(text, mount.span(), "mount.disk", name)?;
         let room = disk.device.get_ref().capacity().0 - self.swap_on(name, self.swaps.len());

@@ -193,6 +193,9 @@ pub struct Mount {
     /// is what most machines here were measured with. Default false.
     #[serde(default)]
     pub flex_bg: bool,
+    /// ext4: without extents and delayed allocation, and data before the journal, which is ext3. Default false.
+    #[serde(default)]
+    pub block_mapped: bool,
     /// Mounted with `noatime`: reading a file does not write its inode. Default false: `relatime`, as `mount` does.
     #[serde(default)]
     pub noatime: bool,

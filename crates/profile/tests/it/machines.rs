@@ -83,6 +83,8 @@ fn swap_and_mount_name_disks_that_hold_them() {
     assert!(refused("fs = \"xfs\"", "fs = \"zfs\"").starts_with("x.toml:35: fs: unknown variant `zfs`"));
     let tables = refused("fs = \"xfs\"", "fs = \"xfs\"\nflex-bg = true");
     assert_eq!(tables, "x.toml:33: mount.flex-bg: expected `fs = \"ext4\"` beside it");
+    let mapped = refused("fs = \"xfs\"", "fs = \"xfs\"\nblock-mapped = true");
+    assert_eq!(mapped, "x.toml:33: mount.block-mapped: expected `fs = \"ext4\"` beside it");
 }
 
 #[test]

@@ -168,6 +168,7 @@ impl Task {
             }
         }
         let Some(id) = self.mm(|mm, env| mm.vfs_take_commit(env, fs)) else { return };
+        self.write_ordered(fs).await;
         let last = loop {
             match self.mm(|mm, env| mm.vfs_log_commit(env, fs, id)) {
                 Some(bio) => break bio,
@@ -176,6 +177,25 @@ impl Task {
         };
         self.metadata_io(last).await;
         self.mm(|mm, env| mm.vfs_end_commit(env, fs, id));
+    }
+
+    /// Writes the data that goes before a transaction of ext3, and waits for it (`journal_submit_data_buffers()`).
+    async fn write_ordered(&self, fs: FsId) {
+        let (device, files) = self.mm(|mm, _| (mm.vfs_device(fs), mm.vfs_take_ordered(fs)));
+        for &file in &files {
+            let mut from = Some(0);
+            while let Some(page) = from {
+                self.wait_for_room(device).await;
+                from = self.mm(|mm, env| mm.vfs_write_ordered(env, file, page, STEP_PAGES));
+                self.ctx.preempt_point().await;
+            }
+        }
+        for file in files {
+            let mut from = 0;
+            while let Some(pfn) = self.mm(|mm, _| mm.vfs_next_ordered(file, &mut from)) {
+                self.wait_on_page_bit(pfn, Frame::WRITEBACK).await;
+            }
+        }
     }
 
     /// Waits until the log wants something, or until its timer, which moves on then; says whether it was that.

@@ -1,5 +1,6 @@
 //! Files on small machines.
 
+mod block_map;
 mod blocks;
 mod eviction;
 mod ext4;
