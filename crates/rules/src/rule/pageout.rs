@@ -88,9 +88,9 @@ rule!(
 rule!(
     /// How swap gives a page to zram.
     ZramIo {
-        /// By a bio, which counts as a read or a write of a disk: since 6.3, and until 3.19.
+        /// By a bio, which counts as a read or a write of a disk: since 6.3, and until 3.18.
         Bio,
-        /// By a call for the page alone, which counts as swapped only (`bdev_read_page()`, `bdev_write_page()`): until 6.2.
+        /// By a call for the page alone, which counts as swapped only (`bdev_read_page()`, `bdev_write_page()`): from 3.19 to 6.2.
         Page,
     }
 );
