@@ -54,7 +54,8 @@ fn turn(turns: u64) {
     }
 }
 
-fn cpu_time() -> Nanos {
+/// CPU time of the calling thread.
+pub(crate) fn cpu_time() -> Nanos {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }

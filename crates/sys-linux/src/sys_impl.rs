@@ -54,6 +54,10 @@ impl Sys for SysLinux {
         self.process.spinner.spin(time);
     }
 
+    fn cpu_time(&self) -> Nanos {
+        crate::spin::cpu_time()
+    }
+
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
     where
         F: FnOnce(Self) -> Fut + Send + 'static,

@@ -38,6 +38,8 @@ pub trait Sys: Clone + 'static {
     async fn sleep(&self, time: Nanos);
     /// Uses the CPU for so long.
     async fn compute(&self, time: Nanos);
+    /// CPU time that this thread has used (`CLOCK_THREAD_CPUTIME_ID`).
+    fn cpu_time(&self) -> Nanos;
 
     /// Starts a thread. The closure must be `Send` because the real world runs it on a thread of its own; its
     /// future need not be.

@@ -107,6 +107,11 @@ impl Sys for SysTwin {
         self.user_mode(pin!(self.compute_for(time))).await;
     }
 
+    fn cpu_time(&self) -> Nanos {
+        let task = self.task.ctx.task();
+        self.task.ctx.with(|_, ctl| ctl.task_cpu_time(task))
+    }
+
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
     where
         F: FnOnce(Self) -> Fut + Send + 'static,

@@ -48,7 +48,9 @@ pub(crate) async fn threads_stop_when_asked_and_meet_at_barriers<S: Sys>(sys: S)
     }
     let before = sys.clock();
     sys.sleep(Nanos::millis(5)).await;
-    sys.compute(Nanos::micros(100)).await;
+    let used = sys.cpu_time();
+    sys.compute(Nanos::millis(1)).await;
+    sys.sample("conformance/used", f64::from(u8::from(sys.cpu_time().since(used) >= Nanos::micros(900))));
     sys.sample("conformance/slept", f64::from(u8::from(sys.clock().since(before) >= Nanos::millis(5))));
     sys.barrier_wait(barrier).await;
     for thread in threads {

@@ -3,17 +3,19 @@
 //!
 //! Source: mmtests of 2011, `bench-largecopytar` and its monitor of application launches (facts of the benchmarks, section
 //! F), and what the posting of the SLUB high-order series says of the run: unpacked to 15 times the memory, nothing copied.
-//! Measured: seconds of each step, and of each launch of a program. The step that copies is there, and does nothing.
+//! Measured: seconds of each step, CPU time of its programs (`time`), and seconds of each launch of a program. The step that copies is there, and does nothing.
 //! Abstracted: the session of the desktop is a process that keeps using its memory; the directories stay when a tree is
 //! removed, empty. Omitted: memory of the network.
 
 mod archive;
 mod launch;
 
+use std::future::Future;
+
 use sys::{Access, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
-use crate::steps::{join_all, run_process, start};
+use crate::steps::{join_all, start};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 use archive::Archive;
 
@@ -28,6 +30,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             default: "117",
             doc: "pace of the network, in 10^6 bytes/s (gigabit Ethernet: 117)",
         },
+        Param {
+            name: "bzip2-mb-s",
+            default: "48",
+            doc: "pace of bzip2 where nothing holds it up, in 10^6 bytes of contents per second (kernel sources: 48)",
+        },
         Param { name: "launches", default: "yes", doc: "yes: programs are started beside it, one after the other" },
         Param { name: "session-mb", default: "160", doc: "memory of the desktop's session, in MiB" },
     ],
@@ -41,6 +48,7 @@ const SESSION_PARTS: u64 = 30;
 pub struct LargeCopyTar {
     percent: u64,
     network_bytes_per_s: u64,
+    unpack_bytes_per_s: u64,
     launches: bool,
     session: Bytes,
 }
@@ -50,6 +58,7 @@ impl LargeCopyTar {
         Ok(LargeCopyTar {
             percent: params.number("percent", 1, 100_000)?,
             network_bytes_per_s: params.number("network-mb-s", 1, 100_000)? * 1_000_000,
+            unpack_bytes_per_s: params.number("bzip2-mb-s", 1, 100_000)? * 1_000_000,
             launches: params.flag("launches")?,
             session: Bytes::mib(params.number("session-mb", 1, 1 << 20)?),
         })
@@ -58,19 +67,19 @@ impl LargeCopyTar {
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         sys.phase("prepare");
         let unpacked = Bytes(sys.info().mem_total.bytes().0 / 100 * self.percent);
-        let archive = Archive::new(&sys, unpacked).await?;
+        let archive = Archive::new(&sys, unpacked, self.unpack_bytes_per_s).await?;
         launch::install(&sys).await?;
         let desktop = self.start_desktop(&sys);
         sys.phase("test/download");
         let (wget, pace) = (archive, self.network_bytes_per_s);
-        run_process(&sys, "wget", move |sys: S| async move { wget.download(&sys, pace).await }).await;
+        sys.join(start_program(&sys, "wget", move |sys: S| async move { wget.download(&sys, pace).await })).await;
         sys.progress(0.1);
         sys.phase("test/unpack");
         archive.unpack(&sys).await;
         sys.progress(0.7);
         sys.phase("test/copy");
         sys.phase("test/delete");
-        run_process(&sys, "rm", move |sys: S| async move { archive.delete(&sys).await }).await;
+        sys.join(start_program(&sys, "rm", move |sys: S| async move { archive.delete(&sys).await })).await;
         sys.phase("end");
         for thread in &desktop {
             sys.stop(*thread);
@@ -90,6 +99,20 @@ impl LargeCopyTar {
         }
         threads
     }
+}
+
+/// Starts a program of the test, which says at its end what it took of the CPUs.
+fn start_program<S, F, Fut>(sys: &S, name: &str, body: F) -> Thread
+where
+    S: Sys,
+    F: FnOnce(S) -> Fut + Send + 'static,
+    Fut: Future<Output = sys::Result<()>> + 'static,
+{
+    start(sys, SpawnOptions::process(name), move |sys: S| async move {
+        body(sys.clone()).await?;
+        sys.sample("programs_cpu_s", sys.cpu_time().as_secs_f64());
+        Ok(())
+    })
 }
 
 /// Goes on using its memory, a part of it each second.
