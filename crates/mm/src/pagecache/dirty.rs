@@ -97,6 +97,9 @@ impl Trees {
         while run < max {
             let index = from + run;
             let Some(leaf) = self.leaf_at(root, index >> NODE_SHIFT) else { break };
+            if self.leaves[leaf.id].dirty == 0 {
+                break;
+            }
             let skip = index % NODE_SLOTS;
             let left = self.slots.words(leaf.slots).get(skip as usize..).unwrap_or_default();
             let here = left.iter().take_while(|raw| slots::is_dirty(**raw)).count() as u32;

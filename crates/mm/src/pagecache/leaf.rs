@@ -2,7 +2,7 @@
 //!
 //! A leaf stands for one bottom node of the kernel's tree (`struct xa_node`, include/linux/xarray.h, 4.20), which has
 //! 64 slots. On the host its slots are a block of a pool, of 4, 8, 12, 16, 24, 32, 48 or 64 words, whichever reaches the
-//! highest slot in use, so that a file of 64 KiB takes 16 slots. Whoever holds a leaf's number holds its block beside it.
+//! highest slot in use, so that a file of 64 KiB takes 16 slots, or less once it has nothing but shadows (packed.rs). Whoever holds a leaf's number holds its block beside it.
 //! A file's first leaf, which most files have and few have more than that, is in the file's own record.
 
 use super::root::FileCache;

@@ -17,6 +17,7 @@ mod mapped;
 mod mapped_tests;
 #[cfg(test)]
 mod model;
+mod packed;
 mod read;
 mod readahead;
 #[cfg(test)]

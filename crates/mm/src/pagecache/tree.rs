@@ -11,9 +11,10 @@
 
 use super::directory::{Directory, Interior};
 use super::leaf::{Leaf, LeafId, LeafRef, Leaves, NO_LEAF, NODE_SHIFT, NODE_SLOTS, ShadowList};
+use super::packed;
 use super::root::{FileCache, Root};
 use super::slots;
-use crate::pool::{Block, Pool};
+use crate::pool::Pool;
 use crate::slab::Obj;
 use crate::sparse::SparseSmall;
 use units::table;
@@ -86,7 +87,7 @@ impl Trees {
             Root::Entry(raw) if index == 0 => raw,
             Root::Entry(_) => 0,
             root => match self.leaf_at(root, index >> NODE_SHIFT) {
-                Some(leaf) => self.slot(leaf.slots, index % NODE_SLOTS),
+                Some(leaf) => self.slot(root, leaf, index % NODE_SLOTS),
                 None => 0,
             },
         }
@@ -94,8 +95,18 @@ impl Trees {
 
     /// A slot of a leaf; those beyond its block are empty.
     #[inline]
-    pub(super) fn slot(&self, slots: Block, slot: u32) -> u32 {
-        self.slots.words(slots).get(slot as usize).copied().unwrap_or(0)
+    pub(super) fn slot(&self, root: Root, leaf: LeafRef, slot: u32) -> u32 {
+        let words = self.slots.words(leaf.slots);
+        if self.is_packed(root, leaf.id) {
+            return packed::get(words, slot as usize);
+        }
+        words.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether a leaf's block is packed: that of a lone one with nothing but shadows.
+    #[inline]
+    fn is_packed(&self, root: Root, leaf: LeafId) -> bool {
+        matches!(root, Root::Leaf(_)) && self.leaves[leaf].is_listed()
     }
 
     /// What the frame of a page says of its place: the number of the slot, also if a lone page at index 0 is in no leaf.
@@ -230,14 +241,52 @@ impl Trees {
         }
         let at = index >> NODE_SHIFT;
         let leaf = self.leaf_at(root, at).expect("only what is there is erased");
-        let old = self.put(root, leaf, index % NODE_SLOTS, 0);
+        let old = if self.is_packed(root, leaf.id) {
+            self.clear_packed(leaf, index % NODE_SLOTS)
+        } else {
+            self.put(root, leaf, index % NODE_SLOTS, 0)
+        };
         debug_assert!(old != 0, "only what is there is erased");
         if self.leaves[leaf.id].count == 0 {
             self.drop_leaf(file, at, leaf);
-        } else if let Root::Leaf(leaf) = root {
+        } else if let Root::Leaf(_) = root {
+            let leaf = if slots::is_page(old) { self.pack_if_shadows(file, leaf) } else { leaf };
             self.shrink_leaf(file, leaf);
         }
         old
+    }
+
+    /// Empties a slot of a packed leaf.
+    fn clear_packed(&mut self, leaf: LeafRef, slot: u32) -> u32 {
+        let words = self.slots.words_mut(leaf.slots);
+        let old = packed::get(words, slot as usize);
+        packed::clear(words, slot as usize);
+        self.leaves[leaf.id].count -= 1;
+        old
+    }
+
+    /// Packs a lone leaf that has nothing but shadows now.
+    fn pack_if_shadows(&mut self, file: u32, leaf: LeafRef) -> LeafRef {
+        if !self.leaves[leaf.id].is_listed() {
+            return leaf;
+        }
+        let words = packed::pack(self.slots.words(leaf.slots));
+        self.move_to(file, leaf, &words)
+    }
+
+    /// Unpacks a lone leaf that had nothing but shadows.
+    fn unpack(&mut self, file: u32, leaf: LeafRef) -> LeafRef {
+        let slots = packed::unpack(self.slots.words(leaf.slots));
+        self.move_to(file, leaf, &slots)
+    }
+
+    /// Gives a lone leaf a block that holds these words.
+    fn move_to(&mut self, file: u32, leaf: LeafRef, words: &[u32]) -> LeafRef {
+        let moved = LeafRef { slots: self.slots.alloc(words.len()), ..leaf };
+        self.slots.words_mut(moved.slots)[..words.len()].copy_from_slice(words);
+        self.slots.free(leaf.slots);
+        self.set_root(file, Root::Leaf(moved));
+        moved
     }
 
     /// Puts an entry, or none, into a slot that the leaf's block reaches, and counts it.
@@ -270,11 +319,19 @@ impl Trees {
 
     fn fill(&mut self, file: u32, index: u32, mut leaf: LeafRef, raw: u32) -> u32 {
         let slot = index % NODE_SLOTS;
+        if self.is_packed(self.root_of(file), leaf.id) {
+            leaf = self.unpack(file, leaf);
+        }
         if slot as usize >= self.slots.len(leaf.slots) {
             leaf.slots = self.slots.grow(leaf.slots, words_for(slot));
             self.point_at(file, index >> NODE_SHIFT, Some(leaf));
         }
-        self.put(self.root_of(file), leaf, slot, raw)
+        let root = self.root_of(file);
+        let old = self.put(root, leaf, slot, raw);
+        if slots::is_shadow(raw) && matches!(root, Root::Leaf(_)) {
+            self.pack_if_shadows(file, leaf);
+        }
+        old
     }
 
     /// Makes the parent of a leaf point at it, or at none.
@@ -320,11 +377,11 @@ impl Trees {
         let root = match self.root_of(file) {
             Root::Entry(raw) => {
                 let leaf = self.new_leaf(file, 0, 0);
-                let root = Root::Leaf(leaf);
-                self.put(root, leaf, 0, raw);
-                root
+                self.put(Root::Leaf(leaf), leaf, 0, raw);
+                Root::Leaf(self.pack_if_shadows(file, leaf))
             }
             Root::Leaf(leaf) => {
+                let leaf = if self.leaves[leaf.id].is_listed() { self.unpack(file, leaf) } else { leaf };
                 let id = self.open_directory(2);
                 let node = self.new_interior(1);
                 let Leaf { pages, dirty, .. } = self.leaves[leaf.id];
@@ -439,6 +496,7 @@ impl Trees {
                 Some(leaf) => {
                     self.close_directory(id);
                     self.set_root(file, Root::Leaf(leaf));
+                    let leaf = self.pack_if_shadows(file, leaf);
                     self.shrink_leaf(file, leaf);
                 }
                 None => self.directories[id as usize].height -= 1,
@@ -448,7 +506,7 @@ impl Trees {
 
     /// Replaces a lone leaf whose only entry is its first by that entry.
     fn shrink_leaf(&mut self, file: u32, leaf: LeafRef) {
-        let raw = self.slot(leaf.slots, 0);
+        let raw = self.slot(Root::Leaf(leaf), leaf, 0);
         if self.leaves[leaf.id].count != 1 || raw == 0 {
             return;
         }
@@ -499,12 +557,12 @@ impl Trees {
             Root::Leaf(_) => 1,
             Root::Directory(id) => self.directories[id as usize].len(),
         };
-        let mut skip = (from % NODE_SLOTS) as usize;
+        let mut skip = from % NODE_SLOTS;
         for at in from >> NODE_SHIFT..last {
             if let Some(leaf) = self.leaf_at(root, at) {
-                let entries = self.slots.words(leaf.slots).iter().enumerate().skip(skip);
-                if let Some((slot, raw)) = entries.into_iter().find(|(_, raw)| **raw != 0) {
-                    return Some((at << NODE_SHIFT | slot as u32, *raw));
+                let slots = (skip..NODE_SLOTS).map(|slot| (slot, self.slot(root, leaf, slot)));
+                if let Some((slot, raw)) = slots.into_iter().find(|(_, raw)| *raw != 0) {
+                    return Some((at << NODE_SHIFT | slot, raw));
                 }
             }
             skip = 0;
