@@ -93,6 +93,24 @@ fn base_mapped_again(bencher: Bencher, name: &str) {
     bencher.counter(ItemsCount::new(PAGES)).bench_local(|| touch(&mut mm, space, vpn, PAGES));
 }
 
+/// 4 GiB of mapped pages accessed at random, 32 in a call, as the clients of memcached do.
+#[divan::bench(args = ERAS, sample_count = 10)]
+fn base_accessed_at_random(bencher: Bencher, name: &str) {
+    let (mut mm, space, vpn) = machine(name, ThpEnabled::Never);
+    touch(&mut mm, space, vpn, PAGES);
+    let mut state = 1u32;
+    bencher.counter(ItemsCount::new(PAGES)).bench_local(|| {
+        for _ in 0..PAGES / 32 {
+            let batch: [u32; 32] = std::array::from_fn(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                vpn + (state >> 12) % PAGES
+            });
+            mm.look_ahead_mapped(space, &batch);
+            assert_eq!(mm.access_mapped(&env(), space, black_box(&batch), true), batch.len());
+        }
+    });
+}
+
 /// 2048 huge pages; the time of one is the time of an item.
 #[divan::bench(args = ERAS, sample_count = 20)]
 fn huge(bencher: Bencher, name: &str) {

@@ -10,7 +10,8 @@
 //! memcached's items.c). Both programs' own CPU time is [`GET_CPU`] and [`IO_CPU`].
 //! Cut: the publication runs fio for 90 minutes and the clients until each has sent as many requests as there are keys. Here both
 //! run for `warm-up-s` and then for `measure-s`, in windows of `window-s`, each of which is a sample: they say whether
-//! the rates are steady.
+//! the rates are steady. The publication also runs each program alone: `keys=65000000 jobs=1 file-mb=1` is its `memcached.sh`,
+//! `threads=1 keys=1 jobs=72 fio-max=36GiB` its `fio.sh`, both on disks of 108 GiB.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
-use sys::{Access, Advice, Barrier, Dir, FileAdvice, FileName, Mapping, OpenMode, SpawnOptions, Sys};
+use sys::{Access, Advice, Barrier, CgroupLimit, Dir, FileAdvice, FileName, Mapping, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::{join_all, start};
@@ -73,6 +74,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             doc: "seconds of the measurement; auto: 10 for 128 GiB, 2 at least",
         },
         Param { name: "window-s", default: "1", doc: "seconds of a sample" },
+        Param { name: "fio-max", default: "none", doc: "memory.max of fio's cgroup" },
     ],
 };
 
@@ -88,6 +90,7 @@ pub struct MemcachedFio {
     warm_up: Option<u64>,
     measure: Option<u64>,
     window: u64,
+    fio_max: Option<Bytes>,
 }
 
 /// Size of the chunks that items of a size are put in.
@@ -148,6 +151,7 @@ impl MemcachedFio {
             warm_up: params.number_or_auto("warm-up-s", 0, 1 << 20)?,
             measure: params.number_or_auto("measure-s", 1, 1 << 20)?,
             window: params.number("window-s", 1, 1 << 20)?,
+            fio_max: params.size_or_none("fio-max", Bytes::mib(1), Bytes::gib(1024))?,
         })
     }
 
@@ -174,6 +178,9 @@ impl MemcachedFio {
         let reader = self.clone();
         let fio = start(&sys, SpawnOptions::process("fio"), move |sys: S| async move {
             let group = sys.cgroup("fio").await?;
+            if let Some(max) = reader.fio_max {
+                sys.cgroup_set(group, CgroupLimit::Max, Some(max)).await?;
+            }
             sys.cgroup_enter(group).await?;
             reader.read(&sys, file_mb, times, ready).await
         });

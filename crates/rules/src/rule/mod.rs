@@ -215,6 +215,8 @@ pub struct Rules {
     pub vm_writeout: VmWriteout,
     /// Flushers woken by reclaim.
     pub flusher_wakeup: FlusherWakeup,
+    /// Protection of pages of files among generations.
+    pub generation_start: GenerationStart,
     /// Generations of several memory cgroups.
     pub multi_memcg: MultiMemcg,
     /// Sharing of walks through memory cgroups.
@@ -399,6 +401,7 @@ impl Rules {
             writeback_throttle: WritebackThrottle::Flags,
             vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
+            generation_start: GenerationStart::SecondOldest,
             multi_memcg: MultiMemcg::SkipAging,
             memcg_walk: MemcgWalkSharing::DirectReclaim,
             slab_order: SlabOrder::MoreWaste,

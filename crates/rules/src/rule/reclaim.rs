@@ -16,6 +16,17 @@ rule!(
     }
 );
 rule!(
+    /// What protects pages of files among the generations of the multi-gen LRU.
+    GenerationStart {
+        /// Only their tiers: they join the oldest generation, and what waits for writeback the second oldest:
+        /// ac35a4902374 (6.1) to 6.6 and 6.1.68.
+        Oldest,
+        /// Besides, they join the second oldest generation of four, and move there from the oldest one if they were accessed more
+        /// often than can be counted: since 081488051d28 (6.7, 6.1.69).
+        SecondOldest,
+    }
+);
+rule!(
     /// Whose LRU lists a page is on.
     LruScope {
         /// Its zone's; each zone is reclaimed for itself: until 4.7.

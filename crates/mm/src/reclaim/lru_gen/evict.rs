@@ -7,9 +7,10 @@
 //! the feedback chooses the type.
 //! Source: `sort_folio()`, `isolate_folio()`, `scan_folios()`, `isolate_folios()`, `evict_folios()` (mm/vmscan.c); 6.12.
 //! Since/until: in 6.1 a page that must be written first is marked for reclaim and moved to the next generation unasked, and
-//! a protected page counts as activated; what may not be written does not count. At swappiness 1 file pages go first, at 200 anonymous ones.
+//! a protected page counts as activated; what may not be written does not count. That a page is protected for its number of accesses alone is
+//! of 6.7 and 6.1.69 ([`GenerationStart`]). At swappiness 1 file pages go first, at 200 anonymous ones.
 
-use rules::LruPolicy;
+use rules::{GenerationStart, LruPolicy};
 use units::{Gfp, Pfn};
 
 use super::super::ScanControl;
@@ -75,9 +76,10 @@ impl Mm {
         let frame = &self.frames[pfn];
         let oldest = gen_of(self.lru_gen(lru).min_seq[usize::from(is_file_lru(frame))]);
         let refs = refs_of(frame);
+        let uncounted = refs == REFS_SATURATED && self.rules.generation_start == GenerationStart::SecondOldest;
         if frame.lru_gen() != Some(oldest) {
             Sorted::Promoted
-        } else if tier_of(refs) > last_tier || refs == REFS_SATURATED {
+        } else if tier_of(refs) > last_tier || uncounted {
             Sorted::Protected
         } else if zone > sc.reclaim_idx {
             Sorted::Ineligible

@@ -7,9 +7,10 @@
 //! the eviction meets it.
 //! Source: `lru_gen_add_folio()`, `lru_gen_del_folio()`, `lru_gen_update_size()` (include/linux/mm_inline.h),
 //! `folio_update_gen()`, `folio_inc_gen()` (mm/vmscan.c), `folio_inc_refs()` (mm/swap.c); 6.12.
-//! Since/until: a page that joins the youngest generation keeps its count of accesses in 6.1.
+//! Since/until: a page that joins the youngest generation keeps its count of accesses in 6.1. Until 6.7 (and 6.1.69) what cannot be evicted
+//! at once joins the second oldest generation, and all else the oldest ([`GenerationStart`]).
 
-use rules::LruPolicy;
+use rules::{GenerationStart, LruPolicy};
 use units::{Pfn, ZoneId};
 
 use super::super::lru::is_file_lru;
@@ -95,14 +96,15 @@ impl LruGen {
     }
 
     /// The generation that a page joins.
-    fn seq_for(&self, frame: &Frame, reclaiming: bool) -> u64 {
+    fn seq_for(&self, frame: &Frame, reclaiming: bool, start: GenerationStart) -> u64 {
         let kind = usize::from(is_file_lru(frame));
+        let at_once = start == GenerationStart::Oldest;
         let awaits_writeback = frame.has(Frame::RECLAIM) && frame.has_any(Frame::DIRTY | Frame::WRITEBACK);
         if frame.has(Frame::ACTIVE) {
             self.max_seq
         } else if awaits_writeback || (!is_file_lru(frame) && !frame.has(Frame::SWAPCACHE)) {
-            self.max_seq - 1
-        } else if reclaiming || self.min_seq[kind] + MIN_NR_GENS >= self.max_seq {
+            if at_once { self.min_seq[kind] + 1 } else { self.max_seq - 1 }
+        } else if at_once || reclaiming || self.min_seq[kind] + MIN_NR_GENS >= self.max_seq {
             self.min_seq[kind]
         } else {
             self.min_seq[kind] + 1
@@ -131,11 +133,11 @@ impl Mm {
     pub(in crate::reclaim) fn lru_gen_add(&mut self, pfn: Pfn, reclaiming: bool) -> LruList {
         let (zone, lru) = (self.zone_of(pfn), self.lruvec_of(pfn));
         let zone_kind = self.zones[zone.index()].kind;
-        let forgets = self.rules.lru_policy == LruPolicy::MultiGen;
+        let (forgets, start) = (self.rules.lru_policy == LruPolicy::MultiGen, self.rules.generation_start);
         let (lrugen, frames) = self.lru_gen_and_frames(lru);
         let frame = &mut frames[pfn];
         debug_assert!(frame.lru_gen().is_none(), "{pfn:?} is in a generation");
-        let (kind, at) = (usize::from(is_file_lru(frame)), gen_of(lrugen.seq_for(frame, reclaiming)));
+        let (kind, at) = (usize::from(is_file_lru(frame)), gen_of(lrugen.seq_for(frame, reclaiming, start)));
         if frame.take(Frame::ACTIVE) && forgets {
             frame.clear(Frame::REFERENCED);
             frame.set_lru_refs(0);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
+use rules::{GenerationStart, LruGenCaps, LruPolicy, Rules, Tunables};
 
 use super::super::fixture::{LRU, Machine};
 use super::super::{ScanControl, lru::is_file_lru};
@@ -60,6 +60,8 @@ impl Page {
 struct Model {
     /// As in 6.1.
     by_kswapd: bool,
+    /// File pages join the second oldest generation, and go there for their accesses.
+    protects: bool,
     max: u64,
     min: [u64; 2],
     /// By generation and type, head first.
@@ -74,8 +76,8 @@ impl Model {
         let seq = if active {
             self.max
         } else if page.kind == ANON || (page.reclaim && page.dirty) {
-            self.max - 1
-        } else if last || self.max - self.min[FILE] <= 2 {
+            if self.protects { self.max - 1 } else { self.min[page.kind] + 1 }
+        } else if !self.protects || last || self.max - self.min[FILE] <= 2 {
             self.min[FILE]
         } else {
             self.min[FILE] + 1
@@ -171,7 +173,7 @@ impl Model {
                 if page.at != oldest {
                     self.lists[page.at][FILE].push_front(name);
                     self.sorted += 1;
-                } else if page.workingset && page.refs == 3 {
+                } else if self.protects && page.workingset && page.refs == 3 {
                     page.at = (oldest + 1) % 4;
                     page.forget();
                     self.lists[page.at][FILE].push_back(name);
@@ -264,12 +266,15 @@ proptest! {
     fn generations_equal_those_of_a_model(
         steps in prop::collection::vec((0..OPS.len(), 0..NAMES.len()), 0..300),
         by_kswapd: bool,
+        protects: bool,
     ) {
         let tunables = Tunables { lru_gen_enabled: LruGenCaps::ALL, ..Tunables::default() };
         let lru_policy = if by_kswapd { LruPolicy::MultiGenByKswapd } else { LruPolicy::MultiGen };
-        let mut m = Machine::tuned(Rules { lru_policy, ..Rules::newest() }, tunables);
+        let generation_start = if protects { GenerationStart::SecondOldest } else { GenerationStart::Oldest };
+        let mut m = Machine::tuned(Rules { lru_policy, generation_start, ..Rules::newest() }, tunables);
         let mut model = Model {
             by_kswapd,
+            protects,
             max: 3,
             min: [0; 2],
             lists: Default::default(),

@@ -4,10 +4,11 @@
 //! that is still the oldest one, its tier has a refault. A page that comes back in a fault, or whose tier was the last one,
 //! was wrongly evicted: it starts in the last tier.
 //! Source: `lru_gen_eviction()`, `lru_gen_test_recent()`, `lru_gen_refault()`, `folio_lru_refs()`; 6.12.
-//! Since/until: in 6.1 only refaults of that kind are counted at all, and not as activations.
+//! Since/until: in 6.1 only refaults of that kind are counted at all, and not as activations. Until 6.7 (and 6.1.69) one that was accessed four
+//! times is not taken for wrongly evicted, and all that are start in the second tier ([`GenerationStart`]).
 //! Abstracted: a shadow has as many bits for generation and count as the classic one has for its clock.
 
-use rules::LruPolicy;
+use rules::{GenerationStart, LruPolicy};
 use units::Pfn;
 
 use super::super::lru::is_file_lru;
@@ -63,10 +64,13 @@ impl Mm {
         self.stat.node_add(lru.node, if by_kswapd { refault } else { activate }, pages);
         let what = if by_kswapd { Refault::Refaulted } else { Refault::Activated };
         self.memcg_note_refault(lru, kind == super::FILE, what, pages as u64);
-        if env.task.in_lru_fault || refs >= REFS_MAX {
+        let fixed = self.rules.generation_start == GenerationStart::SecondOldest;
+        if env.task.in_lru_fault || refs > REFS_MAX || (fixed && refs == REFS_MAX) {
             let frame = &mut self.frames[pfn];
             frame.set(Frame::WORKINGSET);
-            frame.set_lru_refs(REFS_MAX);
+            if fixed {
+                frame.set_lru_refs(REFS_MAX);
+            }
             self.stat.node_add(lru.node, restore, pages);
             self.memcg_note_refault(lru, kind == super::FILE, Refault::Restored, pages as u64);
         }

@@ -1,6 +1,6 @@
 //! Whole steps of the multi-gen LRU on small machines.
 
-use rules::{LruGenCaps, LruPolicy, Rules, Tunables};
+use rules::{GenerationStart, LruGenCaps, LruPolicy, Rules, Tunables};
 use units::{Gfp, Nanos, Order, Pfn};
 
 use super::super::fixture::{LRU, Machine, NODE};
@@ -247,6 +247,41 @@ fn a_page_read_five_times_is_protected_once_its_accesses_cannot_be_counted() {
     assert_eq!((sc.nr_reclaimed, m.mm.stat.event(VmEvent::PgstealFile)), (1, 1));
     assert_eq!((m.frame('a').lru_gen(), m.frame('a').lru_refs()), (Some(2), 0));
     m.check();
+}
+
+#[test]
+fn before_6_7_file_pages_join_the_oldest_generation_and_no_number_of_accesses_keeps_them() {
+    let mut m = Machine::tuned(Rules { generation_start: GenerationStart::Oldest, ..by_kswapd() }, tunables());
+    m.add("a b c", Kind::File, 0);
+    m.frame('c').set(Frame::DIRTY | Frame::RECLAIM);
+    let (env, waits) = (m.env, m.page('c'));
+    assert!(m.mm.lru_isolate(waits));
+    m.mm.lru_putback(&env, waits);
+    assert_eq!(['a', 'c'].map(|name| m.frame(name).lru_gen()), [Some(0), Some(1)]);
+    (0..5).for_each(|_| m.access('a'));
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    assert_eq!(m.mm.evict_pages(&env, LRU, 0, &mut sc).scanned, 3, "two pages, and a generation that is dropped");
+    assert_eq!(sc.nr_reclaimed, 2);
+    m.check();
+}
+
+#[test]
+fn a_page_that_was_accessed_four_times_was_wrongly_evicted_since_6_7() {
+    for (generation_start, accesses, restored, refs) in [
+        (GenerationStart::SecondOldest, 3, false, 0),
+        (GenerationStart::SecondOldest, 4, true, 3),
+        (GenerationStart::Oldest, 4, false, 0),
+        (GenerationStart::Oldest, 5, true, 0),
+    ] {
+        let mut m = Machine::tuned(Rules { generation_start, ..Rules::newest() }, tunables());
+        m.add("a b", Kind::File, 0);
+        (0..accesses).for_each(|_| m.access('a'));
+        let (env, evicted, back) = (m.env, m.page('a'), m.page('b'));
+        let shadow = m.mm.workingset_eviction(evicted);
+        m.mm.workingset_refault(&env, back, shadow);
+        assert_eq!((m.frame('b').has(Frame::WORKINGSET), m.frame('b').lru_refs()), (restored, refs), "{accesses}");
+        assert_eq!(m.mm.stat.node(NODE, NodeStat::WorkingsetRestoreFile), u64::from(restored));
+    }
 }
 
 #[test]
