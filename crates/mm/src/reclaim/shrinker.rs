@@ -8,13 +8,14 @@
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
 //! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
 //! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
+//! until 3.2 pages that inodes lose are not counted as reclaimed ([`StolenPages`]); since
 //! 5.13 what was put off counts only by `nr >> priority`; [`DeferredObjects`]: until then it is put off for all groups together.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`); who drops slabs by `drop_caches` does not
 //! wait for what XFS writes.
 //! Omitted: which shrinkers have objects of a group is found by asking each.
 
-use rules::{DeferredObjects, ShadowNodes, SlabPressure};
+use rules::{DeferredObjects, ShadowNodes, SlabPressure, StolenPages};
 use units::{Gfp, MemcgId, NodeId};
 
 use super::ScanControl;
@@ -289,14 +290,25 @@ impl Mm {
         nr: u64,
         sc: &mut ScanControl,
     ) -> Option<Scanned> {
-        let freed_before = self.stat.event(VmEvent::Pgfree);
+        let freed_before = self.freed_for_reclaim();
         let result = self.shrinker_scan(env, id, share, nr, sc.gfp);
         if result.scanned == 0 && result.freed == 0 {
             return None;
         }
-        sc.nr_reclaimed += self.stat.event(VmEvent::Pgfree) - freed_before;
+        sc.nr_reclaimed += self.freed_for_reclaim() - freed_before;
         self.stat.count(VmEvent::SlabsScanned, nr);
         Some(result)
+    }
+
+    /// Pages freed so far that count as reclaimed when a shrinker frees them.
+    fn freed_for_reclaim(&self) -> u64 {
+        let stolen = match self.rules.stolen_pages {
+            StolenPages::Reclaimed => 0,
+            StolenPages::Uncounted => {
+                self.stat.event(VmEvent::KswapdInodesteal) + self.stat.event(VmEvent::Pginodesteal)
+            }
+        };
+        self.stat.event(VmEvent::Pgfree) - stolen
     }
 
     /// Frees what all shrinkers can free, for `drop_caches`: rounds are repeated while one frees more than ten objects.
@@ -337,7 +349,13 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
+    use rules::{InodeReclaim, Rules, VfsShrinkers};
+    use units::{Bytes, Order};
+
     use super::*;
+    use crate::AllocRequest;
+    use crate::slab::tests::{machine, on, rules_4_20};
+    use crate::vfs::FsSpec;
 
     const SUPERBLOCK: ShrinkerSpec = SHRINKERS[2];
 
@@ -437,6 +455,35 @@ mod tests {
             assert_eq!(root == group, same, "{rule:?}");
             m.mm.reclaim.deferred[root][0] = 7;
             assert_eq!(m.mm.reclaim.deferred[group][0] == 7, same);
+        }
+    }
+
+    #[test]
+    fn until_3_2_pages_that_an_inode_loses_are_not_reclaimed() {
+        for (stolen_pages, reclaimed) in [(StolenPages::Uncounted, 0), (StolenPages::Reclaimed, 70)] {
+            let rules = Rules {
+                vfs_shrinkers: VfsShrinkers::Apart,
+                inode_reclaim: InodeReclaim::InvalidatePages,
+                stolen_pages,
+                ..rules_4_20()
+            };
+            let mut mm = machine(1, 1 << 15, rules);
+            let fs = mm.vfs_mkfs(FsSpec::xfs(3, Bytes::gib(4)));
+            let root = mm.vfs_root(fs);
+            let dir = mm.vfs_mkdir(&on(0), root).expect("memory is plentiful");
+            let file = mm.vfs_create(&on(0), dir).expect("memory is plentiful");
+            mm.set_inode_size_pages(&on(0), file.file, 70);
+            let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NodeId(0) };
+            for index in 0..70 {
+                let pfn = mm.alloc_pages(&on(0), request).expect("memory is plentiful");
+                mm.pagecache_insert(&on(0), pfn, file.file, index).expect("memory is plentiful");
+            }
+            mm.vfs_close(&on(0), file);
+            let share = Share { node: NodeId(0), memcg: ROOT };
+            let mut sc = ScanControl::kswapd(Order(0), crate::ZoneKind::Normal);
+            mm.call_shrinker(&on(0), ShrinkerId::Dentries, share, 128, &mut sc);
+            mm.call_shrinker(&on(0), ShrinkerId::Inodes, share, 128, &mut sc);
+            assert_eq!((sc.nr_reclaimed, mm.stat.event(VmEvent::Pginodesteal)), (reclaimed, 70), "{stolen_pages:?}");
         }
     }
 }

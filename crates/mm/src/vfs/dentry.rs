@@ -2,13 +2,15 @@
 //!
 //! Rule: a dentry whose last user goes is put on the tail of the LRU of its node and group; if it is there already, or
 //! [`SingleUse`] says so, it is marked as referenced. The shrinker walks from the head: one in use leaves the list, a referenced one gets another
-//! round, any other is freed with its reference to the inode and to its directory, which goes too if that was the last.
-//! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.4, 4.20 and 6.12.
-//! Since/until: [`SingleUse`].
+//! round, any other is freed with its reference to the inode and to its directory, which goes too if that was the last. [`DentryScan`] says which
+//! of them count.
+//! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.4, 4.20 and 6.12;
+//! `__shrink_dcache_sb()`, `prune_dcache()`, 2.6.39.
+//! Since/until: [`SingleUse`], [`DentryScan`].
 //! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
 //! is never found again. Omitted: names longer than 32 letters (kmalloc).
 
-use rules::SingleUse;
+use rules::{DentryScan, SingleUse};
 use units::{FileId, Gfp};
 
 use super::disk::Metadata;
@@ -146,9 +148,14 @@ impl Mm {
     /// Shrinks a dentry LRU (`prune_dcache_sb()`); says how many left it.
     pub(super) fn prune_dentries(&mut self, env: &Env, share: Share, nr: u64) -> u64 {
         let lists = self.vfs.lists_of(share);
+        let looked_at_max = match self.rules.dentry_scan {
+            DentryScan::All => nr,
+            // Those that lose their mark are set aside until the scan is over.
+            DentryScan::Unmarked => u64::from(self.vfs.dentry_lru[lists].len()),
+        };
         let mut removed = 0;
-        for _ in 0..nr {
-            let Some(id) = self.vfs.dentry_lru[lists].front() else { break };
+        for _ in 0..looked_at_max {
+            let Some(id) = self.vfs.dentry_lru[lists].front().filter(|_| removed < nr) else { break };
             self.charge(self.costs.shrink_object);
             let file = FileId(id);
             if self.dentry_in_use(file) {

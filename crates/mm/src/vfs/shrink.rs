@@ -2,7 +2,7 @@
 //!
 //! Rule: the superblock shrinker counts unused dentries and inodes of a group on a node and, for every group and node alike, all inodes
 //! that XFS has evicted, scaled by vfs_cache_pressure; buffers and shadow nodes are not scaled. A scan is divided among the three in proportion, each getting
-//! one more, dentries first because they keep inodes. It does nothing where file systems must not be called.
+//! one more, dentries first because they keep inodes. Where dentries have a shrinker of their own, it divides a scan among file systems so. It does nothing where file systems must not be called.
 //! Source: `super_cache_count()`, `super_cache_scan()`, fs/super.c; `xfs_buftarg_shrink_scan()`, fs/xfs/xfs_buf.c;
 //! `shadow_lru_isolate()`, mm/workingset.c, 4.20 and 6.12; `shrink_dcache_memory()`, fs/dcache.c,
 //! `shrink_icache_memory()`, fs/inode.c, `xfs_reclaim_inode_shrink()`, fs/xfs, 2.6.39.
@@ -74,6 +74,15 @@ fn mult_frac(x: u64, n: u64, d: u64) -> u64 {
     (u128::from(x) * u128::from(n) / u128::from(d)) as u64
 }
 
+/// Dentries that one file system is to give for a scan of `nr`, of `unused` dentries that are all its own (`prune_dcache()`): by a
+/// ratio without fractions, and one more.
+fn fair_share(nr: u64, unused: u64) -> u64 {
+    match unused / nr.max(1) {
+        0 | 1 => unused,
+        ratio => unused / ratio + 1,
+    }
+}
+
 impl Mm {
     /// Objects of a share that a shrinker offers to free.
     pub fn shrinker_count(&mut self, id: ShrinkerId, share: Share) -> u64 {
@@ -117,7 +126,10 @@ impl Mm {
             ShrinkerId::Zswap => self.zswap_scan(env, nr, gfp),
             _ if !gfp.contains(Gfp::FS) || self.vfs.fs.is_empty() => Scanned::default(),
             ShrinkerId::Superblock => self.superblock_scan(env, share, nr),
-            ShrinkerId::Dentries => Scanned { scanned: nr, freed: self.prune_dentries(env, share, nr), evicted: 0 },
+            ShrinkerId::Dentries => {
+                let share_of_all = fair_share(nr, self.superblock_objects(share)[0]);
+                Scanned { scanned: nr, freed: self.prune_dentries(env, share, share_of_all), evicted: 0 }
+            }
             ShrinkerId::Inodes => Scanned { scanned: nr, freed: self.prune_inodes(env, share, nr), evicted: 0 },
             ShrinkerId::XfsInodes => Scanned { scanned: nr, freed: 0, evicted: self.reclaim_inodes_nr(nr) },
         }
@@ -131,5 +143,17 @@ impl Mm {
         freed += self.prune_inodes(env, share, inodes + 1);
         let evicted = if evicted > 0 { self.reclaim_inodes_nr(evicted + 1) } else { 0 };
         Scanned { scanned: nr, freed, evicted }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_system_gives_a_scan_and_one_more_or_all_that_it_has() {
+        // 128 goes into 255 once, into 256 twice, into 1000 seven times.
+        assert_eq!([0, 127, 128, 255].map(|unused| fair_share(128, unused)), [0, 127, 128, 255]);
+        assert_eq!([256, 1000].map(|unused| fair_share(128, unused)), [256 / 2 + 1, 1000 / 7 + 1]);
     }
 }

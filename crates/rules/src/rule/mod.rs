@@ -253,12 +253,16 @@ pub struct Rules {
     pub vfs_shrinkers: VfsShrinkers,
     /// Dentries and inodes that were used once.
     pub single_use: SingleUse,
+    /// What counts in a scan of dentries.
+    pub dentry_scan: DentryScan,
     /// Nodes of shadows.
     pub shadow_nodes: ShadowNodes,
     /// Nodes of shadows in the swap cache.
     pub swap_shadows: SwapShadows,
     /// Inodes with page cache.
     pub inode_reclaim: InodeReclaim,
+    /// Whether pages stolen from inodes count.
+    pub stolen_pages: StolenPages,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
@@ -420,9 +424,11 @@ impl Rules {
             boosted_slab: BoostedSlab::Shrink,
             vfs_shrinkers: VfsShrinkers::Superblock,
             single_use: SingleUse::Plain,
+            dentry_scan: DentryScan::All,
             shadow_nodes: ShadowNodes::Eighth,
             swap_shadows: SwapShadows::Listed,
             inode_reclaim: InodeReclaim::NotOnLru,
+            stolen_pages: StolenPages::Reclaimed,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
             device_share: DeviceShare::ByTime,

@@ -195,6 +195,15 @@ rule!(
     }
 );
 rule!(
+    /// What counts for the dentries that a shrinker is to scan.
+    DentryScan {
+        /// Only what is not marked as referenced; the marks of all others on the way are taken from them: until 3.11.
+        Unmarked,
+        /// Everything that is looked at: since f604156751db (3.12).
+        All,
+    }
+);
+rule!(
     /// How many radix tree nodes may hold nothing but shadows, and what the others cost to make again.
     ShadowNodes {
         /// A sixteenth as many as there are pages; two seeks: until 4.9.
@@ -214,6 +223,15 @@ rule!(
         SkipWithPages,
         /// Inodes with page cache are not on the LRU at all: since 51b8c1fe250d (5.16).
         NotOnLru,
+    }
+);
+rule!(
+    /// Whether the pages that an inode loses to its shrinker count as reclaimed.
+    StolenPages {
+        /// They do not, so that reclaim goes on although memory is free: until 3.2.
+        Uncounted,
+        /// As pages of slabs do: since 5f8aefd44e01 (3.3).
+        Reclaimed,
     }
 );
 rule!(

@@ -12,7 +12,7 @@ mod log;
 mod shares;
 
 use proptest::prelude::*;
-use rules::{InodeReclaim, Rules, SingleUse, XfsReclaim};
+use rules::{DentryScan, InodeReclaim, Rules, SingleUse, XfsReclaim};
 use units::{Bytes, FileId, Gfp, NodeId, Order};
 
 use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, Share, ShrinkerId};
