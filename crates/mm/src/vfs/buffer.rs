@@ -267,6 +267,7 @@ impl Mm {
             self.free_pages(env, pfn, Order(0));
         }
         self.slab_free(env, cache, head);
+        table::give_back_unused(&mut self.vfs.buffers, &mut self.vfs.unused_buffers);
     }
 
     /// Frees the buffers of a chunk that has no inode any more.
