@@ -36,6 +36,7 @@ impl<T: Copy> Slab<T> {
     pub(crate) fn remove(&mut self, slot: u32) -> T {
         let value = self.items[slot as usize].take().expect("occupied slot");
         self.free.push(slot);
+        table::give_back_unused(&mut self.items, &mut self.free);
         value
     }
 

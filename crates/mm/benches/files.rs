@@ -105,7 +105,9 @@ fn shrink_all(bencher: Bencher) {
             mm.vfs_close(&env, handle);
         }
         let fs = mm::vfs::FsId(0);
+        mm.vfs_force_log(&env, fs);
         mm.vfs_push_metadata(&env, fs, u64::MAX, usize::MAX).expect("the clusters are in memory");
+        mm.vfs_submit_metadata(&env, fs, usize::MAX);
         mm
     };
     let share = Share { node: NodeId(0), memcg: ROOT };

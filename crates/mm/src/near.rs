@@ -2,7 +2,7 @@
 //!
 //! The objects of files that were made one after the other lie in the same slabs, or in slabs of the same time. Of every 64
 //! things a bit each says which of them have a number; there is the least of these, and of each how far it lies above that, in
-//! 1 to 4 bytes, whichever suffice for all of them. Unlike in a [`Column`](crate::column::Column) things without a number
+//! 1 to 4 bytes, as many as suffice for all of them. Unlike in a [`Column`](crate::column::Column) things without a number
 //! take no room, and do not make that of others larger.
 
 use crate::slab::Obj;
@@ -49,10 +49,19 @@ impl Group {
 
     #[inline]
     fn at(&self, place: usize) -> u32 {
-        let width = usize::from(self.width);
-        let mut bytes = [0; size_of::<u32>()];
-        bytes[..width].copy_from_slice(&self.above[place * width..][..width]);
-        self.least + u32::from_le_bytes(bytes)
+        let above = match self.width {
+            1 => u32::from(self.above[place]),
+            2 => u32::from(u16::from_le_bytes([self.above[place * 2], self.above[place * 2 + 1]])),
+            3 => {
+                let bytes: &[u8; 3] = self.above[place * 3..].first_chunk().expect("each has three bytes");
+                u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0])
+            }
+            _ => {
+                let bytes = self.above[place * 4..].first_chunk().expect("each has four bytes");
+                u32::from_le_bytes(*bytes)
+            }
+        };
+        self.least + above
     }
 
     /// Whether a number lies so little above the least one that it has room.
@@ -225,7 +234,7 @@ mod tests {
     use super::*;
 
     fn number() -> impl Strategy<Value = u32> {
-        prop_oneof![5 => 1000u32..1100, 2 => 1000u32..70_000, 1 => 1000u32..4_000_000, 1 => any::<u32>()]
+        prop_oneof![5 => 1000u32..1100, 2 => 1000u32..70_000, 2 => 1000u32..1 << 23, 1 => any::<u32>()]
     }
 
     proptest! {
@@ -265,5 +274,10 @@ mod tests {
         table.set(0, Some((1 << 20) + 300));
         assert_eq!((table.groups[0].width, table.room), (2, 128));
         assert_eq!((table.get(0), table.get(63)), (Some((1 << 20) + 300), Some((1 << 20) + 189)));
+        // 2^16 above it takes three, 2^24 four.
+        table.set(1, Some((1 << 20) + 6 + (1 << 16)));
+        assert_eq!((table.groups[0].width, table.room, table.get(1)), (3, 192, Some((1 << 20) + 6 + (1 << 16))));
+        table.set(1, Some((1 << 20) + 6 + (1 << 24)));
+        assert_eq!((table.groups[0].width, table.room, table.get(63)), (4, 256, Some((1 << 20) + 189)));
     }
 }

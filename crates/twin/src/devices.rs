@@ -150,6 +150,7 @@ impl Devices {
             let slot = completion.id as usize;
             let entry = self.in_flight[slot].take().expect("a bio completes once");
             self.free.push(slot as u32);
+            units::table::give_back_unused(&mut self.in_flight, &mut self.free);
             device.writes -= u32::from(entry.bio.write);
             completed.push((entry, completion.result));
         }

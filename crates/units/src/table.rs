@@ -8,6 +8,14 @@ const LARGE: usize = 64 << 10;
 /// Part of itself that a large table grows by.
 const PART: usize = 32;
 
+/// Gives the memory of a table and of its list of free places back, if the table is large and all its places are free.
+#[inline]
+pub fn give_back_unused<T>(table: &mut Vec<T>, free: &mut Vec<u32>) {
+    if free.len() == table.len() && size_of_val(table.as_slice()) >= LARGE {
+        (*table, *free) = (Vec::new(), Vec::new());
+    }
+}
+
 /// Sees to it that there is room for `more` elements.
 #[inline]
 fn make_room<T>(table: &mut Vec<T>, more: usize) {
@@ -44,6 +52,15 @@ mod tests {
         assert!(table.iter().copied().eq(0..100_000));
         grow(&mut table, 200_000, 7);
         assert!((table.len(), table[199_999]) == (200_000, 7) && table.capacity() == 200_000);
+    }
+
+    #[test]
+    fn a_large_table_without_anything_in_it_takes_nothing() {
+        for (len, used, left) in [(LARGE, 0, 0), (LARGE, 1, LARGE), (LARGE - 1, 0, LARGE - 1)] {
+            let (mut table, mut free): (Vec<u8>, Vec<u32>) = (vec![0; len], (used..len as u32).collect());
+            give_back_unused(&mut table, &mut free);
+            assert_eq!((table.len(), table.capacity() > 0, free.capacity() > 0), (left, left > 0, left > 0));
+        }
     }
 
     #[test]

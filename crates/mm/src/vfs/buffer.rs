@@ -18,7 +18,7 @@ use super::disk::Metadata;
 use super::{Dir, DirId, FsId, Need, Scanned, Vfs};
 use crate::links::{Link, Linked, NONE};
 use crate::slab::Obj;
-use crate::{AllocRequest, Bio, BioMemory, BioTarget, Effect, Env, Kind, Mm};
+use crate::{AllocRequest, Bio, BioMemory, BioTarget, Env, Kind, Mm};
 
 /// Reference count of a new buffer (`_xfs_buf_alloc()`).
 const NEW: u8 = 1;
@@ -36,6 +36,8 @@ pub(super) struct Buffer {
     pub(super) pages: [Pfn; 4],
     /// Whether it is on the LRU of its node.
     pub(super) listed: bool,
+    /// Whether it is to be written with others, and held until then.
+    pub(super) queued: bool,
     link: Link,
     /// `b_lru_ref`.
     references: u8,
@@ -76,9 +78,7 @@ impl Vfs {
     /// Whether it has changes that are only in the log.
     pub(super) fn is_logged(&self, fs: FsId, of: Metadata) -> bool {
         match of {
-            Metadata::Inodes { chunk, cluster } => {
-                self.fs[fs.0 as usize].chunks[chunk as usize].dirty >> cluster & 1 == 1
-            }
+            Metadata::Inodes { chunk, cluster } => self.fs[fs.0 as usize].cluster_logged(chunk, cluster),
             Metadata::Directory { dir, index } => self.dirs[dir.0 as usize].blocks[index as usize].dirty,
             Metadata::Leaf(file) => self.fs[fs.0 as usize].leaves[&file].dirty,
         }
@@ -116,7 +116,7 @@ impl Vfs {
     /// The changes of a block are in the log.
     pub(super) fn note_committed(&mut self, fs: FsId, of: Metadata) {
         match of {
-            Metadata::Inodes { chunk, cluster } => self.fs[fs.0 as usize].note_written(chunk, cluster),
+            Metadata::Inodes { chunk, cluster } => self.fs[fs.0 as usize].note_flushed(chunk, cluster),
             Metadata::Directory { dir, index } => {
                 self.dirs[dir.0 as usize].blocks[index as usize].dirty = false;
             }
@@ -134,19 +134,24 @@ impl Vfs {
 }
 
 impl Mm {
-    /// The bio that writes a block of metadata, which counts as clean from now on; none if it is so already.
+    /// The bio that writes a block of metadata, which counts as clean from now on but for inodes that are pinned; none if it is so already.
     pub(super) fn begin_metadata_write(&mut self, env: &Env, fs: FsId, of: Metadata, sync: bool) -> Option<Bio> {
         if !self.vfs.is_logged(fs, of) {
             return None;
         }
         self.vfs.note_committed(fs, of);
+        Some(self.metadata_write(env, fs, of, sync))
+    }
+
+    /// The bio that writes a block of metadata, whose changes have been noted.
+    pub(super) fn metadata_write(&mut self, env: &Env, fs: FsId, of: Metadata, sync: bool) -> Bio {
         if let Some(number) = self.vfs.buffer_number(fs, of) {
             self.list_buffer(number);
             self.free_written_item(env, number);
         }
         let (block, pages) = self.vfs.place(fs, of);
         let (device, sector) = (self.vfs.fs[fs.0 as usize].spec.device, Vfs::sector(block));
-        Some(Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE })
+        Bio { device, sector, pages, write: true, sync, target: BioTarget::Metadata, memory: BioMemory::NONE }
     }
 
     /// Puts a buffer on the LRU of its node, unless it is on it.
@@ -190,7 +195,8 @@ impl Mm {
                 return Err(need);
             }
         };
-        let buffer = Buffer { head, fs, of, pages, listed: false, link: Link::NONE, references: NEW, log: None };
+        let buffer =
+            Buffer { head, fs, of, pages, listed: false, queued: false, link: Link::NONE, references: NEW, log: None };
         let number = match self.vfs.unused_buffers.pop() {
             Some(number) => {
                 self.vfs.buffers[number as usize] = buffer;
@@ -255,11 +261,13 @@ impl Mm {
         }
         self.vfs.buffers[number as usize].pages = [Pfn::NONE; 4];
         self.vfs.buffers[number as usize].listed = false;
+        self.vfs.buffers[number as usize].queued = false;
         for pfn in pages.into_iter().filter(|p| p.is_some()) {
             self.frames[pfn].set_kind(Kind::Held, Order(0));
             self.free_pages(env, pfn, Order(0));
         }
         self.slab_free(env, cache, head);
+        table::give_back_unused(&mut self.vfs.buffers, &mut self.vfs.unused_buffers);
     }
 
     /// Frees the buffers of a chunk that has no inode any more.
@@ -277,8 +285,8 @@ impl Mm {
         for _ in 0..nr.min(u64::from(self.vfs.buffer_lru[node.index()].len()) * 3) {
             let Some(number) = self.vfs.buffer_lru[node.index()].front() else { break };
             self.charge(self.costs.shrink_object);
-            let Buffer { fs, of, references, .. } = self.vfs.buffers[number as usize];
-            let held = matches!(of, Metadata::Directory { .. }) && self.vfs.is_logged(fs, of);
+            let Buffer { fs, of, references, queued, .. } = self.vfs.buffers[number as usize];
+            let held = queued || matches!(of, Metadata::Directory { .. }) && self.vfs.is_logged(fs, of);
             if references > 0 || held {
                 self.vfs.buffers[number as usize].references = references.saturating_sub(1);
                 self.vfs.buffer_lru[node.index()].rotate(&mut self.vfs.buffers, number);
@@ -290,37 +298,8 @@ impl Mm {
         Scanned { scanned: nr, freed, evicted: 0 }
     }
 
-    /// Writes up to `max` blocks of metadata whose changes were logged before `target` and are only in the log, oldest
-    /// first (`xfsaild`, or the journal's checkpoint); says how many. A block that is not in memory is read first: an inode is flushed into the
-    /// buffer of its cluster (`xfs_iflush()`).
-    ///
-    /// # Errors
-    /// What a buffer lacks; what was pushed before stays so.
-    pub fn vfs_push_metadata(&mut self, env: &Env, fs: FsId, target: u64, max: usize) -> Result<usize, Need> {
-        let mut pushed = 0;
-        while pushed < max {
-            let Some(&(_, of)) = self.vfs.fs_mut(fs).dirty.front().filter(|(at, _)| *at < target) else { break };
-            if self.vfs.is_logged(fs, of) {
-                self.get_buffer(env, fs, of)?;
-            }
-            self.vfs.fs_mut(fs).dirty.pop_front();
-            pushed += usize::from(self.write_metadata(env, fs, of));
-        }
-        Ok(pushed)
-    }
-
     /// Blocks of metadata whose changes are only in the log, at most.
     pub fn vfs_dirty_metadata(&self, fs: FsId) -> usize {
         self.vfs.fs[fs.0 as usize].dirty.len()
-    }
-
-    /// Submits the write of a block of metadata unless it is clean already.
-    fn write_metadata(&mut self, env: &Env, fs: FsId, of: Metadata) -> bool {
-        let write = self.begin_metadata_write(env, fs, of, false);
-        if let Some(bio) = write {
-            self.account_bio(bio);
-            self.effects.push(Effect::Submit(bio));
-        }
-        write.is_some()
     }
 }

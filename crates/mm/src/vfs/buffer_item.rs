@@ -141,9 +141,9 @@ impl Mm {
     /// The vectors of buffers that a checkpoint takes along as it is written.
     pub(super) fn take_buffer_vectors(&mut self, env: &Env, fs: FsId) {
         for number in std::mem::take(&mut self.vfs.fs_mut(fs).cil.buffers) {
-            let buffer = &mut self.vfs.buffers[number as usize];
             // It may be gone since, and in its place another one, of this file system or of another.
-            let log = buffer.log.as_mut().filter(|log| log.collected && buffer.fs == fs);
+            let buffer = self.vfs.buffers.get_mut(number as usize).filter(|buffer| buffer.fs == fs);
+            let log = buffer.and_then(|buffer| buffer.log.as_mut()).filter(|log| log.collected);
             let Some(log) = log else { continue };
             log.collected = false;
             let vector = std::mem::replace(&mut log.vector, Vector::NONE);

@@ -5,13 +5,13 @@
 //! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now, if these changed since it was written in place. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
 //! end is on disk, its vectors are freed: the end of one that was written for its size stays in a log buffer that is not full
 //! until the next checkpoint fills it, or until the timer, fsync, sync, or who reclaims an inode that it pins, has the log written. What was logged three quarters of the log ago is written in place
-//! (`xfs_ail_push()`), so that the log never runs full.
+//! (ail.rs), so that the log never runs full.
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
 //! clears `ili_fields`; `xfs_setfilesize()`.
 //! Abstracted: older kernels have shadows, too, though they came with 4.8 (b1c5ebb21301): before, a vector was allocated as the
-//! transaction committed; a vector with room for extents counts with them; an inode that is pinned is written with its cluster, too; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! transaction committed; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
@@ -253,6 +253,8 @@ impl Mm {
             return;
         }
         cil.items.push(file.0);
+        let ino = self.vfs.attributes.ino(file);
+        self.vfs.fs_mut(fs).set_pinned(ino, true);
         self.ask_for_push(fs);
     }
 
@@ -301,6 +303,8 @@ impl Mm {
         let rec = self.vfs.rec_mut(file);
         let cache = vector_cache(&spec, rec.has(FileRec::VECTOR_LARGE));
         rec.flags &= !(FileRec::IN_CIL | FileRec::VECTOR_LARGE);
+        let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
+        self.vfs.fs_mut(fs).set_pinned(ino, false);
         (cache, self.vfs.vectors.take(file.0))
     }
 

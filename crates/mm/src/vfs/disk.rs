@@ -38,8 +38,9 @@ pub(super) struct Chunk {
     pub(super) buffers: [u32; 4],
     /// Clusters of which nothing is on disk to be read.
     pub(super) fresh: u8,
-    /// Clusters with changes that are only in the log.
-    pub(super) dirty: u8,
+    /// Inodes with a change that is only in the log, and those of them in the checkpoint that is being collected, which pins them.
+    pub(super) logged: u64,
+    pub(super) pinned: u64,
     /// Inodes whose extents changed since their cluster was written (`XFS_ILOG_DEXT` in `ili_fields`).
     pub(super) extents: u64,
 }
@@ -72,6 +73,8 @@ pub(super) struct Fs {
     /// Blocks whose changes are only in the log, oldest first, with where in the log the oldest change is; of ext4 those that
     /// were changed since the journal last took them up.
     pub(super) dirty: std::collections::VecDeque<(u64, Metadata)>,
+    /// Blocks that are to be written together (`ail_buf_list`); each that is in memory still holds its buffer.
+    pub(super) delwri: Vec<Metadata>,
     pub(super) cil: Cil,
     pub(super) journal: Journal,
     /// Credits of the journal that are reserved for conversions of extents (`j_reserved_credits`).
@@ -97,6 +100,7 @@ impl Fs {
             cluster_shift: (64 / spec.clusters()).ilog2(),
             orlov: spec.flex_bg.then(|| Orlov::new(&spec)),
             dirty: std::collections::VecDeque::new(),
+            delwri: Vec::new(),
             cil: Cil::new(&spec),
             journal: Journal::default(),
             reserved: 0,
@@ -109,6 +113,7 @@ impl Fs {
     pub(super) fn host_bytes(&self) -> usize {
         self.chunks.capacity() * size_of::<Chunk>()
             + self.dirty.capacity() * size_of::<(u64, Metadata)>()
+            + self.delwri.capacity() * size_of::<Metadata>()
             + self.cil.host_bytes()
             + self.journal.host_bytes()
             + self.leaves.len() * size_of::<(FileId, Leaf)>()
@@ -143,7 +148,8 @@ impl Fs {
             None => self.space.take_for_metadata(group, self.spec.chunk_pages())?,
         };
         let fresh = (1u8 << self.spec.clusters()) - 1;
-        let chunk = Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, dirty: 0, extents: 0 };
+        let chunk =
+            Chunk { block, ag: group, free: u64::MAX, buffers: [NONE; 4], fresh, logged: 0, pinned: 0, extents: 0 };
         let number = match self.unused_chunks.pop() {
             Some(number) => {
                 self.chunks[number as usize] = chunk;
@@ -177,6 +183,7 @@ impl Fs {
         let record = &mut self.chunks[chunk as usize];
         debug_assert!(record.free >> (ino % 64) & 1 == 0, "inode {ino} is free already");
         record.free |= 1 << (ino % 64);
+        record.pinned &= !(1 << (ino % 64));
         self.room[record.ag as usize].insert(chunk);
         if let Some(orlov) = &mut self.orlov {
             orlov.give_inode(record.ag);
@@ -189,7 +196,7 @@ impl Fs {
         let Chunk { block, ag, free, buffers, .. } = self.chunks[chunk as usize];
         assert!(free == u64::MAX && buffers == [NONE; 4]);
         self.room[ag as usize].remove(&chunk);
-        self.chunks[chunk as usize].dirty = 0;
+        self.chunks[chunk as usize].logged = 0;
         self.chunks[chunk as usize].free = 0;
         self.unused_chunks.push(chunk);
         self.space.give(block, self.spec.chunk_pages());
@@ -205,10 +212,37 @@ impl Fs {
     #[inline]
     pub(super) fn log_inode(&mut self, ino: u32) {
         let (chunk, cluster) = self.cluster_of(ino);
-        let record = &mut self.chunks[chunk as usize];
-        if record.dirty >> cluster & 1 == 0 {
-            record.dirty |= 1 << cluster;
+        let first = !self.cluster_logged(chunk, cluster);
+        self.chunks[chunk as usize].logged |= 1 << (ino % 64);
+        if first {
             self.note_logged(Metadata::Inodes { chunk, cluster });
+        }
+    }
+
+    /// The inodes of a cluster, a bit each.
+    #[inline]
+    fn inodes_of(&self, cluster: u32) -> u64 {
+        let inodes = 64 / self.spec.clusters();
+        u64::MAX >> (64 - inodes) << (cluster * inodes)
+    }
+
+    /// Whether a cluster has inodes with changes that are only in the log.
+    #[inline]
+    pub(super) fn cluster_logged(&self, chunk: u32, cluster: u32) -> bool {
+        self.chunks[chunk as usize].logged & self.inodes_of(cluster) != 0
+    }
+
+    /// Whether a cluster has inodes that can be flushed into it: those with changes that nothing pins.
+    pub(super) fn cluster_flushable(&self, chunk: u32, cluster: u32) -> bool {
+        let Chunk { logged, pinned, .. } = self.chunks[chunk as usize];
+        logged & !pinned & self.inodes_of(cluster) != 0
+    }
+
+    /// Notes whether an inode is in the checkpoint that is being collected.
+    pub(super) fn set_pinned(&mut self, ino: u32, on: bool) {
+        if ino != NONE {
+            let pinned = &mut self.chunks[ino as usize / 64].pinned;
+            *pinned = *pinned & !(1 << (ino % 64)) | u64::from(on) << (ino % 64);
         }
     }
 
@@ -222,13 +256,12 @@ impl Fs {
         self.chunks[ino as usize / 64].extents >> (ino % 64) & 1 == 1
     }
 
-    /// A cluster is written, with all that changed in it.
-    pub(super) fn note_written(&mut self, chunk: u32, cluster: u32) {
-        let inodes = 64 / self.spec.clusters();
-        let all = u64::MAX >> (64 - inodes) << (cluster * inodes);
+    /// All inodes of a cluster that nothing pins are flushed into it (`xfs_iflush_cluster()`).
+    pub(super) fn note_flushed(&mut self, chunk: u32, cluster: u32) {
+        let all = self.inodes_of(cluster);
         let chunk = &mut self.chunks[chunk as usize];
-        chunk.dirty &= !(1 << cluster);
-        chunk.extents &= !all;
+        chunk.logged &= !all | chunk.pinned;
+        chunk.extents &= !all | chunk.pinned;
     }
 
     /// A block has its first change that is only in the log.
@@ -236,10 +269,9 @@ impl Fs {
         self.dirty.push_back((self.cil.head, of));
     }
 
-    /// Whether an inode's cluster has changes that are only in the log.
+    /// Whether an inode has changes that are only in the log.
     pub(super) fn inode_logged(&self, ino: u32) -> bool {
-        let (chunk, cluster) = self.cluster_of(ino);
-        self.chunks[chunk as usize].dirty >> cluster & 1 == 1
+        self.chunks[ino as usize / 64].logged >> (ino % 64) & 1 == 1
     }
 }
 

@@ -334,7 +334,7 @@ impl Mm {
         }
     }
 
-    /// The cluster of an inode, if it has changes that are only in the log.
+    /// The cluster of an inode that has changes which are only in the log.
     fn logged_cluster(&self, file: FileId) -> Option<(u32, u32)> {
         let (fs, ino) = (self.vfs.fs_of(file), self.vfs.attributes.ino(file));
         let fs = &self.vfs.fs[fs.0 as usize];

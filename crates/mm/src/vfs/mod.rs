@@ -9,6 +9,7 @@
 //! Omitted: hard links, rename, rmdir, quotas, attributes, a root directory's objects
 //! in memory, log items of files that were not created in the run, references that writeback takes.
 
+mod ail;
 mod attributes;
 mod bdev;
 mod block_map;

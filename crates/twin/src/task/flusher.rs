@@ -23,7 +23,7 @@ const BUSY_RETRY: Nanos = Nanos::millis(10);
 const RECLAIM_INTERVAL: Nanos = Nanos::secs(5);
 /// `xfs_syncd_centisecs`: how often XFS pushes everything that is only in its log.
 const PUSH_INTERVAL: Nanos = Nanos::secs(30);
-/// Metadata blocks written at a time; the log is pushed until nothing is left that is only in it.
+/// Metadata blocks gone over, and then written, at a time.
 const PUSH_BLOCKS: usize = 128;
 
 /// Flusher of a device; runs until the end of the simulation.
@@ -144,7 +144,7 @@ pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
         loop {
             match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, target, PUSH_BLOCKS)) {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(_) => task.ctx.preempt_point().await,
                 // Without memory for a buffer the rest waits for the next time.
                 Err(need) => {
                     if task.satisfy(need).await.is_none() {
@@ -152,6 +152,8 @@ pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
                     }
                 }
             }
+        }
+        while task.mm(|mm, env| mm.vfs_submit_metadata(env, fs, PUSH_BLOCKS)) {
             task.wait_for_room(device).await;
             task.ctx.preempt_point().await;
         }

@@ -1,5 +1,6 @@
 //! Files on small machines.
 
+mod ail;
 mod block_map;
 mod blocks;
 mod eviction;
@@ -71,7 +72,9 @@ fn checkpoint(mm: &mut Mm, fs: FsId) {
 /// Writes the log, and then all that is only in it; says how many blocks, and how many were read for it.
 fn write_back(mm: &mut Mm, fs: FsId) -> (usize, u32) {
     checkpoint(mm, fs);
-    with_reads(mm, |mm| mm.vfs_push_metadata(&on(0), fs, u64::MAX, usize::MAX))
+    let pushed = with_reads(mm, |mm| mm.vfs_push_metadata(&on(0), fs, u64::MAX, usize::MAX));
+    assert!(!mm.vfs_submit_metadata(&on(0), fs, usize::MAX));
+    pushed
 }
 
 fn in_use(mm: &Mm, name: &str) -> u64 {
@@ -311,6 +314,7 @@ proptest! {
                         checkpoint(&mut mm, fs);
                     }
                     with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, u64::MAX, at(8)));
+                    mm.vfs_submit_metadata(&on(0), fs, at(4));
                     mm.vfs_background_reclaim(&on(0));
                 }
                 _ => {}
