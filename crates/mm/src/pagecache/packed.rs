@@ -118,7 +118,7 @@ mod tests {
             base in 0_u32..0x7FFF_0000, spread in 1_u32..0x1_0000, seeds in prop::collection::vec(0_u32..u32::MAX, 1..=64),
             spare in 0_usize..8, gone in prop::collection::vec(0_usize..64, 0..64),
         ) {
-            let shadow = |seed: &u32| if seed % 3 == 0 { 0 } else { slots::shadow(base + seed % spread) };
+            let shadow = |seed: &u32| if seed.is_multiple_of(3) { 0 } else { slots::shadow(base + seed % spread) };
             let mut slots: Vec<u32> = seeds.iter().map(shadow).collect();
             slots[0] = slots::shadow(base);
             let mut words = pack(&slots);
