@@ -7,8 +7,8 @@
 //! of LRU pages decides (4.4), only of what this pass was to scan.
 //! Source: `shrink_slab()`, `do_shrink_slab()` (mm/vmscan.c, 4.20; mm/shrinker.c, 6.12).
 //! Since/until: [`SlabPressure`]: until 4.15 by the share of LRU pages scanned, until 3.0 without the limit of a half and
-//! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; in 4.19 to 5.0 at least one batch; since
-//! until 3.2 pages that inodes lose are not counted as reclaimed ([`StolenPages`]); since
+//! in whole batches only; [`SlabCaller`](rules::SlabCaller) says who calls; until 3.2 pages that inodes lose are not
+//! counted as reclaimed ([`StolenPages`]); in 4.19 to 5.0 at least one batch; since
 //! 5.13 what was put off counts only by `nr >> priority`; [`DeferredObjects`]: until then it is put off for all groups together.
 //! Abstracted: a shrinker that returns without having looked at anything has stopped (`SHRINK_STOP`); pages freed are
 //! those that came back to the allocator during the call (`reclaim_state->reclaimed_slab`); who drops slabs by `drop_caches` does not
