@@ -13,7 +13,7 @@ use mm::writeback::RequestLimits;
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
-use rules::{TaskPicking, Tunables};
+use rules::{TaskPicking, Tunables, XfsFormat};
 use sim::{
     BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
 };
@@ -358,8 +358,9 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         let device = disk as u16;
         let spec = match *mount.fs.get_ref() {
             FileSystem::Xfs => {
-                let plain = FsSpec::xfs(device, room[disk]);
-                FsSpec { log: mount.log.map_or(plain.log, |log| log.0), ..plain }
+                let made = FsSpec::xfs(device, room[disk]);
+                let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
+                FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
             }
             FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
             FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),

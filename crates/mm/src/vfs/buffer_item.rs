@@ -4,9 +4,10 @@
 //! 128-byte chunks that have changed since the item was made; the checkpoint takes it unless the one that it holds already has room, and
 //! the one that it held becomes the shadow. So a block that fills up name by name has its vectors allocated and freed in ever larger sizes,
 //! up to 8 KiB. The vector is freed with the checkpoint, item and shadow once the block is written in place. A new cluster is
-//! logged for its order only: its vector has no room for data.
+//! logged for its order only: its vector has no room for data. Until 4.7 there is no shadow ([`LogVectors`]): a vector that has no room
+//! any more is freed when a larger one takes its place.
 //! Source: `xfs_buf_item_size()`, `struct xfs_buf_log_format`, fs/xfs/xfs_buf_item.c; `xlog_cil_alloc_shadow_bufs()`,
-//! `xlog_cil_insert_format_items()`, fs/xfs/xfs_log_cil.c; `xfs_dir2_leaf_addname()`, `xfs_dir2_data_use_free()`,
+//! `xlog_cil_insert_format_items()`, fs/xfs/xfs_log_cil.c, 3.19 and 5.0; `xfs_dir2_leaf_addname()`, `xfs_dir2_data_use_free()`,
 //! `xfs_dir2_data_log_header()`, fs/xfs/libxfs (5.0); `xfs_ialloc_inode_init()`. In a guest of 5.0 four tasks that make 73,728 files
 //! have 2096 pages of kmalloc-8k after five seconds and 120 after ten.
 //! Abstracted: all allocations are tried as far as the kernel would before it sleeps, and left out where that fails; item and shadow go
@@ -19,14 +20,13 @@ use super::disk::Metadata;
 use super::{DirId, FsId, Obj};
 use crate::slab::CacheId;
 use crate::{Env, Mm};
+use rules::LogVectors;
 use units::Gfp;
 
 /// Bytes that a bit of an item's map stands for (`XFS_BLF_CHUNK`).
 const CHUNK: u32 = 128;
 /// Chunks of a directory block.
 const CHUNKS: u32 = 4096 / CHUNK;
-/// `struct xfs_dir3_data_hdr`.
-const BLOCK_HEADER: u32 = 64;
 /// `struct xfs_log_vec`, and a region of it with what aligns its data.
 const VECTOR: u32 = 56;
 const REGION: u32 = 24 + 8;
@@ -90,10 +90,11 @@ impl BufferItem {
     }
 }
 
-/// Chunks of a directory block that a name in it changes, of so many that fit: the header, the name, and the end of what is free behind it.
-fn chunks_of_name(nth: u32, of: u32) -> u32 {
-    let bytes = (CHUNKS * CHUNK - BLOCK_HEADER) / of;
-    let start = BLOCK_HEADER + nth * bytes;
+/// Chunks of a directory block that a name in it changes, of so many that fit behind a header: that, the name, and the end of what is free
+/// behind it.
+fn chunks_of_name(header: u32, nth: u32, of: u32) -> u32 {
+    let bytes = (CHUNKS * CHUNK - header) / of;
+    let start = header + nth * bytes;
     let chunks = start / CHUNK..=(start + bytes).min(CHUNKS * CHUNK - 1) / CHUNK;
     chunks.fold(1 | 1 << (CHUNKS - 1), |map, chunk| map | 1 << chunk)
 }
@@ -102,8 +103,10 @@ impl Mm {
     /// A name in a directory changed, which is in this block of it.
     pub(super) fn log_name(&mut self, env: &Env, dir: DirId, index: u32, dirent: u32) {
         let fs = self.vfs.dirs[dir.0 as usize].fs;
-        let per_block = self.vfs.fs[fs.0 as usize].spec.dirents_per_block();
-        self.log_buffer(env, fs, Metadata::Directory { dir, index }, chunks_of_name(dirent % per_block, per_block));
+        let spec = &self.vfs.fs[fs.0 as usize].spec;
+        let (header, per_block) = (spec.dir_header_bytes(), spec.dirents_per_block());
+        let chunks = chunks_of_name(header, dirent % per_block, per_block);
+        self.log_buffer(env, fs, Metadata::Directory { dir, index }, chunks);
     }
 
     /// Commits a change of a block: of these chunks, or of its place in the order if of none.
@@ -115,9 +118,9 @@ impl Mm {
         });
         let before = if log.collected { log.log_bytes() } else { 0 };
         log.chunks |= chunks;
-        self.reserve_shadow(env, &mut log);
-        if !log.collected || log.shadow.bytes > log.vector.bytes {
-            std::mem::swap(&mut log.vector, &mut log.shadow);
+        match self.rules.log_vectors {
+            LogVectors::AtCommit => self.format_at_commit(env, &mut log),
+            LogVectors::Reserved => self.format_into_shadow(env, &mut log),
         }
         let first = !std::mem::replace(&mut log.collected, true);
         let grown = log.log_bytes() - before;
@@ -128,13 +131,27 @@ impl Mm {
         self.add_to_checkpoint(fs, grown, None);
     }
 
-    /// Gives an item a shadow with room for all changes.
-    fn reserve_shadow(&mut self, env: &Env, log: &mut BufferItem) {
+    /// Sees to a shadow with room for all changes, which the checkpoint takes if it holds no vector that has.
+    fn format_into_shadow(&mut self, env: &Env, log: &mut BufferItem) {
         let bytes = log.vector_bytes();
-        if log.shadow.bytes < bytes {
-            self.free_vector(env, log.shadow);
-            log.shadow = Vector { bytes, obj: Obj::NONE };
-            log.shadow.obj = self.slab_alloc_nowait(env, log.shadow.cache(), Gfp::NOFS);
+        self.make_room(env, &mut log.shadow, bytes);
+        if !log.collected || log.shadow.bytes > log.vector.bytes {
+            std::mem::swap(&mut log.vector, &mut log.shadow);
+        }
+    }
+
+    /// Sees to it that the checkpoint's vector has room for all changes (`xlog_cil_insert_format_items()`, 3.19).
+    fn format_at_commit(&mut self, env: &Env, log: &mut BufferItem) {
+        let bytes = log.vector_bytes();
+        self.make_room(env, &mut log.vector, bytes);
+    }
+
+    /// Puts a vector of this size in the place of a smaller one.
+    fn make_room(&mut self, env: &Env, vector: &mut Vector, bytes: u32) {
+        if vector.bytes < bytes {
+            self.free_vector(env, *vector);
+            *vector = Vector { bytes, obj: Obj::NONE };
+            vector.obj = self.slab_alloc_nowait(env, vector.cache(), Gfp::NOFS);
         }
     }
 
@@ -192,10 +209,10 @@ mod tests {
     #[test]
     fn a_name_changes_its_chunk_the_header_and_the_end() {
         // 112 names of 36 bytes behind a header of 64.
-        assert_eq!(chunks_of_name(0, 112), 1 | 1 << 31, "bytes 64 to 100");
-        assert_eq!(chunks_of_name(1, 112), 0b11 | 1 << 31, "bytes 100 to 136");
-        assert_eq!(chunks_of_name(111, 112), 1 | 1 << 31, "the last lies in the last chunk");
-        let all = (0..112).fold(0, |map, nth| map | chunks_of_name(nth, 112));
+        assert_eq!(chunks_of_name(64, 0, 112), 1 | 1 << 31, "bytes 64 to 100");
+        assert_eq!(chunks_of_name(64, 1, 112), 0b11 | 1 << 31, "bytes 100 to 136");
+        assert_eq!(chunks_of_name(64, 111, 112), 1 | 1 << 31, "the last lies in the last chunk");
+        let all = (0..112).fold(0, |map, nth| map | chunks_of_name(64, nth, 112));
         assert_eq!(all, u32::MAX);
     }
 

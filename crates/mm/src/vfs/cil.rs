@@ -10,12 +10,14 @@
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
 //! clears `ili_fields`; `xfs_setfilesize()`.
-//! Abstracted: older kernels have shadows, too, though they came with 4.8 (b1c5ebb21301): before, a vector was allocated as the
-//! transaction committed; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Since/until: shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
+//! checkpoint held none that had room.
+//! Abstracted: until 3.13 each commit allocates another, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
+use rules::LogVectors;
 use units::{FileId, Gfp};
 
 use super::disk::Fs;
@@ -29,8 +31,8 @@ pub(super) const OP_HEADER: u64 = 12;
 pub(super) const EXTENT_BYTES: u64 = 16;
 
 /// Bytes of an inode in the log: `xfs_inode_log_format`, the core, the extents, and a header for each (4.20).
-fn item_bytes(extents: u64) -> u64 {
-    56 + 176 + EXTENT_BYTES * extents + (2 + u64::from(extents > 0)) * OP_HEADER
+fn item_bytes(spec: &FsSpec, extents: u64) -> u64 {
+    56 + u64::from(spec.core_bytes()) + EXTENT_BYTES * extents + (2 + u64::from(extents > 0)) * OP_HEADER
 }
 
 /// The cache of an inode's vector in the log: `struct xfs_log_vec` and two or three regions of it, the format, the core,
@@ -39,9 +41,9 @@ pub(super) fn vector_cache(spec: &FsSpec, extents: bool) -> CacheId {
     const HEADER: u32 = 56;
     const REGION: u32 = 16 + 8;
     const FORMAT: u32 = 56;
-    const CORE: u32 = 176;
-    let fork = if extents { REGION + spec.inode_bytes - CORE } else { 0 };
-    CacheId::kmalloc(HEADER + 2 * REGION + FORMAT + CORE + fork).expect("an inode on disk has 2 KiB at most")
+    let core = spec.core_bytes();
+    let fork = if extents { REGION + spec.inode_bytes - core } else { 0 };
+    CacheId::kmalloc(HEADER + 2 * REGION + FORMAT + core + fork).expect("an inode on disk has 2 KiB at most")
 }
 
 /// What is collected and not in the log yet.
@@ -122,7 +124,7 @@ impl Vfs {
             fs.note_extents(ino);
         }
         if let (Some(before), Some(after)) = (before, after) {
-            fs.cil.bytes = fs.cil.bytes + item_bytes(after) - item_bytes(before);
+            fs.cil.bytes = fs.cil.bytes + item_bytes(&fs.spec, after) - item_bytes(&fs.spec, before);
         }
     }
 
@@ -134,7 +136,8 @@ impl Vfs {
 
     /// What an inode takes in the log with the vector that the checkpoint has of it.
     fn vector_bytes(&self, file: FileId) -> u64 {
-        item_bytes(if self.rec(file).has(FileRec::VECTOR_LARGE) { self.xfs_extents(file) } else { 0 })
+        let extents = if self.rec(file).has(FileRec::VECTOR_LARGE) { self.xfs_extents(file) } else { 0 };
+        item_bytes(self.spec_of(file), extents)
     }
 
     /// What the inodes of a checkpoint take in the log: as counted, and recounted.
@@ -208,10 +211,15 @@ impl Mm {
         }
     }
 
-    /// The cache of the shadow that the next change needs, unless there is one that is large enough.
+    /// The cache of the vector that the next change needs, unless there is one that is large enough.
     fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
-        let there = self.vfs.shadows.has(file.0);
-        if there && self.vfs.rec(file).has(FileRec::SHADOW_LARGE) {
+        let rec = self.vfs.rec(file);
+        // Without shadows the vector that the checkpoint holds is written over.
+        let (there, large) = match self.rules.log_vectors {
+            LogVectors::AtCommit => (rec.has(FileRec::IN_CIL), rec.has(FileRec::VECTOR_LARGE)),
+            LogVectors::Reserved => (self.vfs.shadows.has(file.0), rec.has(FileRec::SHADOW_LARGE)),
+        };
+        if there && large {
             return None;
         }
         let extents = self.vfs.logs_extents(file);

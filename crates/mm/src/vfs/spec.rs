@@ -1,7 +1,8 @@
 //! What a file system is like: its parameters as data.
 //!
 //! Source: XFS: `XFS_INODE_BIG_CLUSTER_SIZE` 8 KiB for 256-byte inodes and in proportion for larger ones
-//! (fs/xfs/xfs_mount.c), 64 inodes a chunk, mkfs.xfs: 512-byte inodes, 4 allocation groups on a plain disk. ext4:
+//! (fs/xfs/xfs_mount.c), 64 inodes a chunk, mkfs.xfs: 512-byte inodes, 4 allocation groups on a plain disk; version 4:
+//! `struct xfs_icdinode`, `struct xfs_dir2_data_hdr`, `struct xfs_dir2_sf_entry` (fs/xfs, 3.1). ext4:
 //! 256-byte inodes, one for each 16 KiB, block groups of 128 MiB, 16 of which have their tables together and directories in
 //! the first of them (mke2fs: `flex_bg`; `EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
 //! Abstracted: unless [`FsSpec::flex_bg`] says so, ext4 has allocation groups of the whole device's quarter, and allocates its
@@ -15,7 +16,7 @@ use crate::slab::CacheId;
 /// Which file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FsKind {
-    /// XFS, version 5 on disk.
+    /// XFS.
     Xfs,
     /// ext4, simplified.
     Ext4,
@@ -42,6 +43,8 @@ pub struct FsSpec {
     pub log: Bytes,
     /// Bytes of an inode on disk.
     pub inode_bytes: u32,
+    /// XFS: version 5 on disk, whose metadata has checksums; without, version 4.
+    pub crc: bool,
     /// Pages of the buffer that inodes are read and written in, up to 4.
     pub cluster_pages: u32,
     /// Allocation groups.
@@ -98,6 +101,7 @@ impl FsSpec {
             // `calculate_log_size()`, mkfs.xfs 4.19.
             log: Bytes((capacity.0 / 2048).clamp(Bytes::mib(10).0, Bytes::gib(2).0)),
             inode_bytes: 512,
+            crc: true,
             cluster_pages: 4,
             ag_count: 4,
             flex_bg: false,
@@ -113,6 +117,13 @@ impl FsSpec {
         }
     }
 
+    /// XFS as mkfs.xfs made it until 3.2.2 (`-m crc=0`): 256-byte inodes in clusters of 8 KiB, which have room for 7 names: 256 bytes
+    /// less 100 of the core and what follows it and 6 of a header, 19 a name.
+    pub fn without_crc(self) -> FsSpec {
+        assert!(self.kind == FsKind::Xfs);
+        FsSpec { crc: false, inode_bytes: 256, cluster_pages: 2, inline_dirents: 7, ..self }
+    }
+
     /// ext4 as mke2fs makes it: 256-byte inodes, read by blocks of 4 KiB. A name is taken to be 12 letters, too.
     pub fn ext4(device: u16, capacity: Bytes) -> FsSpec {
         FsSpec {
@@ -121,6 +132,7 @@ impl FsSpec {
             capacity,
             log: journal_of(capacity),
             inode_bytes: 256,
+            crc: false,
             cluster_pages: 1,
             ag_count: 4,
             flex_bg: false,
@@ -185,6 +197,16 @@ impl FsSpec {
     /// Pages of a chunk of 64 inodes.
     pub(super) fn chunk_pages(&self) -> u32 {
         64 * self.inode_bytes / PAGE_SIZE as u32
+    }
+
+    /// Bytes of the core of an XFS inode in the log.
+    pub(super) fn core_bytes(&self) -> u32 {
+        if self.crc { 176 } else { 96 }
+    }
+
+    /// Bytes of the header of an XFS directory block.
+    pub(super) fn dir_header_bytes(&self) -> u32 {
+        if self.crc { 64 } else { 16 }
     }
 
     /// Names in a directory block.

@@ -263,6 +263,10 @@ pub struct Rules {
     pub inode_reclaim: InodeReclaim,
     /// Whether pages stolen from inodes count.
     pub stolen_pages: StolenPages,
+    /// XFS on disk.
+    pub xfs_format: XfsFormat,
+    /// Vectors of XFS's log.
+    pub log_vectors: LogVectors,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
@@ -429,6 +433,8 @@ impl Rules {
             swap_shadows: SwapShadows::Listed,
             inode_reclaim: InodeReclaim::NotOnLru,
             stolen_pages: StolenPages::Reclaimed,
+            xfs_format: XfsFormat::Checksums,
+            log_vectors: LogVectors::Reserved,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
             device_share: DeviceShare::ByTime,

@@ -235,6 +235,25 @@ rule!(
     }
 );
 rule!(
+    /// Version of an XFS on disk: what mkfs.xfs of the kernel's time makes.
+    XfsFormat {
+        /// 4, with inodes of 256 bytes: until xfsprogs 3.2.2 (2014).
+        Plain,
+        /// 5, whose metadata has checksums, with inodes of 512 bytes: since 3.2.3 (2015).
+        Checksums,
+    }
+);
+rule!(
+    /// When what XFS changes gets the vector that the log is written from.
+    LogVectors {
+        /// As the transaction commits, for this checkpoint only: until 4.7.
+        AtCommit,
+        /// Before, so that what is changed once more while a checkpoint holds its vector keeps another in reserve (its shadow): since
+        /// b1c5ebb21301 (4.8).
+        Reserved,
+    }
+);
+rule!(
     /// What reclaim of an XFS inode does when its last change is not on disk.
     XfsReclaim {
         /// Waits until the log and then the inode's cluster are written, and frees it: until 5.8.

@@ -46,6 +46,55 @@ fn a_vector_is_freed_with_its_checkpoint_and_the_shadow_is_the_next() {
     assert_valid(&mm);
 }
 
+#[test]
+fn until_4_7_a_vector_is_of_one_checkpoint_and_no_other_waits() {
+    let (mut mm, fs, dir) = xfs(Rules { log_vectors: LogVectors::AtCommit, ..old_rules() });
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    let state = |mm: &Mm| (mm.vfs.vectors.has(file.0), mm.vfs.shadows.has(file.0));
+    checkpoint(&mut mm, fs);
+    assert_eq!(state(&mm), (false, false));
+    let without = vectors_in_use(&mm);
+    for _ in 0..2 {
+        mm.log_item(&on(0), file).expect("memory is plentiful");
+        assert_eq!(state(&mm), (true, false), "the second change is written over the first");
+    }
+    mm.allocate_blocks(&on(0), file, 0, 4);
+    mm.log_item_nowait(&on(0), file);
+    assert_eq!(state(&mm), (true, false), "a larger one took its place");
+    assert!(mm.vfs.rec(file).has(FileRec::VECTOR_LARGE));
+    checkpoint(&mut mm, fs);
+    assert_eq!(state(&mm), (false, false));
+    assert_eq!(vectors_in_use(&mm).0, without.0, "free objects of a CPU's slab count as used");
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn until_4_7_a_block_keeps_no_vector_beside_that_of_the_checkpoint() {
+    let (mut mm, fs, dir) = xfs(Rules { log_vectors: LogVectors::AtCommit, ..old_rules() });
+    for _ in 0..40 {
+        make(&mut mm, dir);
+    }
+    let number = mm.vfs.buffer_number(fs, Metadata::Directory { dir, index: 0 }).expect("it is in memory");
+    let sizes = |mm: &Mm| mm.vfs.buffers[number].log.as_ref().expect("it was changed").sizes();
+    // 28 names behind those in the inode, 40 bytes each but for rounding: they lie within the first ten or so chunks, and the end in the last.
+    let [vector, shadow] = sizes(&mm);
+    assert!((8 * 128..14 * 128).contains(&vector) && shadow == 0, "{vector} {shadow}");
+    checkpoint(&mut mm, fs);
+    assert_eq!(sizes(&mm), [0, 0]);
+    assert_valid(&mm);
+}
+
+#[test]
+fn inodes_of_version_4_take_half_the_room() {
+    let spec = FsSpec::xfs(3, Bytes::gib(4)).without_crc();
+    assert_eq!((spec.chunk_pages(), spec.clusters()), (4, 2));
+    // 96 of the core instead of 176, and the 160 bytes behind it.
+    assert_eq!(cil::vector_cache(&spec, false), CacheId::kmalloc(56 + 56 + 96 + 2 * 24).unwrap());
+    assert_eq!(cil::vector_cache(&spec, true), CacheId::kmalloc(56 + 56 + 96 + 160 + 3 * 24).unwrap());
+}
+
 /// Bytes that the blocks of a directory take in the log after so many names, byte by byte: 12 are in the inode before there is a block.
 fn block_bytes(names: u32, per_block: u32) -> u64 {
     let changed: Vec<u32> = if names > 12 { (12..names).collect() } else { Vec::new() };

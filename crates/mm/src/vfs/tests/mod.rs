@@ -13,7 +13,7 @@ mod log;
 mod shares;
 
 use proptest::prelude::*;
-use rules::{DentryScan, InodeReclaim, Rules, SingleUse, XfsReclaim};
+use rules::{DentryScan, InodeReclaim, LogVectors, Rules, SingleUse, XfsReclaim};
 use units::{Bytes, FileId, Gfp, NodeId, Order};
 
 use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, Share, ShrinkerId};
