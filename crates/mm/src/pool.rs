@@ -174,10 +174,10 @@ impl Pool {
         larger
     }
 
-    /// Whether more than an eighth of the words are free: moving blocks gives most of them back.
+    /// Whether more than a sixteenth of the words are free: moving blocks gives most of them back.
     #[inline]
     pub(crate) fn is_loose(&self) -> bool {
-        self.free_words > FREE_WORDS.max(self.words / 8)
+        self.free_words > FREE_WORDS.max(self.words / 16)
     }
 
     /// Picks the chunks that are to be emptied: of each size as many as are free altogether, the emptiest ones. All blocks must
@@ -330,11 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_loose_from_an_eighth_on_but_not_for_the_last_256_kib() {
+    fn a_pool_is_loose_from_a_sixteenth_on_but_not_for_the_last_256_kib() {
         let mut pool = Pool::default();
-        let blocks: Vec<Block> = (0..64 * 1000).map(|_| pool.alloc(16)).collect();
-        // One of 8 is free, and one block more: 131,072 words are 8192 blocks of 16.
-        blocks[1..].iter().step_by(8).for_each(|block| pool.free(*block));
+        let blocks: Vec<Block> = (0..64 * 2000).map(|_| pool.alloc(16)).collect();
+        // One of 16 is free, and one block more: 131,072 words are 8192 blocks of 16.
+        blocks[1..].iter().step_by(16).for_each(|block| pool.free(*block));
         assert!(!pool.is_loose());
         pool.free(blocks[0]);
         assert!(pool.is_loose());

@@ -60,16 +60,35 @@ pub(super) struct Cil {
     other_bytes: u64,
     /// What goes when the checkpoints that are written are on disk.
     written: ObjectRuns,
-    /// Bytes written to the log since it was made.
+    /// Bytes written to the log since it was made, and as many of them as are known to be on disk.
     pub(super) head: u64,
+    on_disk: u64,
     /// Size of the log; 0 without one.
     size: u64,
     /// Somebody was asked to write the checkpoint.
     asked: bool,
     /// The end of what is written is on its way to the disk, or somebody wants it there.
     forced: bool,
-    /// Somebody wants what is in the log written in place.
+    /// Up to where in the log changes are to be written in place since the timer went off last.
+    due: u64,
+    /// Somebody wants what is due written in place, or all that was written to the log.
+    push_due: bool,
     push_all: bool,
+}
+
+/// Checkpoints that are on their way to the disk: what goes with them, and up to where in the log they reach.
+#[derive(Debug, Default)]
+pub struct Logged {
+    objects: ObjectRuns,
+    head: u64,
+}
+
+impl Logged {
+    /// What goes with them.
+    #[cfg(test)]
+    pub(super) fn objects(&self) -> impl Iterator<Item = (CacheId, Obj)> + '_ {
+        self.objects.iter()
+    }
 }
 
 impl Cil {
@@ -83,7 +102,7 @@ impl Cil {
         large && !std::mem::replace(&mut self.asked, true)
     }
 
-    /// Up to where in the log changes must be written in place now.
+    /// Up to where in the log changes must be written in place now (`xlog_grant_push_ail()`).
     fn push_target(&self) -> u64 {
         self.head.saturating_sub(self.size / 4 * 3)
     }
@@ -359,15 +378,17 @@ impl Mm {
     /// What goes once the checkpoints that were written so far are on disk; the caller frees it with
     /// [`Mm::vfs_free_logged`] then.
     #[must_use = "they are objects of a slab"]
-    pub fn vfs_take_logged(&mut self, fs: FsId) -> ObjectRuns {
+    pub fn vfs_take_logged(&mut self, fs: FsId) -> Logged {
         let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.forced = false;
-        std::mem::take(&mut cil.written)
+        Logged { objects: std::mem::take(&mut cil.written), head: cil.head }
     }
 
-    /// Frees what goes with checkpoints that are on disk.
-    pub fn vfs_free_logged(&mut self, env: &Env, objects: &ObjectRuns) {
-        for (cache, obj) in objects.iter() {
+    /// Frees what goes with checkpoints that are on disk, whose changes may be written in place from now on.
+    pub fn vfs_free_logged(&mut self, env: &Env, fs: FsId, logged: &Logged) {
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.on_disk = cil.on_disk.max(logged.head);
+        for (cache, obj) in logged.objects.iter() {
             self.slab_free(env, cache, obj);
         }
     }
@@ -379,7 +400,17 @@ impl Mm {
         self.vfs.rec(file).has(FileRec::IN_CIL) || !cil.written.is_empty()
     }
 
-    /// Who reclaims inodes has what is in the log written in place (`xfs_ail_push_all()`).
+    /// Has all that is known to be in the log by now written in place (`xfs_ail_push_all()` of the timer).
+    pub fn vfs_push_logged(&mut self, fs: FsId) {
+        let Fs { cil, dirty, .. } = self.vfs.fs_mut(fs);
+        if dirty.front().is_some_and(|(at, _)| *at < cil.on_disk) {
+            cil.due = cil.on_disk;
+            cil.push_due = true;
+            self.effects.push(Effect::WakeLog(fs));
+        }
+    }
+
+    /// Who reclaims inodes has all that was written to the log written in place.
     pub(super) fn push_logs(&mut self) {
         for fs in self.vfs_file_systems(FsKind::Xfs) {
             if !std::mem::replace(&mut self.vfs.fs_mut(fs).cil.push_all, true) {
@@ -388,19 +419,16 @@ impl Mm {
         }
     }
 
-    /// Whether somebody wants what is in the log written in place.
+    /// Whether somebody wants something written in place.
     pub fn vfs_push_waits(&self, fs: FsId) -> bool {
-        self.vfs.fs[fs.0 as usize].cil.push_all
+        let Cil { push_due, push_all, .. } = self.vfs.fs[fs.0 as usize].cil;
+        push_due || push_all
     }
 
-    /// The same, once: the caller does it.
-    pub fn vfs_take_push(&mut self, fs: FsId) -> bool {
-        std::mem::take(&mut self.vfs.fs_mut(fs).cil.push_all)
-    }
-
-    /// Up to where in the log changes must be written in place: all that is in it, or as much as it needs to have room.
-    pub fn vfs_push_target(&self, fs: FsId, all: bool) -> u64 {
-        let cil = &self.vfs.fs[fs.0 as usize].cil;
-        if all { cil.head } else { cil.push_target() }
+    /// Up to where in the log changes are to be written in place, once: what somebody wants, or as much as the log needs to have room.
+    pub fn vfs_take_push(&mut self, fs: FsId) -> u64 {
+        let cil = &mut self.vfs.fs_mut(fs).cil;
+        cil.push_due = false;
+        if std::mem::take(&mut cil.push_all) { cil.head } else { cil.push_target().max(cil.due) }
     }
 }

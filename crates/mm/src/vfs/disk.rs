@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use units::FileId;
+use units::{FileId, table};
 
 use super::cil::Cil;
 use super::extent_tree::Leaf;
@@ -156,7 +156,7 @@ impl Fs {
                 number
             }
             None => {
-                self.chunks.push(chunk);
+                table::push(&mut self.chunks, chunk);
                 self.chunks.len() as u32 - 1
             }
         };

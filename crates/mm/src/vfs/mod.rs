@@ -52,6 +52,7 @@ use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio};
 use attributes::{AttributeTable, Attributes};
 use buffer::Buffer;
+pub use cil::Logged;
 use disk::Fs;
 use extents::Extents;
 use htree::Htree;

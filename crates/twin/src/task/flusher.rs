@@ -4,8 +4,7 @@
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
 
-use mm::slab::ObjectRuns;
-use mm::vfs::{FsId, FsKind};
+use mm::vfs::{FsId, FsKind, Logged};
 use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait};
 use mm::{Frame, Mm, WakeFlusher};
 use sim::Ctx;
@@ -87,7 +86,8 @@ pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
     }
 }
 
-/// Writes checkpoints to the log when they are full, and every 30 seconds (`xlog_cil_push_work()`, `xfs_log_worker()`).
+/// Writes checkpoints to the log when they are full, and every 30 seconds, when what was in the log before is to be written in place
+/// (`xlog_cil_push_work()`, `xfs_log_worker()`).
 pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId) {
     let task = Task::new(ctx);
     let mut due = PUSH_INTERVAL;
@@ -96,20 +96,24 @@ pub(crate) async fn fs_log(ctx: Ctx<World>, fs: FsId) {
         let (last, done) = task.mm(|mm, env| {
             if timer || mm.vfs_log_forced(fs) {
                 let last = mm.vfs_force_log(env, fs);
+                if timer {
+                    // What is being forced is not known to be on disk yet.
+                    mm.vfs_push_logged(fs);
+                }
                 (last, mm.vfs_take_logged(fs))
             } else if mm.vfs_log_waits(fs) {
                 // The end of what was written before is in the first buffer that this checkpoint fills.
                 let done = mm.vfs_take_logged(fs);
                 (mm.vfs_push_cil(env, fs), done)
             } else {
-                (None, ObjectRuns::default())
+                (None, Logged::default())
             }
         });
         if let Some(bio) = last {
             task.metadata_io(bio).await;
         }
         // Not what an fsync wrote meanwhile: it may not be on disk yet.
-        task.mm(|mm, env| mm.vfs_free_logged(env, &done));
+        task.mm(|mm, env| mm.vfs_free_logged(env, fs, &done));
     }
 }
 
@@ -129,18 +133,17 @@ pub(crate) async fn kjournald2(ctx: Ctx<World>, fs: FsId) {
     }
 }
 
-/// Writes metadata that is only in the log, every 30 seconds, when the log needs room and when inodes are reclaimed (`xfsaild()`). It may use the last
+/// Writes metadata that is only in the log: every 30 seconds, when the log needs room and when inodes are reclaimed (`xfsaild()`). It may use the last
 /// reserves, as the kernel's does.
 pub(crate) async fn fs_push(ctx: Ctx<World>, fs: FsId, device: u16) {
     let task = Task::new(ctx);
     task.set_flags(|flags| flags.memalloc = true);
-    let mut due = PUSH_INTERVAL;
     loop {
-        let timer = task.wait_for_log(&mut due, |mm| mm.vfs_push_waits(fs)).await;
-        let target = task.mm(|mm, _| {
-            let all = mm.vfs_take_push(fs) || timer;
-            mm.vfs_push_target(fs, all)
-        });
+        let queue = task.ctx.with(|world, _| (!world.mm.vfs_push_waits(fs)).then_some(world.queues.log));
+        if let Some(queue) = queue {
+            task.ctx.wait(queue, SleepReason::FlusherIdle).await;
+        }
+        let target = task.mm(|mm, _| mm.vfs_take_push(fs));
         loop {
             match task.mm(|mm, env| mm.vfs_push_metadata(env, fs, target, PUSH_BLOCKS)) {
                 Ok(0) => break,

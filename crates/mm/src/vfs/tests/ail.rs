@@ -6,7 +6,7 @@ use crate::{BioTarget, Effect};
 
 /// Pushes all that is in the log: how many blocks are queued, and how many were read for it.
 fn push(mm: &mut Mm, fs: FsId) -> (usize, u32) {
-    let target = mm.vfs_push_target(fs, true);
+    let target = push_target(mm, fs);
     with_reads(mm, |mm| mm.vfs_push_metadata(&on(0), fs, target, usize::MAX))
 }
 
@@ -72,6 +72,20 @@ fn an_inode_that_is_pinned_keeps_its_cluster_for_the_next_time() {
     assert_eq!(push(&mut mm, fs), (1, 0), "the cluster is still in memory");
     assert_eq!(logged(&mm), [false, false]);
     assert!(!mm.vfs_submit_metadata(&on(0), fs, usize::MAX));
+    close_all(&mut mm, open);
+}
+
+#[test]
+fn what_is_on_its_way_to_the_log_waits_for_the_next_time() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let open = files_at_rest(&mut mm, fs, dir, 1);
+    mm.log_item(&on(0), open[0].file).expect("memory is plentiful");
+    mm.vfs_force_log(&on(0), fs);
+    let done = mm.vfs_take_logged(fs);
+    assert_eq!(push(&mut mm, fs), (0, 0), "its checkpoint is not known to be on disk");
+    assert!(!mm.vfs_push_waits(fs));
+    mm.vfs_free_logged(&on(0), fs, &done);
+    assert_eq!(push(&mut mm, fs), (1, 1));
     close_all(&mut mm, open);
 }
 

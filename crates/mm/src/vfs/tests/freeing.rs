@@ -38,10 +38,10 @@ fn extents_are_freed_two_at_a_time_and_their_items_stay_until_the_checkpoint_is_
     let expected = [(CacheId::XFS_EFD, 6), (CacheId::KMALLOC_64, 5), (CacheId::KMALLOC_128, 6)];
     assert_eq!(others(&mm, fs), expected);
     // 16 bytes of format, 16 an extent, a header of 12; and the inode, of which only the core is left.
-    let target = mm.vfs_push_target(fs, true);
+    let target = push_target(&mut mm, fs);
     checkpoint(&mut mm, fs);
     let inode = 56 + 176 + 2 * 12;
-    assert_eq!(mm.vfs_push_target(fs, true) - target, inode + 2 * (2 * (16 + 32 + 12) + (16 + 16 + 12)));
+    assert_eq!(push_target(&mut mm, fs) - target, inode + 2 * (2 * (16 + 32 + 12) + (16 + 16 + 12)));
     assert_eq!(others(&mm, fs), []);
     let kept = in_use(&mm, "xfs_efd_item");
     for _ in 0..10 {
@@ -74,8 +74,8 @@ fn the_end_of_a_checkpoint_waits_for_the_next_or_for_who_forces_the_log() {
     let done = mm.vfs_take_logged(fs);
     // The first checkpoint's inodes, with the directory's; the second has one. What else there is are vectors of buffers.
     let vector = cil::vector_cache(&mm.vfs.fs[fs.0 as usize].spec, false);
-    assert_eq!(done.iter().filter(|(cache, _)| *cache == vector).count(), made + 2);
-    mm.vfs_free_logged(&on(0), &done);
+    assert_eq!(done.objects().filter(|(cache, _)| *cache == vector).count(), made + 2);
+    mm.vfs_free_logged(&on(0), fs, &done);
     assert!(!mm.vfs_log_waits(fs) && mm.vfs_force_log(&on(0), fs).is_none());
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);

@@ -66,7 +66,13 @@ fn with_reads<T>(mm: &mut Mm, mut step: impl FnMut(&mut Mm) -> Result<T, Need>) 
 fn checkpoint(mm: &mut Mm, fs: FsId) {
     mm.vfs_force_log(&on(0), fs);
     let done = mm.vfs_take_logged(fs);
-    mm.vfs_free_logged(&on(0), &done);
+    mm.vfs_free_logged(&on(0), fs, &done);
+}
+
+/// Up to where in the log changes are written in place when all are to be.
+fn push_target(mm: &mut Mm, fs: FsId) -> u64 {
+    mm.vfs_push_logged(fs);
+    mm.vfs_take_push(fs)
 }
 
 /// Writes the log, and then all that is only in it; says how many blocks, and how many were read for it.
