@@ -18,6 +18,7 @@ mod compaction_ready;
 mod direct;
 mod events;
 mod every_zone;
+mod free_list;
 mod inactive;
 mod isolate;
 mod kswapd;

@@ -145,10 +145,7 @@ impl Mm {
                 + freed.len() as u64 * self.costs.reclaim_page
                 + kept.len() as u64 * self.costs.lru_move,
         );
-        // The kernel's list of pages to free is a stack.
-        for &pfn in freed.iter().rev() {
-            self.free_pages(env, pfn, Order(0));
-        }
+        self.free_reclaimed(env, &freed);
         (stat, kept)
     }
 
