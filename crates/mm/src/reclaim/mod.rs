@@ -26,6 +26,7 @@ mod kswapd_sleep;
 mod lru;
 mod lru_gen;
 mod lru_stats;
+mod lumpy;
 mod node;
 mod page_list;
 mod scan_control;
