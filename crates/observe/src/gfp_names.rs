@@ -6,7 +6,7 @@
 use units::Gfp;
 
 /// Names in the kernel's order, composed ones first.
-const NAMES: [(&str, Gfp); 34] = [
+const NAMES: [(&str, Gfp); 35] = [
     ("GFP_TRANSHUGE", Gfp::TRANSHUGE),
     ("GFP_TRANSHUGE_LIGHT", Gfp::TRANSHUGE_LIGHT),
     ("GFP_HIGHUSER_MOVABLE", Gfp::HIGHUSER_MOVABLE),
@@ -38,6 +38,7 @@ const NAMES: [(&str, Gfp); 34] = [
     ("__GFP_MOVABLE", Gfp::MOVABLE),
     ("__GFP_ACCOUNT", Gfp::ACCOUNT),
     ("__GFP_WRITE", Gfp::WRITE),
+    ("__GFP_COLD", Gfp::COLD),
     ("__GFP_RECLAIM", Gfp::RECLAIM),
     ("__GFP_DIRECT_RECLAIM", Gfp::DIRECT_RECLAIM),
     ("__GFP_KSWAPD_RECLAIM", Gfp::KSWAPD_RECLAIM),

@@ -53,6 +53,8 @@ impl Gfp {
     pub const ACCOUNT: Gfp = Gfp(1 << 20);
     /// `__GFP_WRITE`: the page will be dirtied soon.
     pub const WRITE: Gfp = Gfp(1 << 21);
+    /// Takes pages that no cache holds (`__GFP_COLD`, until 4.14).
+    pub const COLD: Gfp = Gfp(1 << 22);
 
     /// `__GFP_RECLAIM`: direct and by kswapd.
     pub const RECLAIM: Gfp = Gfp(Self::DIRECT_RECLAIM.0 | Self::KSWAPD_RECLAIM.0);

@@ -11,7 +11,7 @@
 //! A read beyond the end leaves the window of readahead as it is.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
-use rules::ReadPastEnd;
+use rules::{ReadPastEnd, ReclaimedPages};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
@@ -207,9 +207,15 @@ impl Mm {
         Ok(())
     }
 
+    /// How pages that the device is to fill are allocated (`page_cache_alloc_cold()` until 4.14).
+    fn reading_gfp(&self, file: FileId) -> Gfp {
+        let gfp = self.mapping_gfp(file);
+        if self.rules.reclaimed_pages == ReclaimedPages::HotEnd { gfp } else { gfp.with(Gfp::COLD) }
+    }
+
     /// A new page of a file, in the cache and not read yet.
     fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
-        let gfp = self.mapping_gfp(file);
+        let gfp = self.reading_gfp(file);
         self.memcg_reserve(env, env.task.memcg, Order(0))?;
         self.reserve_nodes(env, file, index, gfp)?;
         let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
@@ -255,7 +261,7 @@ impl Mm {
         hand: &mut Option<Pfn>,
     ) -> Result<(), Need> {
         let Some(mut batch) = ra.batch else { return Ok(()) };
-        let gfp = self.mapping_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
+        let gfp = self.reading_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
         while batch.next < batch.end {
             let index = batch.next;
             if let Slot::Page(_) = self.pagecache_get(file, index) {

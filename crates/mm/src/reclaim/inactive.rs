@@ -37,13 +37,18 @@ impl Mm {
         rest_of_split: bool,
         sc: &mut ScanControl,
     ) -> InactiveBatch {
+        sc.lumpy = self.is_lumpy(sc);
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         if self.trace.filter.vmscan && !rest_of_split {
             self.trace_isolate(list, nr_to_scan, &isolated, sc);
         }
         let file = list.is_file();
         let (scanned, taken) = if rest_of_split { (0, 0) } else { (isolated.scanned, isolated.taken) };
-        self.note_recent(lru, file, taken, 0);
+        let by_kind = isolated.by_kind(file);
+        if !rest_of_split {
+            self.note_recent(lru, false, by_kind[0], 0);
+            self.note_recent(lru, true, by_kind[1], 0);
+        }
         if sc.is_global() {
             self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
         }
@@ -55,7 +60,9 @@ impl Mm {
             return InactiveBatch::default();
         }
         let (stat, kept) = self.shrink_page_list(env, lru, &isolated.pages, sc);
-        self.note_isolated(lru, file, -(isolated.taken as i64));
+        sc.lumpy = false;
+        self.note_isolated(lru, false, -(by_kind[0] as i64));
+        self.note_isolated(lru, true, -(by_kind[1] as i64));
         self.putback_inactive_pages(lru, &kept);
         if !kept.is_empty() {
             self.lru_lock(lru, kept.len() as u64, ONCE);

@@ -4,12 +4,12 @@
 //! does not count, so that the caller is not starved by pages it must not take. A page that may not be taken because it
 //! is mapped goes to the head too, but counts.
 //! For an order above 0, until 3.3, each page brings along the pages of its list in the aligned block of that order around
-//! it, however recent they are, up to the first that is neither on that list nor free ([`IsolationUnit`]).
+//! it, however recent they are, up to the first that is neither on that list nor free ([`IsolationUnit`]). Lumpy reclaim ([`super::lumpy`]) takes
+//! those of the other lists too.
 //! Source: `isolate_lru_pages()`, `__isolate_lru_page()` (mm/vmscan.c, 3.1 and 4.20), `isolate_lru_folios()` (6.12).
 //! Since/until: a huge page counts as one entry until 5.2, as 512 pages since 5.3 ([`ScanCounting`]); in either case
 //! it ends the batch.
 //! Abstracted: the LRU lock; a walk skips each ineligible page at most once; a block ends at a huge page.
-//! Omitted: lumpy reclaim proper (until 3.4, without compaction), which takes active pages of a block along.
 
 use rules::{IsolationUnit, ScanCounting};
 use smallvec::SmallVec;
@@ -37,6 +37,17 @@ pub(super) struct Isolated {
     pub skipped: u64,
     /// Taken around the pages that were at the tail.
     pub contiguous: Contiguous,
+    /// Of those, such of [anon, file] as were on other lists.
+    pub others: [u64; 2],
+}
+
+impl Isolated {
+    /// Base pages of [anon, file], `file` saying what list they were taken off, but for the others.
+    pub(super) fn by_kind(&self, file: bool) -> [u64; 2] {
+        let mut pages = self.others;
+        pages[usize::from(file)] += self.taken - self.others.iter().sum::<u64>();
+        pages
+    }
 }
 
 impl Mm {
@@ -56,7 +67,7 @@ impl Mm {
         let mut taken_by_kind = [0; ZoneKind::COUNT];
         let mut skipped_by_kind = [0; ZoneKind::COUNT];
         let mut pages = Batch::new();
-        let mut contiguous = Contiguous::default();
+        let (mut contiguous, mut others) = (Contiguous::default(), [0; 2]);
         let (mut last_zone, mut kind) = (None, ZoneKind::Dma);
         while scan < u64::from(nr_to_scan) && taken < u64::from(nr_to_scan) && left_on_list > 0 {
             left_on_list -= 1;
@@ -86,12 +97,14 @@ impl Mm {
             taken_by_kind[kind as usize] += nr_pages;
             pages.push(pfn);
             if sc.order > Order(0) && self.rules.isolation_unit == IsolationUnit::AlignedBlock {
-                let around = self.isolate_block_around(lruvec, (list, &mut lru), pfn, sc.order, &mut pages);
+                let before = others;
+                let around = self.isolate_block_around((lruvec, list, &mut lru), pfn, sc, &mut pages, &mut others);
                 let more = u64::from(around.taken);
                 contiguous.add(around);
                 (scan, scanned, taken) = (scan + more, scanned + more, taken + more);
-                taken_by_kind[kind as usize] += more;
-                left_on_list -= more as u32;
+                let of_list = more - (others[0] - before[0]) - (others[1] - before[1]);
+                taken_by_kind[kind as usize] += of_list;
+                left_on_list -= of_list as u32;
             }
         }
         self.lruvec_mut(lruvec).lists[list as usize] = lru;
@@ -105,23 +118,26 @@ impl Mm {
                 self.charge(skipped_by_kind[kind] * self.costs.lru_move);
             }
         }
-        if taken > 0 {
-            self.note_isolated(lruvec, list.is_file(), taken as i64);
+        let isolated = Isolated { pages, taken, scanned, skipped: skipped_by_kind.iter().sum(), contiguous, others };
+        for (file, pages) in [false, true].into_iter().zip(isolated.by_kind(list.is_file())) {
+            if pages > 0 {
+                self.note_isolated(lruvec, file, pages as i64);
+            }
         }
-        let skipped = skipped_by_kind.iter().sum();
-        Isolated { pages, taken, scanned, skipped, contiguous }
+        isolated
     }
 
-    /// Takes what is on the same list in the aligned block around a page, up to the first frame that is neither there nor
-    /// free.
+    /// Takes what is on the same list in the aligned block around a page, in lumpy reclaim on any, up to the first frame that is neither there
+    /// nor free.
     fn isolate_block_around(
         &mut self,
-        lruvec: LruvecId,
-        (list, lru): (LruList, &mut List),
+        (lruvec, list, lru): (LruvecId, LruList, &mut List),
         page: Pfn,
-        order: Order,
+        sc: &ScanControl,
         pages: &mut Batch,
+        others: &mut [u64; 2],
     ) -> Contiguous {
+        let order = sc.order;
         let (zone, start) = (self.blocks.zone_of(page), Pfn(page.0 & !(order.pages() - 1)));
         let end = start.offset(order.pages());
         let no_swap = self.swap.free_pages() == 0;
@@ -137,11 +153,18 @@ impl Mm {
                 continue;
             }
             let unswappable = no_swap && frame.kind() == Kind::Anon && !frame.has(Frame::SWAPCACHE);
-            let here = frame.has(Frame::LRU) && lru_of(frame) == list && frame.order() == Order(0);
+            let own = lru_of(frame);
+            let wanted = own == list || (sc.lumpy && own != LruList::Unevictable);
+            let here = frame.has(Frame::LRU) && wanted && frame.order() == Order(0);
             if !here || unswappable || self.blocks.zone_of(at) != zone || self.lruvec_of(at) != lruvec {
                 break;
             }
-            lru.remove(&mut self.frames, at);
+            if own == list {
+                lru.remove(&mut self.frames, at);
+            } else {
+                self.take_off_other_list(lruvec, own, zone, at);
+                others[usize::from(own.is_file())] += 1;
+            }
             self.frames[at].clear(Frame::LRU);
             self.frames[at].set(Frame::ISOLATED);
             pages.push(at);

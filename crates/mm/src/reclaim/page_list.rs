@@ -83,9 +83,12 @@ enum Fate {
     Activate,
 }
 
-/// The verdict over a page by `ptes` page table references and its mark, which is taken.
-fn check_references(frame: &mut Frame, ptes: u32, anon_start: AnonStart) -> References {
+/// The verdict over a page by `ptes` page table references and its mark, which is taken; none of that matters in lumpy reclaim.
+fn check_references(frame: &mut Frame, ptes: u32, anon_start: AnonStart, lumpy: bool) -> References {
     let marked = frame.take(Frame::REFERENCED);
+    if lumpy {
+        return References::Reclaim;
+    }
     if ptes > 0 {
         if !is_file_lru(frame) && anon_start == AnonStart::Active {
             return References::Activate;
@@ -145,10 +148,7 @@ impl Mm {
                 + freed.len() as u64 * self.costs.reclaim_page
                 + kept.len() as u64 * self.costs.lru_move,
         );
-        // The kernel's list of pages to free is a stack.
-        for &pfn in freed.iter().rev() {
-            self.free_pages(env, pfn, Order(0));
-        }
+        self.free_reclaimed(env, &freed);
         (stat, kept)
     }
 
@@ -178,6 +178,7 @@ impl Mm {
             }
             Fate::Keep => {}
         }
+        self.keep_in_lumpy(pfn, sc);
         kept.push(pfn);
     }
 
@@ -218,7 +219,7 @@ impl Mm {
         if ptes > 0 && self.lru_gen_enabled() {
             self.lru_gen_look_around(pfn, sc.has_walk);
         }
-        let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start);
+        let references = check_references(&mut self.frames[pfn], ptes, self.rules.anon_start, sc.lumpy);
         match references {
             References::Activate => return Fate::Activate,
             References::Keep => {
@@ -475,25 +476,35 @@ mod tests {
     #[test]
     fn an_anonymous_page_that_was_used_is_activated_at_once_before_5_9() {
         let mut page = frame(Frame::SWAPBACKED);
-        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Activate);
-        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive), References::Keep);
-        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive), References::Activate);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active, false), References::Activate);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive, false), References::Keep);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Inactive, false), References::Activate);
     }
 
     #[test]
     fn a_mapped_file_page_needs_two_references() {
         let mut page = frame(0);
-        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Keep);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active, false), References::Keep);
         assert!(page.has(Frame::REFERENCED));
-        assert_eq!(check_references(&mut page, 1, AnonStart::Active), References::Activate);
-        assert_eq!(check_references(&mut frame(0), 2, AnonStart::Active), References::Activate);
+        assert_eq!(check_references(&mut page, 1, AnonStart::Active, false), References::Activate);
+        assert_eq!(check_references(&mut frame(0), 2, AnonStart::Active, false), References::Activate);
     }
 
     #[test]
     fn a_page_read_once_goes_unless_it_must_be_written() {
-        assert_eq!(check_references(&mut frame(Frame::REFERENCED), 0, AnonStart::Active), References::ReclaimClean);
-        assert_eq!(check_references(&mut frame(0), 0, AnonStart::Active), References::Reclaim);
+        assert_eq!(
+            check_references(&mut frame(Frame::REFERENCED), 0, AnonStart::Active, false),
+            References::ReclaimClean
+        );
+        assert_eq!(check_references(&mut frame(0), 0, AnonStart::Active, false), References::Reclaim);
         let mut anon = frame(Frame::SWAPBACKED | Frame::REFERENCED);
-        assert_eq!(check_references(&mut anon, 0, AnonStart::Active), References::Reclaim);
+        assert_eq!(check_references(&mut anon, 0, AnonStart::Active, false), References::Reclaim);
+        let mut used = frame(Frame::REFERENCED);
+        assert_eq!(
+            check_references(&mut used, 2, AnonStart::Active, true),
+            References::Reclaim,
+            "lumpy reclaim does not ask"
+        );
+        assert!(!used.has(Frame::REFERENCED));
     }
 }

@@ -53,6 +53,8 @@ pub struct ScanControl {
     pub may_shrink_slab: bool,
     /// A zone is ready for compaction.
     pub compaction_ready: bool,
+    /// The batch takes whole blocks, whatever is in them (`RECLAIM_MODE_LUMPYRECLAIM`).
+    pub(super) lumpy: bool,
     /// Inactive pages looked at since it was last reset.
     pub nr_scanned: u64,
     /// Pages reclaimed in all.
@@ -107,6 +109,7 @@ impl ScanControl {
             may_swap: true,
             may_shrink_slab: true,
             compaction_ready: false,
+            lumpy: false,
             nr_scanned: 0,
             nr_reclaimed: 0,
             nr: NodeScan::default(),

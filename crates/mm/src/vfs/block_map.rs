@@ -39,7 +39,7 @@ impl Mm {
         }
         self.may_change_inode(file)?;
         self.allocate_blocks(env, file, index, 1);
-        self.charge(self.costs.allocate_ext4);
+        self.charge(self.costs.allocate_ext3);
         self.note_extent_added(env, file);
         self.log_item_nowait(env, file);
         let fs = self.vfs.fs_of(file);

@@ -78,7 +78,10 @@ impl Mm {
         if !self.vfs.log_leaf(file) {
             return;
         }
-        self.charge(self.costs.change_leaf);
+        // An indirect block has no checksum.
+        if !self.vfs.spec_of(file).block_mapped {
+            self.charge(self.costs.change_leaf);
+        }
         if new {
             self.charge(self.costs.change_bitmap);
             let bdev = self.vfs.fs_mut(fs).bdev.expect("an ext4 has one");

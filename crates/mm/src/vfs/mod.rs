@@ -447,7 +447,7 @@ impl Vfs {
         (0..).zip(&self.fs).find(|(_, fs)| fs.spec.device == device).map(|(number, _)| FsId(number))
     }
 
-    fn spec_of(&self, file: FileId) -> &FsSpec {
+    pub(crate) fn spec_of(&self, file: FileId) -> &FsSpec {
         &self.fs[self.fs_of(file).0 as usize].spec
     }
 

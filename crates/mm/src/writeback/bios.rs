@@ -1,15 +1,16 @@
 //! Memory of the bios that carry pages of files to a device.
 //!
 //! Rule: each has a bio with as many vectors as it may come to hold ([`BioRoom`]), whatever it carries in the end, from its submission to its end; ext4
-//! keeps an `ext4_io_end` beside it. Blocks of a device go by their buffers, whose bios have their vector inside. What cannot be had without
+//! keeps an `ext4_io_end` beside it. Blocks of a device and pages of an ext3 go by their buffers, whose bios have their vector inside. What cannot be had without
 //! sleeping comes from a reserve. A bio that has ended when its submission returns takes no more than a place for a moment; one that a limit in
 //! front of a copying device holds back keeps what it has, so that thousands of small files under writeback take MiB of
 //! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback. So does one that waits for a worker after its
 //! end (end_io.rs).
 //! Source: `io_submit_init_bio()`, `ext4_init_io_end()` (fs/ext4/page-io.c), `xfs_alloc_ioend_bio()` (fs/xfs/xfs_aops.c), `bio_get_nr_vecs()`,
-//! `bvec_alloc()`, `BIO_INLINE_VECS` (block/bio.c), `submit_bh()` (fs/buffer.c), 3.19; 4.20.
+//! `bvec_alloc()`, `BIO_INLINE_VECS` (block/bio.c), `submit_bh()` (fs/buffer.c), 3.19; 4.20. `ext3_ordered_writepage()` (fs/ext3/inode.c),
+//! `block_write_full_page()`, `journal_do_submit_data()` (fs/jbd/commit.c), 2.6.39.
 //! Since/until: [`BioRoom`].
-//! Abstracted: a bio is allocated as it is submitted, not as it is begun; blocks of a device that lie side by side share one, and the bios
+//! Abstracted: a bio is allocated as it is submitted, not as it is begun; buffers that lie side by side share one, and the bios
 //! of an inode's slice have an `ext4_io_end` each; what waits for the worker gives its memory back and takes it again.
 //! Omitted: bios of reads.
 
@@ -109,13 +110,13 @@ impl Mm {
 
     /// The memory of a bio that carries pages of a file to a device.
     fn alloc_bio_objects(&mut self, env: &Env, file: FileId, device: u16) -> BioObjects {
-        let of_device = self.bdev_gfp(file).is_some();
+        let by_buffer = self.bdev_gfp(file).is_some() || self.vfs.spec_of(file).block_mapped;
         let (cache, beside) = match self.fs_kind(file) {
             FsKind::Xfs => (CacheId::XFS_IOEND, None),
-            FsKind::Ext4 if of_device => (CacheId::BIO, None),
+            FsKind::Ext4 if by_buffer => (CacheId::BIO, None),
             FsKind::Ext4 => (CacheId::BIO, Some(CacheId::EXT4_IO_END)),
         };
-        let vectors = if of_device { None } else { vectors_cache(self.bio_vectors(device)) };
+        let vectors = if by_buffer { None } else { vectors_cache(self.bio_vectors(device)) };
         let mut alloc = |cache| (cache, self.slab_alloc_nowait(env, cache, Gfp::NOFS));
         [Some(cache), vectors, beside].map(|cache| cache.map_or((CacheId::BIO, Obj::NONE), &mut alloc))
     }
@@ -213,6 +214,20 @@ mod tests {
         assert!(slabs(&rig).iter().all(|objects| *objects > 0));
         rig.complete_all();
         assert!(rig.bios.is_empty());
+        rig.check();
+    }
+
+    #[test]
+    fn a_page_of_an_ext3_goes_by_its_buffer() {
+        let mut rig = Rig::ext3(1 << 14);
+        let file = dirty_file(&mut rig, 8);
+        rig.write_back(file);
+        assert_eq!(
+            (rig.bios[0].pages, held(&rig.bios[0])),
+            (8, vec![CacheId::BIO]),
+            "no vectors of order 3, no io_end"
+        );
+        rig.complete_all();
         rig.check();
     }
 

@@ -19,6 +19,7 @@ use crate::{AllocRequest, Env, Kind, MigrateType, Mm, ZoneKind};
 use super::buddy::Place;
 use super::fallback::Found;
 use super::flags::gfp_zone;
+use super::pcp::ListEnd;
 use super::{AllocFlags, Wmark, pcp};
 
 /// What stays the same during one walk (`struct alloc_context`).
@@ -79,7 +80,7 @@ impl Mm {
             return None;
         }
         let pfn = if pcp::allows(self.rules.pcp_lists, order) {
-            self.pop_pcp(env.cpu, id, order, class.migratetype)?
+            self.pop_pcp(env.cpu, id, order, class.migratetype, ListEnd::of(req.gfp))?
         } else {
             let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, class.migratetype)?;
             self.account_free(id, -i64::from(order.pages()));
@@ -213,7 +214,7 @@ impl Mm {
         let (order, rule) = (walk.req.order, self.rules.pcp_lists);
         let mut found = None;
         if pcp::allows(rule, order) {
-            found = self.rmqueue_pcplist(env.cpu, zone, order, walk.migratetype, flags);
+            found = self.rmqueue_pcplist(env.cpu, zone, order, walk.migratetype, (flags, ListEnd::of(walk.req.gfp)));
         }
         let through_buddy = !pcp::allows(rule, order) || rule != PcpLists::OrderZero;
         if found.is_none() && through_buddy {
@@ -282,6 +283,16 @@ impl Mm {
     /// Frees a block that is on no list and that nobody owns, through the CPU's lists where they hold its order.
     #[inline]
     pub fn free_pages(&mut self, env: &Env, pfn: Pfn, order: Order) {
+        self.free_pages_to(env, pfn, order, ListEnd::Hot);
+    }
+
+    /// Frees a page that no cache holds (`free_hot_cold_page()`).
+    pub(crate) fn free_cold_page(&mut self, env: &Env, pfn: Pfn) {
+        self.free_pages_to(env, pfn, Order(0), ListEnd::Cold);
+    }
+
+    #[inline(always)]
+    fn free_pages_to(&mut self, env: &Env, pfn: Pfn, order: Order, end: ListEnd) {
         let (zone, block) = self.blocks.zone_and_type(pfn);
         debug_assert!(
             !matches!(self.frames[pfn].kind(), Kind::Buddy | Kind::Pcp | Kind::Tail | Kind::Reserved),
@@ -292,20 +303,20 @@ impl Mm {
         self.memcg_uncharge(pfn, order);
         if order.0 == 0 && (block as usize) < MigrateType::PCP_COUNT {
             self.stat.count(VmEvent::Pgfree, 1);
-            self.free_to_pcp(env.cpu, zone, pfn, Order(0), block, block);
+            self.free_to_pcp(env.cpu, zone, pfn, Order(0), block, (block, end));
         } else {
-            self.free_other(env, (zone, block), pfn, order);
+            self.free_other(env, (zone, block), pfn, order, end);
         }
     }
 
     /// Frees a block of a higher order, or a page of a special pageblock.
     #[inline(never)]
-    fn free_other(&mut self, env: &Env, (zone, block): (ZoneId, MigrateType), pfn: Pfn, order: Order) {
+    fn free_other(&mut self, env: &Env, (zone, block): (ZoneId, MigrateType), pfn: Pfn, order: Order, end: ListEnd) {
         self.stat.count(VmEvent::Pgfree, u64::from(order.pages()));
         if pcp::allows(self.rules.pcp_lists, order) && block != MigrateType::Isolate {
             // A HighAtomic page goes to the Movable list, so that the reserve can be used up.
             let listed = if block == MigrateType::HighAtomic { MigrateType::Movable } else { block };
-            self.free_to_pcp(env.cpu, zone, pfn, order, block, listed);
+            self.free_to_pcp(env.cpu, zone, pfn, order, block, (listed, end));
         } else {
             self.free_to_buddy(zone, pfn, order, block);
         }

@@ -1,7 +1,8 @@
 //! Per-CPU page lists: what lets most allocations and frees pass by the zone's lock and buddy lists.
 //!
 //! Rule: each CPU keeps lists of free pages for each zone and migratetype. An empty list is refilled by a batch from
-//! the buddy lists; when the CPU holds `high` pages, a batch goes back, oldest first, round robin over the lists.
+//! the buddy lists; when the CPU holds `high` pages, a batch goes back, oldest first, round robin over the lists. What a free puts at
+//! the cold end goes back first; who reads takes from there ([`ReclaimedPages`](rules::ReclaimedPages)).
 //! How large high and batch are is told in `pcp_batch`.
 //! Source: `rmqueue_pcplist()`, `free_unref_page_commit()`, `free_pcppages_bulk()` (mm/page_alloc.c, 4.20, 6.1, 6.12).
 //! Since/until: `PcpLists::OrderZero` (until 5.12) has order 0 only; later there are orders 1 to 3 and 9, too.
@@ -9,7 +10,7 @@
 //! Omitted: a failed trylock.
 
 use rules::PcpLists;
-use units::{CpuId, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
+use units::{CpuId, Gfp, NodeId, Order, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 use crate::{Frames, Kind, MemoryLayout, MigrateType, Mm};
 
@@ -127,6 +128,23 @@ impl PcpList {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Pfn> + '_ {
         (0..self.len()).map(|n| self.ring[self.at(self.head.wrapping_add(n))])
+    }
+}
+
+/// An end of a CPU's list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ListEnd {
+    /// What its cache holds last.
+    Hot,
+    /// What goes back to the buddy lists next.
+    Cold,
+}
+
+impl ListEnd {
+    /// The end that a request takes from.
+    #[inline]
+    pub(super) fn of(gfp: Gfp) -> ListEnd {
+        if gfp.contains(Gfp::COLD) { ListEnd::Cold } else { ListEnd::Hot }
     }
 }
 
@@ -255,9 +273,20 @@ fn order_of_list(index: usize) -> Order {
 impl Mm {
     /// Takes a page off the CPU's list if there is one. The page is Held.
     #[inline(always)]
-    pub(crate) fn pop_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType) -> Option<Pfn> {
+    pub(crate) fn pop_pcp(
+        &mut self,
+        cpu: CpuId,
+        zone: ZoneId,
+        order: Order,
+        migratetype: MigrateType,
+        end: ListEnd,
+    ) -> Option<Pfn> {
         let pcp = self.pcps.of(cpu, zone);
-        let pfn = pcp.lists[list_index(order, migratetype)].pop_front()?;
+        let list = &mut pcp.lists[list_index(order, migratetype)];
+        let pfn = match end {
+            ListEnd::Hot => list.pop_front()?,
+            ListEnd::Cold => list.pop_back()?,
+        };
         pcp.count -= order.pages();
         pcp.used = true;
         pcp.free_count >>= 1;
@@ -274,17 +303,24 @@ impl Mm {
         zone: ZoneId,
         order: Order,
         migratetype: MigrateType,
-        flags: AllocFlags,
+        (flags, end): (AllocFlags, ListEnd),
     ) -> Option<Pfn> {
-        if let Some(pfn) = self.pop_pcp(cpu, zone, order, migratetype) {
+        if let Some(pfn) = self.pop_pcp(cpu, zone, order, migratetype, end) {
             return Some(pfn);
         }
-        self.refill_pcp(cpu, zone, order, migratetype, flags);
-        self.pop_pcp(cpu, zone, order, migratetype)
+        self.refill_pcp(cpu, zone, order, migratetype, (flags, end));
+        self.pop_pcp(cpu, zone, order, migratetype, end)
     }
 
-    /// Moves a batch from the buddy lists to an empty list (`rmqueue_bulk()`).
-    fn refill_pcp(&mut self, cpu: CpuId, zone: ZoneId, order: Order, migratetype: MigrateType, flags: AllocFlags) {
+    /// Moves a batch from the buddy lists to an empty list (`rmqueue_bulk()`), the first to the end that is taken from.
+    fn refill_pcp(
+        &mut self,
+        cpu: CpuId,
+        zone: ZoneId,
+        order: Order,
+        migratetype: MigrateType,
+        (flags, end): (AllocFlags, ListEnd),
+    ) {
         let batch = self.refill_size(cpu, zone, order);
         let mut moved = 0;
         let mut last = Found::default();
@@ -303,7 +339,10 @@ impl Mm {
             for n in 0..count {
                 let pfn = first.offset(n << order.0);
                 self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
-                list.push_back(pfn);
+                match end {
+                    ListEnd::Hot => list.push_back(pfn),
+                    ListEnd::Cold => list.push_front(pfn),
+                }
             }
             moved += count;
         }
@@ -314,7 +353,7 @@ impl Mm {
     }
 
     /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
-    /// (`free_unref_page_commit()`). `block` is the type that the page keeps, `listed` the list that it goes to.
+    /// (`free_unref_page_commit()`). `block` is the type that the page keeps, `listed` and `end` where on which list it goes.
     #[inline(always)]
     pub(crate) fn free_to_pcp(
         &mut self,
@@ -323,13 +362,16 @@ impl Mm {
         pfn: Pfn,
         order: Order,
         block: MigrateType,
-        listed: MigrateType,
+        (listed, end): (MigrateType, ListEnd),
     ) {
         self.frames[pfn].set_free(Kind::Pcp, order, block);
         let index = list_index(order, listed);
         let rule = self.rules.pcp_lists;
         let pcp = self.pcps.of(cpu, zone);
-        pcp.lists[index].push_front(pfn);
+        match end {
+            ListEnd::Hot => pcp.lists[index].push_front(pfn),
+            ListEnd::Cold => pcp.lists[index].push_back(pfn),
+        }
         pcp.count += order.pages();
         pcp.used = true;
         if rule == PcpLists::OrderZero {

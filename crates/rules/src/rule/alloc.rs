@@ -3,6 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 rule!(
+    /// Where a CPU puts pages that reclaim frees, and takes pages from that it reads into.
+    ReclaimedPages {
+        /// At the cold end of its list, from where pages go back to the buddy lists: reclaimed ones 14 at a time, the last first and each 14
+        /// in their order (`__pagevec_free()`); until 3.2.
+        PagevecsAtColdEnd,
+        /// There one by one, the last first (`free_hot_cold_page_list()`): cc59850ef940 (3.3) to 4.14.
+        ColdEnd,
+        /// Reclaimed pages to the hot end, like all others, and nobody takes from the cold one: since 2d4894b5d2ae and 453f85d43fa9 (4.15).
+        HotEnd,
+    }
+);
+rule!(
     /// Whether the fast path tries other local zones before it fragments a pageblock.
     ZoneSpreading {
         /// The zonelist is walked once; a zone may be fragmented while another still has whole blocks.

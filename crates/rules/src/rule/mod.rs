@@ -65,6 +65,8 @@ pub struct Rules {
     pub init_on_alloc: InitOnAlloc,
     /// Per-CPU page lists.
     pub pcp_lists: PcpLists,
+    /// Ends of per-CPU lists.
+    pub reclaimed_pages: ReclaimedPages,
     /// Node of huge pages.
     pub thp_node: ThpNode,
     /// Effort for huge pages.
@@ -334,6 +336,7 @@ impl Rules {
             highatomic_reserve: HighAtomicReserve::OnePercent,
             init_on_alloc: InitOnAlloc::On,
             pcp_lists: PcpLists::AutoTuned,
+            reclaimed_pages: ReclaimedPages::HotEnd,
             thp_node: ThpNode::LocalThenAny,
             thp_effort: ThpEffort::ByAdvice,
             compaction: Compaction::Built,

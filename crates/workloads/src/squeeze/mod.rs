@@ -72,12 +72,12 @@ pub(crate) const CACHE: WorkloadSpec = WorkloadSpec {
     params: &params(["10", "80", "auto", "30", "6", "0", "0", "1", "0", "0", "2", "any", "256"]),
 };
 
-/// The same where there is much free memory and none of it in blocks of the order that a network card asks for, 138 000 times a
-/// second: a line of 10 Gbit/s full of frames of 9000 bytes.
+/// The same where there is much free memory and none of it in blocks of the order that a network card asks for, 552 000 times a
+/// second: a line of 40 Gbit/s full of frames of 9000 bytes.
 pub(crate) const ORDER: WorkloadSpec = WorkloadSpec {
     name: "kswapd-order",
     doc: "squeeze with a network card that asks for blocks of order 2 in vain; for 2.6.39-rc7",
-    params: &params(["10", "0", "auto", "0", "0", "90", "0", "1", "0", "138000", "2", "any", "1000000"]),
+    params: &params(["10", "0", "auto", "0", "0", "90", "0", "1", "0", "552000", "2", "any", "1000000"]),
 };
 
 /// The same where a network card takes blocks of 64 KiB as fast as it can, most of which come out of a pageblock of another kind, which
