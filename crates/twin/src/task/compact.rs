@@ -1,4 +1,8 @@
 //! Compaction by a task: direct, and kcompactd's.
+//!
+//! Abstracted: a task gives way after each step and is asked then whether its CPU is wanted, which it is no more: asynchronous
+//! compaction is hardly ever aborted for that. The kernel asks while it scans, and gives way without being aborted while it moves pages
+//! (`compact_unlock_should_abort()`, mm/compaction.c; `migrate_pages()`, mm/migrate.c, 4.20).
 
 use mm::compaction::{CompactPriority, CompactResult, CompactStep, DirectCompaction};
 use mm::{AllocRequest, Frame};
