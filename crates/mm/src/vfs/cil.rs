@@ -12,7 +12,7 @@
 //! clears `ili_fields`; `xfs_setfilesize()`.
 //! Since/until: shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
 //! checkpoint held none that had room.
-//! Abstracted: until 3.13 each commit allocates another, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Abstracted: in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
@@ -179,7 +179,7 @@ impl Mm {
             self.journal_changes(env, self.vfs.fs_of(file));
             return Ok(());
         }
-        if let Some(cache) = self.shadow_lacking(file) {
+        if let Some(cache) = self.vector_lacking(file) {
             let shadow = self.vfs_alloc(env, cache, Gfp::NOFS)?;
             self.set_shadow(env, file, shadow);
         }
@@ -196,7 +196,7 @@ impl Mm {
             return;
         }
         if self.vfs.items.has(file.0)
-            && let Some(cache) = self.shadow_lacking(file)
+            && let Some(cache) = self.vector_lacking(file)
         {
             let shadow = self.slab_alloc_nowait(env, cache, Gfp::NOFS);
             if shadow.is_some() {
@@ -231,7 +231,7 @@ impl Mm {
     }
 
     /// The cache of the vector that the next change needs, unless there is one that is large enough.
-    fn shadow_lacking(&self, file: FileId) -> Option<CacheId> {
+    fn vector_lacking(&self, file: FileId) -> Option<CacheId> {
         let rec = self.vfs.rec(file);
         // Without shadows the vector that the checkpoint holds is written over.
         let (there, large) = match self.rules.log_vectors {

@@ -58,6 +58,22 @@ impl PcpList {
         (self.head, self.tail) = (0, pfns.len() as u32);
     }
 
+    #[inline(always)]
+    fn push(&mut self, pfn: Pfn, end: ListEnd) {
+        match end {
+            ListEnd::Hot => self.push_front(pfn),
+            ListEnd::Cold => self.push_back(pfn),
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, end: ListEnd) -> Option<Pfn> {
+        match end {
+            ListEnd::Hot => self.pop_front(),
+            ListEnd::Cold => self.pop_back(),
+        }
+    }
+
     #[inline]
     fn push_front(&mut self, pfn: Pfn) {
         self.reserve(1);
@@ -141,6 +157,13 @@ pub(crate) enum ListEnd {
 }
 
 impl ListEnd {
+    fn other(self) -> ListEnd {
+        match self {
+            ListEnd::Hot => ListEnd::Cold,
+            ListEnd::Cold => ListEnd::Hot,
+        }
+    }
+
     /// The end that a request takes from.
     #[inline]
     pub(super) fn of(gfp: Gfp) -> ListEnd {
@@ -282,11 +305,7 @@ impl Mm {
         end: ListEnd,
     ) -> Option<Pfn> {
         let pcp = self.pcps.of(cpu, zone);
-        let list = &mut pcp.lists[list_index(order, migratetype)];
-        let pfn = match end {
-            ListEnd::Hot => list.pop_front()?,
-            ListEnd::Cold => list.pop_back()?,
-        };
+        let pfn = pcp.lists[list_index(order, migratetype)].pop(end)?;
         pcp.count -= order.pages();
         pcp.used = true;
         pcp.free_count >>= 1;
@@ -339,10 +358,7 @@ impl Mm {
             for n in 0..count {
                 let pfn = first.offset(n << order.0);
                 self.frames[pfn].set_free(Kind::Pcp, order, migratetype);
-                match end {
-                    ListEnd::Hot => list.push_back(pfn),
-                    ListEnd::Cold => list.push_front(pfn),
-                }
+                list.push(pfn, end.other());
             }
             moved += count;
         }
@@ -368,10 +384,7 @@ impl Mm {
         let index = list_index(order, listed);
         let rule = self.rules.pcp_lists;
         let pcp = self.pcps.of(cpu, zone);
-        match end {
-            ListEnd::Hot => pcp.lists[index].push_front(pfn),
-            ListEnd::Cold => pcp.lists[index].push_back(pfn),
-        }
+        pcp.lists[index].push(pfn, end);
         pcp.count += order.pages();
         pcp.used = true;
         if rule == PcpLists::OrderZero {
