@@ -38,6 +38,9 @@ pub(crate) enum Command {
     /// Compare runs that were kept with --out
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Write runs that were kept with --out as one page of HTML, with charts
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(ReportArgs),
     /// Run the twin on the inputs of real runs and print how far it is off
     #[command(after_help = VALIDATE_EXAMPLES)]
     Validate(ValidateArgs),
@@ -75,6 +78,12 @@ const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare before/ after/                    two folders of runs
 
 Runs of one configuration are iterations and form one column; the first column is the baseline.";
+
+const REPORT_EXAMPLES: &str = "Examples:
+  mmtwin run thpfioscale -k 4.20-rc3 -k 4.20-rc3-boost --out runs
+  mmtwin report runs -o report.html
+
+The page stands by itself: it fetches nothing and can be sent as it is.";
 
 const VALIDATE_EXAMPLES: &str = "Examples:
   mmtwin run untar2 -m guest-160m --on qemu --kernel-image debian:6.12 --set lru_gen.enabled=n --iterations 3 --out real
@@ -223,6 +232,17 @@ pub(crate) struct CompareArgs {
     /// Run directories, or folders of them
     #[arg(value_name = "RUN", required = true)]
     pub(crate) runs: Vec<PathBuf>,
+}
+
+/// `mmtwin report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Run directories, or folders of them
+    #[arg(value_name = "RUN", required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Where the page goes; what is there is replaced; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
 }
 
 /// `mmtwin validate`.

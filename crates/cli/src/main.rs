@@ -9,9 +9,11 @@ mod completing;
 mod exec;
 mod failure;
 mod job_file;
+mod kept;
 mod listing;
 mod output;
 mod real;
+mod reporting;
 mod reproduce;
 mod running;
 mod validating;
@@ -36,6 +38,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::reproduce(args),
         Command::Run(args) => running::run(args),
         Command::Compare(args) => comparing::compare(args),
+        Command::Report(args) => reporting::report(args),
         Command::Validate(args) => validating::validate(args),
         Command::Machine(args) => capturing::machine(args),
         Command::List(args) => listing::list(args),

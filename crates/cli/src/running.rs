@@ -6,10 +6,10 @@ use report::{RunReport, comparison_table, finding};
 use twin::TraceFilter;
 
 use crate::args::{EventGroup, On, RunArgs};
-use crate::comparing::column;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
 use crate::job_file;
+use crate::kept::column;
 use crate::output;
 use crate::real;
 use crate::variants::variants;

@@ -19,7 +19,7 @@ pub use kswapd::{KswapdEvidence, why_busy};
 pub use number::{format_effect, format_number};
 pub use study::{CaseReport, Effect, ReproduceReport, Row, StudyReport, TwinEffect};
 pub use study_table::study_table;
-pub use table::{Column, comparison_table, list_table};
+pub use table::{Column, ComparisonCell, ComparisonRow, LEGEND, comparison_rows, comparison_table, list_table};
 pub use validation::{
     ClassSummary, Compared, Counted, CounterReport, EffectReport, GroupReport, GroupRuns, ValidationReport, Waiting,
     validation_text,

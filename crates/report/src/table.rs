@@ -1,7 +1,7 @@
 //! Runs side by side, as mmtests' compare prints them: a row per metric, a column per kernel, the first the baseline.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use compare::{Better, Comparison, Summary};
+use compare::{Better, Comparison, Summary, Verdict};
 use indexmap::IndexMap;
 use observe::Metric;
 
@@ -16,34 +16,62 @@ pub struct Column {
     pub metrics: Vec<Metric>,
 }
 
-const LEGEND: &str = "mean ±95 % interval (change against the first column); * Welch p < 0.05";
+/// What the cells of a comparison mean.
+pub const LEGEND: &str = "mean ±95 % interval (change against the first column); * Welch p < 0.05";
 
-/// The table of `columns`, `width` terminal columns wide at most, with a legend under it. Metrics that are 0 in every run
-/// are only named.
-pub fn comparison_table(columns: &[Column], width: u16) -> String {
+/// A metric, as it stands in every column.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ComparisonRow {
+    /// Its name, unit and better-direction.
+    pub label: String,
+    /// One for each column, in their order.
+    pub cells: Vec<ComparisonCell>,
+}
+
+/// What a column has of a metric.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ComparisonCell {
+    /// Mean and interval, and the change against the first column.
+    pub text: String,
+    /// What the change comes to.
+    pub verdict: Verdict,
+}
+
+/// The metrics of `columns`, in the order in which they first appear, and the names of those that are 0 in every run.
+pub fn comparison_rows(columns: &[Column]) -> (Vec<ComparisonRow>, Vec<String>) {
     let groups: Vec<IndexMap<&str, Group<'_>>> = columns.iter().map(group).collect();
     let mut names: IndexMap<&str, &Group<'_>> = IndexMap::new();
     for (name, group) in groups.iter().flatten() {
         names.entry(name).or_insert(group);
     }
+    let is_zero = |name: &str| groups.iter().filter_map(|column| column.get(name)).all(Group::is_zero);
+    let (zeros, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, _)| is_zero(name));
+    let row = |(name, first): (&str, &Group<'_>)| {
+        let baseline = groups.first().and_then(|column| column.get(name));
+        let cell = |(index, column): (usize, &IndexMap<&str, Group<'_>>)| match column.get(name) {
+            Some(group) if index > 0 => compared(baseline, group, first.better),
+            Some(group) => unjudged(mean_and_interval(&Summary::of(&group.samples))),
+            None => unjudged(NOTHING.to_owned()),
+        };
+        let label = format!("{name} {}{}", first.unit, arrow(first.better));
+        ComparisonRow { label, cells: groups.iter().enumerate().map(cell).collect() }
+    };
+    (names.into_iter().map(row).collect(), zeros.into_iter().map(|(name, _)| name.to_owned()).collect())
+}
+
+/// The table of `columns`, `width` terminal columns wide at most, with a legend under it. Metrics that are 0 in every run
+/// are only named.
+pub fn comparison_table(columns: &[Column], width: u16) -> String {
+    let (rows, zeros) = comparison_rows(columns);
     let mut table = plain_table(width);
     let heads = columns.iter().map(|column| right(&column.name));
     table.set_header([Cell::new("metric")].into_iter().chain(heads));
-    let is_zero = |name: &str| groups.iter().filter_map(|column| column.get(name)).all(Group::is_zero);
-    let (zeros, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|(name, _)| is_zero(name));
-    for (name, first) in names {
-        let baseline = groups.first().and_then(|columns| columns.get(name));
-        let cells = groups.iter().enumerate().map(|(index, column)| match column.get(name) {
-            Some(group) if index > 0 => right(&compared(baseline, group, first.better)),
-            Some(group) => right(&mean_and_interval(&Summary::of(&group.samples))),
-            None => right(NOTHING),
-        });
-        let label = format!("{name} {}{}", first.unit, arrow(first.better));
-        table.add_row([Cell::new(label)].into_iter().chain(cells));
+    for row in rows {
+        let cells = row.cells.iter().map(|cell| right(&cell.text));
+        table.add_row([Cell::new(&row.label)].into_iter().chain(cells));
     }
     let mut out = format!("{}\n{LEGEND}\n", table.trim_fmt());
     if !zeros.is_empty() {
-        let zeros: Vec<&str> = zeros.into_iter().map(|(name, _)| name).collect();
         out.push_str(&textwrap::fill(&format!("0 in every run: {}", zeros.join(", ")), usize::from(width)));
         out.push('\n');
     }
@@ -84,12 +112,17 @@ fn group(column: &Column) -> IndexMap<&str, Group<'_>> {
     groups
 }
 
-fn compared(baseline: Option<&Group<'_>>, group: &Group<'_>, better: Better) -> String {
+fn unjudged(text: String) -> ComparisonCell {
+    ComparisonCell { text, verdict: Verdict::NoVerdict }
+}
+
+fn compared(baseline: Option<&Group<'_>>, group: &Group<'_>, better: Better) -> ComparisonCell {
     let baseline = baseline.map_or(&[][..], |baseline| &baseline.samples);
     let comparison = Comparison::of(baseline, &group.samples, better);
     let mark = if comparison.significant() { "*" } else { "" };
     let mean = mean_and_interval(&comparison.variant);
-    format!("{mean} ({}{mark})", format_effect(comparison.effect_pct))
+    let text = format!("{mean} ({}{mark})", format_effect(comparison.effect_pct));
+    ComparisonCell { text, verdict: comparison.verdict }
 }
 
 fn mean_and_interval(summary: &Summary) -> String {

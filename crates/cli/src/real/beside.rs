@@ -8,9 +8,9 @@ use report::{RunReport, Worlds, worlds_table};
 use tempfile::TempDir;
 
 use crate::args::{On, RunArgs};
-use crate::comparing::column;
 use crate::exec::{Answer, Board, Done, Interrupt, Job, execute, verdict};
 use crate::failure::Failure;
+use crate::kept::column;
 use crate::output;
 use crate::running::{head, omitted, report_of};
 use crate::validating::{Again, RealRun};

@@ -157,7 +157,11 @@ fn run_directories() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("run")).unwrap();
     fs::write(dir.path().join("run/manifest.json"), "{\n}\n").unwrap();
-    refused_in(&dir, &["compare", "run"], &["run/manifest.json:2: expected the manifest of a run directory"]);
+    for command in [["compare", "run"].as_slice(), &["report", "run", "-o", "page.html"]] {
+        refused_in(&dir, command, &["run/manifest.json:2: expected the manifest of a run directory"]);
+    }
+    assert!(!dir.path().join("page.html").exists());
+    refused(&["report", "run"], &["required arguments were not provided", "--output <FILE>"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{mmtwin, stdout};
 fn help_has_examples_and_the_exit_status() {
     let help = stdout(mmtwin().arg("--help"));
     assert!(help.contains("Exit status: 0 done, 1 a run failed"), "{help}");
-    for command in ["reproduce", "run", "compare", "completions"] {
+    for command in ["reproduce", "run", "compare", "report", "completions"] {
         mmtwin().args([command, "--help"]).assert().success().stdout(contains("Example")).stderr("");
     }
     mmtwin().arg("--version").assert().success().stdout(format!("mmtwin {}\n", env!("CARGO_PKG_VERSION")));

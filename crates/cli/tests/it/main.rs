@@ -4,6 +4,7 @@ mod bad_input;
 mod interrupting;
 mod listing;
 mod real_kernels;
+mod reporting;
 mod reproducing;
 mod running;
 mod tracing;
