@@ -16,7 +16,7 @@ fn kept_runs_become_one_page() {
     mmtwin().current_dir(&dir).args(report).assert().success().stdout("").stderr("");
     let page = fs::read_to_string(dir.path().join("page.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{page}");
-    for part in ["<h1>2 runs</h1>", "4.20-rc3-boost", "Pages allocated, a second", "Zones over time", "elapsed_s s ↓"] {
+    for part in ["<h1>2 runs</h1>", "4.20-rc3-boost", "Free memory, MiB", "Zones over time", "elapsed_s s ↓"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     let mode = fs::metadata(dir.path().join("page.html")).unwrap().permissions().mode();
