@@ -3,6 +3,7 @@
 /// Machines by name.
 pub const MACHINES: &[(&str, &str)] = &[
     ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
+    ("skylake-1s-64g", include_str!("../../../machines/skylake-1s-64g.toml")),
     ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
     ("desktop-4g", include_str!("../../../machines/desktop-4g.toml")),
     ("xeon-6154-node", include_str!("../../../machines/xeon-6154-node.toml")),
