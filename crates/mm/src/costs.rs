@@ -293,6 +293,10 @@ costs! {
     new_time_xfs = 540;
     /// Waking a task. Source: about 1 to 2 us for a wake-up across CPUs.
     wake_up = 1_000;
+    /// Going to sleep on a futex and coming back: its queue, the switches to another task and from it. Calibration: guests of QEMU that count
+    /// instructions (6.1, memcached-fio under the multi-gen LRU, `measure-s=6`) take 20,000 more for a wake-up in each direction between
+    /// client and server than all other costs here explain, of which two wake-ups have 8,000.
+    futex_wait = 1_500;
     /// A run of kswapd beside its passes over the node: a nap and its end. Calibration: kswapd of guests that count instructions (6.1 and 6.12, a file of
     /// 700 MiB through 384 MiB, traced) takes 7,000 for each run.
     kswapd_run = 1_750;

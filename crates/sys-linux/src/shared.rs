@@ -9,7 +9,7 @@ use rustix::thread::futex;
 use units::Nanos;
 
 const THREADS_MAX: usize = 4096;
-const BARRIERS_MAX: usize = 256;
+const BARRIERS_MAX: usize = 4096;
 const DIRS_MAX: usize = 4096;
 const GROUPS_MAX: usize = 256;
 /// Longest name of a directory or path of a group, in bytes.

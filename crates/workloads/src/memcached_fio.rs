@@ -3,51 +3,31 @@
 //! Source: the mixed workload of the multi-gen LRU's patches (commit f76c83378851, `mixed.sh`). Steps: memcached is filled with
 //! keys in their order, by as many clients as it has threads; fio's files are laid out; then fio reads single pages at random,
 //! in batches by io_uring, while the clients get keys at random, all equally likely, 8 requests at a time.
-//! Abstracted: fio's jobs are threads, as with `--thread`. A client and the server's thread that serves it take turns, and are one thread, which
-//! weighs as two where CPUs are shared ([`PAIR_NICE`]): one of them is always runnable, and each gets a share. An item lies in the server's
-//! memory where the order of its key puts it; a request for it reads the page of its hash bucket and the pages that its
-//! header, key and value lie in, and then writes to its header: the server counts who uses an item there (`refcount_incr()` in `do_item_get()`,
-//! memcached's items.c). Both programs' own CPU time is [`GET_CPU`] and [`IO_CPU`].
-//! Cut: the publication runs fio for 90 minutes and the clients until each has sent as many requests as there are keys. Here both
-//! run for `warm-up-s` and then for `measure-s`, in windows of `window-s`, each of which is a sample: they say whether
+//! Abstracted: fio's jobs are threads, as with `--thread`. Both programs' own CPU time is that of [`memcached`] and [`IO_CPU`].
+//! Cut: the publication runs fio for 90 minutes, the first 200 s alone, and the clients until each has sent as many requests as there are
+//! keys. Here both run for `warm-up-s` and then for `measure-s`, in windows of `window-s`, each of which is a sample: they say whether
 //! the rates are steady. The publication also runs each program alone: `keys=65000000 jobs=1 file-mb=1` is its `memcached.sh`,
 //! `threads=1 keys=1 jobs=72 fio-max=36GiB` its `fio.sh`, both on disks of 108 GiB.
+
+mod memcached;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use smallvec::SmallVec;
-use sys::{Access, Advice, Barrier, CgroupLimit, Dir, FileAdvice, FileName, Mapping, OpenMode, SpawnOptions, Sys};
+use sys::{Barrier, CgroupLimit, Dir, FileAdvice, FileName, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::{join_all, start};
 use crate::{Param, ParamError, Params, WorkloadSpec};
+use memcached::{CLIENTS, Clients, Keys, Link, SLAB_PAGE};
 
-/// CPU time of a client and the server for one request, the kernel's sockets and the copies included, on a server like the published
-/// one. Guess within what is known of both: memcached serves 200 to 300 thousand small requests a second and thread over sockets,
-/// memtier_benchmark sends 150 to 200 thousand, which is 8.3 to 11.7 us for both.
-const GET_CPU: Nanos = Nanos(10_000);
 /// CPU time that fio uses for one read there, io_uring's library included. Source: fio's null engine does 1 to 2 million IOPS on
 /// one core; a thread that shares its core has 0.55 to 0.6 of that.
 const IO_CPU: Nanos = Nanos(1_200);
-/// Nice level of a thread that stands for two at 0 (`sched_prio_to_weight[]`, kernel/sched/core.c: 1991 and 1024).
-const PAIR_NICE: i8 = -3;
-/// Requests that a client sends before it waits (`--pipeline`).
-const PIPELINE: usize = 8;
 /// Reads that fio submits at once (`iodepth_batch_submit`).
 const BATCH: usize = 32;
-/// A memcached page: slabs are cut from these.
-const SLAB_PAGE: u64 = 1 << 20;
-/// Bytes of an item beside its value: header, CAS, key `memtier-NNNNNNNN`, ends of lines.
-const ITEM_OVERHEAD: u64 = 48 + 8 + 17 + 2;
-/// Smallest chunk, and how much larger the next class is (`-n 48 -f 1.25`).
-const CHUNK_MIN: u64 = 96;
-const CHUNK_GROWTH: f64 = 1.25;
-/// Bytes that memtier counts for a request: the binary protocol's header and the key. The published figures are that and
-/// no more.
-const REQUEST_BYTES: f64 = 24.0 + 15.8;
 
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
@@ -55,6 +35,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     doc: "memcached under random GETs in one memory cgroup, buffered random reads by fio in another",
     params: &[
         Param { name: "threads", default: "36", doc: "threads of memcached, each with a client" },
+        Param {
+            name: "clients",
+            default: "auto",
+            doc: "apart: clients in a process of their own; paired: each one thread with the server's; auto: paired on one CPU",
+        },
         Param { name: "keys", default: "auto", doc: "keys; auto: 50 million for 128 GiB of memory" },
         Param { name: "value", default: "2000", doc: "bytes of a value" },
         Param { name: "jobs", default: "36", doc: "fio's jobs" },
@@ -82,24 +67,15 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
 #[derive(Clone, Debug)]
 pub struct MemcachedFio {
     threads: u64,
+    clients: Option<Clients>,
     keys: Option<u64>,
-    chunk: u64,
-    item: u64,
+    value: u64,
     jobs: u64,
     file_mb: Option<u64>,
     warm_up: Option<u64>,
     measure: Option<u64>,
     window: u64,
     fio_max: Option<Bytes>,
-}
-
-/// Size of the chunks that items of a size are put in.
-fn chunk_for(item: u64) -> u64 {
-    let mut chunk = CHUNK_MIN;
-    while chunk < item {
-        chunk = ((chunk as f64 * CHUNK_GROWTH) as u64).next_multiple_of(8);
-    }
-    chunk
 }
 
 /// How long everything runs, in seconds.
@@ -119,33 +95,23 @@ struct Board {
     over: Arc<AtomicBool>,
 }
 
-/// The server's memory: where items and the hash table are.
-#[derive(Clone, Copy)]
-struct Store {
-    slabs: Mapping,
-    table: Mapping,
-    buckets: u64,
-    keys: u64,
-    chunk: u64,
-    item: u64,
-}
+impl Board {
+    fn add(&self, served: usize) {
+        self.served.fetch_add(served as u64, Ordering::Relaxed);
+    }
 
-impl Store {
-    /// Where an item begins.
-    fn offset(&self, key: u64) -> u64 {
-        let per_page = SLAB_PAGE / self.chunk;
-        key / per_page * SLAB_PAGE + key % per_page * self.chunk
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 }
 
 impl MemcachedFio {
     pub(crate) fn from_params(params: &Params) -> Result<MemcachedFio, ParamError> {
-        let item = params.number("value", 1, SLAB_PAGE / 2)? + ITEM_OVERHEAD;
         Ok(MemcachedFio {
             threads: params.number("threads", 1, 1024)?,
+            clients: params.choice("clients", CLIENTS)?,
             keys: params.number_or_auto("keys", 1, 1 << 32)?,
-            chunk: chunk_for(item),
-            item,
+            value: params.number("value", 1, SLAB_PAGE / 2)?,
             jobs: params.number("jobs", 1, 1024)?,
             file_mb: params.number_or_auto("file-mb", 1, 1 << 20)?,
             warm_up: params.number_or_auto("warm-up-s", 0, 1 << 20)?,
@@ -166,16 +132,28 @@ impl MemcachedFio {
             window: self.window,
         };
         let (loaded, ready) = (sys.barrier(2), sys.barrier(3));
-        let server = self.clone();
+        let (keys, threads) = (Keys { count: keys, value: self.value }, self.threads);
+        // On one CPU they take turns anyway.
+        let apart = self.clients.map_or(sys.info().cpus > 1, |clients| clients == Clients::Apart);
+        let link = apart.then(|| Link::new(&sys, threads));
+        let served = link.clone();
         sys.phase("load");
         let memcached = start(&sys, SpawnOptions::process("memcached"), move |sys: S| async move {
             let group = sys.cgroup("memcached").await?;
             sys.cgroup_enter(group).await?;
-            server.serve(&sys, keys, times, [loaded, ready]).await
+            match served {
+                Some(link) => memcached::serve(&sys, keys, link, loaded).await,
+                None => memcached::serve_itself(&sys, (keys, threads), times, [loaded, ready]).await,
+            }
         });
         sys.barrier_wait(loaded).await;
         sys.phase("layout");
         let reader = self.clone();
+        let memtier = link.map(|link| {
+            start(&sys, SpawnOptions::process("memtier"), move |sys: S| async move {
+                memcached::request(&sys, times, link, ready).await
+            })
+        });
         let fio = start(&sys, SpawnOptions::process("fio"), move |sys: S| async move {
             let group = sys.cgroup("fio").await?;
             if let Some(max) = reader.fio_max {
@@ -188,45 +166,8 @@ impl MemcachedFio {
         sys.phase("warm-up");
         sys.sleep(Nanos::secs(times.warm_up)).await;
         sys.phase("measure");
+        join_all(&sys, memtier.as_slice()).await;
         join_all(&sys, &[memcached, fio]).await;
-        Ok(())
-    }
-
-    /// memcached and its clients.
-    async fn serve<S: Sys>(self, sys: &S, keys: u64, times: Times, [loaded, ready]: [Barrier; 2]) -> sys::Result<()> {
-        let per_page = SLAB_PAGE / self.chunk;
-        let slabs = sys.mmap(Bytes(keys.div_ceil(per_page) * SLAB_PAGE), Bytes(PAGE_SIZE)).await?;
-        // The table grows once there are 1.5 items for each bucket.
-        let buckets = (keys * 2 / 3).next_power_of_two().max(512);
-        let table = sys.mmap(Bytes(buckets * 8), Bytes(PAGE_SIZE)).await?;
-        sys.madvise(slabs, Advice::NoHugePage).await?;
-        sys.madvise(table, Advice::NoHugePage).await?;
-        sys.touch(table, Bytes(0), table.length, Access::Write).await?;
-        let store = Store { slabs, table, buckets, keys, chunk: self.chunk, item: self.item };
-        let loaders: Vec<_> = (0..self.threads)
-            .map(|thread| {
-                start(sys, SpawnOptions::thread("memcached"), move |sys: S| async move {
-                    load(&sys, store, thread, self.threads).await
-                })
-            })
-            .collect();
-        join_all(sys, &loaders).await;
-        sys.barrier_wait(loaded).await;
-        sys.barrier_wait(ready).await;
-        let board = Board::default();
-        let clients: Vec<_> = (0..self.threads)
-            .map(|thread| {
-                let board = board.clone();
-                let pair = SpawnOptions { nice: PAIR_NICE, ..SpawnOptions::thread("memcached") };
-                start(sys, pair, move |sys: S| async move { get(&sys, store, thread, &board).await })
-            })
-            .collect();
-        let take = |sys: &S, per_s: f64| {
-            sys.sample("ops_per_s", per_s);
-            sys.sample("bandwidth_kb_per_s", per_s * REQUEST_BYTES / 1024.0);
-        };
-        measure(sys, times, &board, take).await;
-        join_all(sys, &clients).await;
         Ok(())
     }
 
@@ -273,41 +214,6 @@ async fn measure<S: Sys>(sys: &S, times: Times, board: &Board, take: impl Fn(&S,
     board.over.store(true, Ordering::Relaxed);
 }
 
-/// Stores a thread's share of the keys.
-async fn load<S: Sys>(sys: &S, store: Store, thread: u64, threads: u64) -> sys::Result<()> {
-    let pages = store.slabs.length.0 / SLAB_PAGE;
-    for page in pages * thread / threads..pages * (thread + 1) / threads {
-        sys.touch(store.slabs, Bytes(page * SLAB_PAGE), Bytes(SLAB_PAGE), Access::Write).await?;
-    }
-    Ok(())
-}
-
-/// Gets keys at random until the end.
-async fn get<S: Sys>(sys: &S, store: Store, thread: u64, board: &Board) -> sys::Result<()> {
-    let mut rng = ChaCha8Rng::seed_from_u64(sys.seed());
-    rng.set_stream(1 + thread);
-    let mut items: SmallVec<[u64; 4 * PIPELINE]> = SmallVec::new();
-    let (mut buckets, mut headers): (SmallVec<[u64; PIPELINE]>, SmallVec<[u64; PIPELINE]>) = Default::default();
-    while !board.over.load(Ordering::Relaxed) {
-        items.clear();
-        buckets.clear();
-        headers.clear();
-        for _ in 0..PIPELINE {
-            buckets.push(rng.random_range(0..store.buckets) * 8);
-            let begin = store.offset(rng.random_range(0..store.keys));
-            let last = begin + store.item - 1;
-            headers.push(begin);
-            items.extend((begin / PAGE_SIZE..=last / PAGE_SIZE).map(|page| page * PAGE_SIZE));
-        }
-        sys.poke_many(store.table, &buckets, Access::Read).await?;
-        sys.poke_many(store.slabs, &items, Access::Read).await?;
-        sys.poke_many(store.slabs, &headers, Access::Write).await?;
-        sys.compute(Nanos(GET_CPU.0 * PIPELINE as u64)).await;
-        board.served.fetch_add(PIPELINE as u64, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
 /// Writes a file from its start to its end.
 async fn lay_out<S: Sys>(sys: &S, name: FileName, file_mb: u64) -> sys::Result<()> {
     let fd = sys.open(name, OpenMode::Create).await?;
@@ -325,24 +231,11 @@ async fn read_at_random<S: Sys>(sys: &S, dir: Dir, job: u64, file_mb: u64, board
     let fd = sys.open(FileName { dir, number: job }, OpenMode::Existing).await?;
     sys.fadvise(fd, FileAdvice::Random).await?;
     let mut batch = [0; BATCH];
-    while !board.over.load(Ordering::Relaxed) {
+    while !board.is_over() {
         batch.iter_mut().for_each(|page| *page = rng.random_range(0..pages));
         sys.read_batch(fd, &batch).await?;
         sys.compute(Nanos(IO_CPU.0 * BATCH as u64)).await;
-        board.served.fetch_add(BATCH as u64, Ordering::Relaxed);
+        board.add(BATCH);
     }
     sys.close(fd).await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn items_lie_in_chunks_of_their_class() {
-        // 96, 120, 152, ... each 1.25 times the one before, rounded up to 8 bytes.
-        assert_eq!([chunk_for(96), chunk_for(97), chunk_for(121)], [96, 120, 152]);
-        let chunk = chunk_for(2000 + ITEM_OVERHEAD);
-        assert!(chunk >= 2000 + ITEM_OVERHEAD && (chunk as f64 / CHUNK_GROWTH) < (2000 + ITEM_OVERHEAD) as f64);
-    }
 }

@@ -153,24 +153,39 @@ fn progress_goes_to_standard_error_a_line_a_run() {
     assert_eq!(told.lines().count(), 1);
 }
 
+/// Means of a short memcached-fio on a small machine, by their metrics' names.
+fn memcached_fio(kernel: &str, params: &[&str]) -> impl Fn(&str) -> f64 + use<> {
+    let dir = inputs();
+    let mut command = mmtwin();
+    command.current_dir(dir.path()).args(["run", "memcached-fio", "-m", "tiny.toml", "-k", kernel, "--verify"]);
+    let sizes = ["threads=2", "jobs=2", "file-mb=16", "warm-up-s=0", "measure-s=2", "window-s=1"];
+    for param in sizes.iter().chain(params) {
+        command.args(["-p", param]);
+    }
+    let document = json(command.arg("--json"));
+    move |name| {
+        let metric = document["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned();
+        metric.unwrap_or_else(|| panic!("no {name}"))["mean"].as_f64().unwrap()
+    }
+}
+
 #[test]
 fn two_groups_are_reclaimed_exactly_under_every_lru() {
-    let dir = inputs();
     for kernel in ["5.19-rc1", "6.1-mglru-8", "6.1-mglru-9", "6.1-mglru-v7", "6.12"] {
-        let mut command = mmtwin();
-        command.current_dir(dir.path()).args(["run", "memcached-fio", "-m", "tiny.toml", "-k", kernel, "--verify"]);
-        let sizes = ["threads=2", "keys=14000", "jobs=2", "file-mb=16", "warm-up-s=0", "measure-s=2", "window-s=1"];
-        sizes.iter().for_each(|param| {
-            command.args(["-p", param]);
-        });
-        let document = json(command.arg("--json"));
-        let mean = |name: &str| {
-            let metric = document["metrics"].as_array().unwrap().iter().find(|m| m["name"] == name).cloned().unwrap();
-            metric["mean"].as_f64().unwrap()
-        };
-        assert!(mean("iops") > 0.0 && mean("ops_per_s") > 0.0, "{kernel}");
-        assert!(mean("kswapd_reclaimed") + mean("direct_reclaimed") > 0.0, "{kernel} had to reclaim");
+        for clients in ["clients=apart", "clients=paired"] {
+            let mean = memcached_fio(kernel, &["keys=14000", clients]);
+            assert!(mean("iops") > 0.0 && mean("ops_per_s") > 0.0, "{kernel}, {clients}");
+            assert!(mean("kswapd_reclaimed") + mean("direct_reclaimed") > 0.0, "{kernel} had to reclaim");
+        }
     }
+}
+
+#[test]
+fn a_client_in_a_process_of_its_own_takes_its_own_time() {
+    let mean = memcached_fio("6.12", &["keys=100", "clients=apart"]);
+    // 6 us for each request, and for each 8 of them two calls, a sleep and a wake-up, 2.8 us. Two threads start and end, too.
+    let us = mean("task_cpu_s/memtier") * 1e6 / (mean("ops_per_s") * 2.0);
+    assert!((6.0..6.0 + 2.8 / 8.0 + 0.1).contains(&us), "{us}");
 }
 
 #[test]

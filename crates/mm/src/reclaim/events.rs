@@ -4,9 +4,8 @@
 //! only ([`VmscanEvents`]). An event is put together only if somebody records it.
 //! Source: include/trace/events/vmscan.h; `isolate_lru_pages()`, `shrink_inactive_list()`, `shrink_active_list()`,
 //! `do_shrink_slab()` (mm/vmscan.c, 3.1, 4.4, 5.0, 6.1), `scan_folios()`, `evict_folios()` (mm/vmscan.c, 6.12).
-//! Abstracted: the small pages of a huge one that reclaim has split come in batches of their own, which say that nothing was
-//! scanned; the kernel has them in the batch of the huge page. Shadow nodes of the swap cache have a pass of their own. Until 3.1
-//! a shrinker with nothing to free left events too. Until 4.7 the event of a batch comes after the waits that the batch leads to.
+//! Abstracted: shadow nodes of the swap cache have a pass of their own. Until 3.1 a shrinker with nothing to free left events too.
+//! Until 4.7 the event of a batch comes after the waits that the batch leads to.
 
 use rules::{ScanBalance, VmscanEvents};
 
@@ -171,7 +170,7 @@ mod tests {
 
     fn shrink(mm: &mut Mm, env: &Env, lru: LruvecId, list: LruList, nr: u32) -> Vec<TraceEvent> {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
-        mm.shrink_inactive_list(env, lru, list, nr, false, &mut sc);
+        mm.shrink_inactive_list(env, lru, list, nr, &mut sc);
         mm.trace.take()
     }
 
@@ -193,7 +192,7 @@ mod tests {
         let mut m = traced(rules_4_20());
         m.add("a b", Kind::File, 0);
         let (env, mut sc) = (m.env, ScanControl::kswapd(Order(0), ZoneKind::Dma32));
-        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 4, false, &mut sc);
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 4, &mut sc);
         let TraceEvent::LruIsolate(expected) = isolated(LruList::InactiveFile, 4, 2, 2) else { unreachable!() };
         let expected = TraceEvent::LruIsolate(LruIsolate { highest: ZoneKind::Dma32, ..expected });
         assert_eq!(m.mm.trace.take(), [expected]);

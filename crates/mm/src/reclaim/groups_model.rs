@@ -97,7 +97,7 @@ proptest! {
                 }
                 Op::Shrink(pages) => {
                     model.shrink(pages);
-                    m.mm.shrink_inactive_list(&env, lru, LruList::InactiveFile, pages, false, &mut sc);
+                    m.mm.shrink_inactive_list(&env, lru, LruList::InactiveFile, pages, &mut sc);
                 }
                 Op::Deactivate(pages) => {
                     model.deactivate(pages);

@@ -19,36 +19,30 @@ use crate::{Effect, Env, LruList, LruvecId, Mm, WakeFlusher};
 pub(super) struct InactiveBatch {
     /// Base pages freed.
     pub reclaimed: u64,
-    /// Pages of a split huge page at the tail of the list, which belong to this batch and are still to be handled.
-    pub split: u32,
     /// What the reclaimer waits for before it goes on.
     pub wait: Option<Wait>,
 }
 
 impl Mm {
-    /// Reclaims up to `nr_to_scan` pages of an inactive list. `rest_of_split`: these are the pages of a huge page that an
-    /// earlier batch has taken and counted already.
+    /// Reclaims up to `nr_to_scan` pages of an inactive list.
     pub(super) fn shrink_inactive_list(
         &mut self,
         env: &Env,
         lru: LruvecId,
         list: LruList,
         nr_to_scan: u32,
-        rest_of_split: bool,
         sc: &mut ScanControl,
     ) -> InactiveBatch {
         sc.lumpy = self.is_lumpy(sc);
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
-        if self.trace.filter.vmscan && !rest_of_split {
+        if self.trace.filter.vmscan {
             self.trace_isolate(list, nr_to_scan, &isolated, sc);
         }
         let file = list.is_file();
-        let (scanned, taken) = if rest_of_split { (0, 0) } else { (isolated.scanned, isolated.taken) };
+        let (scanned, taken) = (isolated.scanned, isolated.taken);
         let by_kind = isolated.by_kind(file);
-        if !rest_of_split {
-            self.note_recent(lru, false, by_kind[0], 0);
-            self.note_recent(lru, true, by_kind[1], 0);
-        }
+        self.note_recent(lru, false, by_kind[0], 0);
+        self.note_recent(lru, true, by_kind[1], 0);
         if sc.is_global() {
             self.stat.count(if env.task.kswapd { VmEvent::PgscanKswapd } else { VmEvent::PgscanDirect }, scanned);
         }
@@ -92,7 +86,7 @@ impl Mm {
             self.trace_shrink_inactive(lru, file, scanned, &stat, sc.priority);
         }
         let wait = self.throttle_batch(lru, &stat, isolated.taken, sc);
-        InactiveBatch { reclaimed: stat.reclaimed, split: stat.split, wait }
+        InactiveBatch { reclaimed: stat.reclaimed, wait }
     }
 
     /// Until 3.10: a zone is congested once all dirty pages of a batch are; and who takes a batch of which enough is under
@@ -131,7 +125,7 @@ mod tests {
     fn shrink(m: &mut Machine, nr: u32) -> (InactiveBatch, ScanControl) {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         let env = m.env;
-        let batch = m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, nr, false, &mut sc);
+        let batch = m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, nr, &mut sc);
         m.check();
         (batch, sc)
     }
@@ -308,7 +302,7 @@ mod tests {
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         sc.gfp = Gfp::NOIO;
         let env = m.env;
-        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, false, &mut sc);
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, &mut sc);
         assert_eq!(m.draw_anon(), "inactive: x | active:");
         m.check();
     }

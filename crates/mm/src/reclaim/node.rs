@@ -86,8 +86,6 @@ pub struct ShrinkNode {
     lists_reclaimed: u64,
     /// `nr_reclaimed` and `nr_scanned` when the pass began.
     start: (u64, u64),
-    /// Pages of a split huge page at the tail of the list that was scanned last.
-    split_left: u32,
     /// Has waited because of isolated pages in this batch.
     stalled: bool,
     /// Something was reclaimed.
@@ -149,7 +147,6 @@ impl ShrinkNode {
             adjusted: false,
             lists_reclaimed: 0,
             start: (0, 0),
-            split_left: 0,
             stalled: false,
             reclaimable: false,
         }
@@ -311,13 +308,13 @@ impl ShrinkNode {
     /// Scans one batch of one list; `None` if the phase has changed instead.
     fn scan_lists(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Option<Step> {
         let only_active_anon = |(list, nr): (usize, &u64)| *nr == 0 || list == LruList::ActiveAnon as usize;
-        if self.at == 0 && self.split_left == 0 && self.nr.iter().enumerate().all(only_active_anon) {
+        if self.at == 0 && self.nr.iter().enumerate().all(only_active_anon) {
             sc.nr_reclaimed += self.lists_reclaimed;
             self.phase = Phase::AgeAnon;
             return None;
         }
         while let Some(&list) = LruList::EVICTABLE.get(self.at) {
-            if self.nr[list as usize] == 0 && self.split_left == 0 {
+            if self.nr[list as usize] == 0 {
                 self.at += 1;
                 continue;
             }
@@ -337,12 +334,12 @@ impl ShrinkNode {
             } else {
                 let wait = self.shrink_inactive(mm, env, list, sc);
                 if let Some(wait) = wait {
-                    self.at += usize::from(self.split_left == 0);
+                    self.at += 1;
                     return Some(self.throttle(mm, wait));
                 }
             }
             self.stalled = false;
-            self.at += usize::from(self.split_left == 0);
+            self.at += 1;
             return Some(Step::More);
         }
         self.at = 0;
@@ -381,14 +378,9 @@ impl ShrinkNode {
     }
 
     fn shrink_inactive(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) -> Option<Wait> {
-        let rest_of_split = self.split_left > 0;
-        let batch = if rest_of_split { self.split_left.min(SWAP_CLUSTER_MAX) } else { self.take_batch(list) };
-        if rest_of_split {
-            self.split_left -= batch;
-        }
-        let result = mm.shrink_inactive_list(env, self.lru, list, batch, rest_of_split, sc);
+        let batch = self.take_batch(list);
+        let result = mm.shrink_inactive_list(env, self.lru, list, batch, sc);
         self.lists_reclaimed += result.reclaimed;
-        self.split_left += result.split;
         result.wait
     }
 

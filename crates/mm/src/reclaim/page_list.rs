@@ -55,8 +55,8 @@ pub(super) struct BatchStat {
     pub unmap_fail: u64,
     /// Written by reclaim itself.
     pub pageout: u64,
-    /// Pages of split huge pages that went to the tail of the list for the next batch.
-    pub split: u32,
+    /// Pages of a huge page that was split just now, which are handled next.
+    split: u32,
 }
 
 /// What page tables and marks say of a page (`enum page_references`).
@@ -134,10 +134,8 @@ impl Mm {
         let (mut freed, mut kept) = (Batch::new(), Batch::new());
         for &pfn in pages {
             self.shrink_one_page(env, lru, pfn, sc, &mut stat, (&mut freed, &mut kept));
-            if stat.split > 0 && self.lru_gen_enabled() {
-                for tail in (1..=std::mem::take(&mut stat.split)).map(|n| pfn.offset(n)) {
-                    self.shrink_one_page(env, lru, tail, sc, &mut stat, (&mut freed, &mut kept));
-                }
+            for tail in (1..=std::mem::take(&mut stat.split)).map(|n| pfn.offset(n)) {
+                self.shrink_one_page(env, lru, tail, sc, &mut stat, (&mut freed, &mut kept));
             }
         }
         self.tlb_flush();
@@ -346,23 +344,13 @@ impl Mm {
         (!self.add_to_swap(env, pfn)).then_some(Fate::Activate)
     }
 
-    /// Splits an isolated huge page. Its first page stays in the batch. Of generations the others are handled next, isolated
-    /// as they are; of lists they go to the tail, the next in order last, so that the following batches take them where the
-    /// kernel goes on with them at once.
+    /// Splits an isolated huge page. Its first page stays in the batch, and the others, isolated like it, are handled next.
     fn split_isolated(&mut self, env: &Env, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> bool {
         let nr_pages = self.frames[pfn].nr_pages();
         if !self.split_huge_page(env, pfn) {
             return false;
         }
         debug_assert!(self.frames[pfn].has(Frame::ISOLATED) && self.frames[pfn].order() == Order(0));
-        let parked = if self.lru_gen_enabled() { 0 } else { nr_pages };
-        for tail in (1..parked).rev().map(|n| pfn.offset(n)) {
-            if self.frames[tail].has(Frame::LRU) {
-                self.lru_unlink(tail);
-            }
-            self.frames[tail].clear(Frame::ISOLATED | Frame::ACTIVE);
-            self.lru_link(tail, End::Back);
-        }
         if self.rules.scan_counting == ScanCounting::BasePages {
             sc.nr_scanned -= u64::from(nr_pages - 1);
         }

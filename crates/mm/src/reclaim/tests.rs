@@ -317,6 +317,23 @@ fn a_huge_page_is_split_and_swapped_page_by_page() {
 }
 
 #[test]
+fn a_batch_writes_the_huge_page_that_it_splits_and_no_other() {
+    let mut m = with_swap(Rules::newest(), 4096, ThpEnabled::Always);
+    write_anon(&mut m, 1536);
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    let env = m.env;
+    let mut batch = |m: &mut Machine| {
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, &mut sc);
+        (m.mm.stat.event(VmEvent::ThpSplitPage), end_swap_writes(m))
+    };
+    // Each was written to once: the first look finds that.
+    assert_eq!([(); 3].map(|()| batch(&mut m)), [(0, 0); 3]);
+    assert_eq!(batch(&mut m), (1, 512), "two more stand behind it at the tail");
+    assert_eq!(m.mm.stat.node(NODE, NodeStat::AnonThps), 2);
+    m.check();
+}
+
+#[test]
 fn a_boosted_run_does_not_swap() {
     let mut m = with_swap(rules_4_20(), 4096, ThpEnabled::Never);
     write_anon(&mut m, 1000);
@@ -335,7 +352,7 @@ fn an_evicted_page_that_comes_back_soon_is_active() {
         m.mm.flush_lru_stats();
         let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
         let env = m.env;
-        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 3, false, &mut sc);
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, 3, &mut sc);
         let shadow = |m: &Machine, index| match m.mm.pagecache_get(m.file, index) {
             Slot::Shadow(shadow) => shadow,
             slot => panic!("{slot:?}"),

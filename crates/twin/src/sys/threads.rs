@@ -98,10 +98,14 @@ impl SysTwin {
             let state = &mut world.processes.barriers[barrier.0 as usize];
             state.waiting += 1;
             let round = state.round;
+            let costs = &world.mm.costs;
             if state.waiting == state.parties {
                 state.waiting = 0;
                 state.round += 1;
+                ctl.charge(Nanos(costs.wake_up * u64::from(state.parties - 1)));
                 ctl.wake_all(state.queue);
+            } else {
+                ctl.charge(Nanos(costs.futex_wait));
             }
             (state.queue, round)
         });
