@@ -6,11 +6,11 @@
 //!   clears the deferral of its zone.
 //! - **Source**: `try_to_compact_pages()`, `compact_zone_order()` (mm/compaction.c), `__alloc_pages_direct_compact()`,
 //!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
-//! - **Since/until**: [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
+//! - **Since/until**: [`AsyncAbort`], [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
 //!   4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark for the request, not the result, tells whether
 //!   a block should be free now, and a deferred zone counts less than one that is not worth compacting.
 
-use rules::{CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
+use rules::{AsyncAbort, CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
 use smallvec::SmallVec;
 use units::{Gfp, Order, Pfn, ZoneId};
 
@@ -50,6 +50,11 @@ impl DirectCompaction {
             captured: None,
             stopped: false,
         }
+    }
+
+    /// Whether it gives up the zone at hand where another task wants its CPU.
+    pub fn gives_up_for_cpu(&self, mm: &Mm) -> bool {
+        self.priority == CompactPriority::Async && mm.rules.async_abort == AsyncAbort::CpuWanted
     }
 
     /// Another task wants this CPU: asynchronous compaction tries no other zone (`need_resched()`).

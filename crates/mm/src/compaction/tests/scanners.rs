@@ -184,3 +184,16 @@ fn only_asynchronous_compaction_gives_up_the_zone_for_the_cpu() {
         let _ = run.finish(&mut mm, &env);
     }
 }
+
+#[test]
+fn direct_compaction_asks_for_its_cpu_only_if_asynchronous_and_until_5_0() {
+    for (rules, priority, asks) in [
+        (rules_4_20(), CompactPriority::Async, true),
+        (rules_4_20(), CompactPriority::SyncLight, false),
+        (rules_6_12(), CompactPriority::Async, false),
+    ] {
+        let mm = zone_under("::::::::", rules);
+        let compaction = DirectCompaction::new(&mm, REQUEST, FLAGS, priority);
+        assert_eq!(compaction.gives_up_for_cpu(&mm), asks, "{priority:?}");
+    }
+}
