@@ -78,7 +78,10 @@ fn names_of_workloads_parameters_and_tunables() {
 
 #[test]
 fn machines_kernels_and_studies() {
-    refused(&["run", "thpfioscale", "-m", "laptop"], &["unknown machine `laptop`", "skylake-1s, skylake-1s-64g, haswell-2s, "]);
+    refused(
+        &["run", "thpfioscale", "-m", "laptop"],
+        &["unknown machine `laptop`", "skylake-1s, skylake-1s-64g, haswell-2s, "],
+    );
     refused(&["run", "thpfioscale", "-k", "4.20"], &["unknown kernel `4.20`", "4.20-rc3, "]);
     refused(&["run", "thpfioscale", "-k", "6.12", "-k", "6.12"], &["--kernel 6.12: two kernels are named `6.12`"]);
     refused(&["run", "thpfioscale", "-m", "missing.toml"], &["missing.toml: No such file"]);
