@@ -50,6 +50,10 @@ fn page_run(kept: &Kept) -> Result<PageRun<'_>, Failure> {
 fn write(path: &Path, html: &str) -> Result<(), Failure> {
     let failure = |error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() || path.is_dir() {
+        let expected = "expected the name of a file in a folder that exists";
+        return Err(Failure::bad_input(format!("--output {}: {expected}", path.display())));
+    }
     let permissions = Permissions::from_mode(MODE);
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(parent).map_err(failure)?;
     file.write_all(html.as_bytes()).map_err(failure)?;

@@ -23,4 +23,8 @@ fn kept_runs_become_one_page() {
     let of_others = fs::metadata(dir.path().join("runs")).unwrap().permissions().mode() & 0o044;
     assert_eq!(mode & 0o044, of_others, "as readable as the runs");
     assert_eq!(stdout(mmtwin().current_dir(&dir).args(["report", "runs", "-o", "-"])), page);
+    for place in ["missing/page.html", "runs"] {
+        let refused = format!("mmtwin: --output {place}: expected the name of a file in a folder that exists\n");
+        mmtwin().current_dir(&dir).args(["report", "runs", "-o", place]).assert().code(2).stdout("").stderr(refused);
+    }
 }
