@@ -127,7 +127,7 @@ fn traits_of(manifest: &Manifest) -> Traits {
     let mut traits = Traits::new();
     traits.insert("kernel".into(), manifest.kernel.name.clone());
     traits.insert("machine".into(), manifest.machine.name.clone());
-    traits.insert("world".into(), format!("{:?}", manifest.world).to_lowercase());
+    traits.insert("world".into(), manifest.world.to_string());
     traits.insert("workload".into(), manifest.workload.name.clone());
     let params = manifest.workload.params.iter().map(|(name, value)| (name, plain(value)));
     let sysctls = manifest.sysctls.iter().map(|(name, value)| (name, value.clone()));

@@ -8,14 +8,13 @@ use std::path::Path;
 use page::{PageCase, PageColumn, PageRun, page};
 
 use crate::args::ReportArgs;
+use crate::exec::ZONES;
 use crate::failure::Failure;
 use crate::kept::{self, Case, Configuration, Kept};
 use crate::output;
 
 /// What stands for standard output.
 const STDOUT: &str = "-";
-/// What a run's zones held over time, in its directory.
-const ZONES: &str = "zones.txt";
 /// Mode of the page before the umask; a temporary file would be closed to other users.
 const MODE: u32 = 0o666;
 

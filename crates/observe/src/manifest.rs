@@ -1,5 +1,7 @@
 //! The manifest of a run: everything that it needs to be run again, and what it left out.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,16 @@ pub enum World {
     Qemu,
     /// The kernel of this machine.
     Host,
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            World::Twin => "twin",
+            World::Qemu => "qemu",
+            World::Host => "host",
+        })
+    }
 }
 
 /// A workload and its parameters.

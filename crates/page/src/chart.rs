@@ -1,5 +1,6 @@
 //! A chart as SVG: lines over a common x axis, in the colours of their columns.
 
+use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::{ChartBuilder, Color, IntoDrawingArea, IntoFont, LineSeries, RGBColor, SVGBackend, WHITE};
 
 /// A line of a chart.
@@ -53,17 +54,16 @@ impl Chart {
         out
     }
 
-    fn draw(&self, backend: SVGBackend<'_>) -> Result<(), Box<dyn std::error::Error + '_>> {
+    fn draw(&self, backend: SVGBackend<'_>) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
         let area = backend.into_drawing_area();
-        area.fill(&WHITE).map_err(|error| error.to_string())?;
+        area.fill(&WHITE)?;
         let (x, y) = (self.range(|(x, _)| x), self.range(|(_, y)| y));
         let mut chart = ChartBuilder::on(&area)
             .caption(format!("{}, {}", self.title, self.y_unit), (FONT, TITLE_PX).into_font())
             .margin(MARGIN)
             .x_label_area_size(BELOW)
             .y_label_area_size(LEFT)
-            .build_cartesian_2d(x, y)
-            .map_err(|error| error.to_string())?;
+            .build_cartesian_2d(x, y)?;
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -72,17 +72,13 @@ impl Chart {
             .x_desc(self.x_unit)
             .x_label_formatter(&|value| short(*value))
             .y_label_formatter(&|value| short(*value))
-            .draw()
-            .map_err(|error| error.to_string())?;
+            .draw()?;
         for line in &self.lines {
             let (red, green, blue) = COLOURS[line.column % COLOURS.len()];
             let style = RGBColor(red, green, blue).stroke_width(1);
-            chart
-                .draw_series(LineSeries::new(line.points.iter().copied(), style))
-                .map_err(|error| error.to_string())?;
+            chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
         }
-        area.present().map_err(|error| error.to_string())?;
-        Ok(())
+        area.present()
     }
 
     /// From 0, or less, to the largest value; never empty.

@@ -84,13 +84,12 @@ fn section(case: &PageCase<'_>) -> Markup {
 
 fn legend(index: usize, column: &PageColumn<'_>) -> Markup {
     let manifest = &column.runs[0].run.manifest;
-    let world = format!("{:?}", manifest.world).to_lowercase();
     html! {
         div {
             span.swatch style={ "background:" (css_colour(index)) } {}
             b { (column.column.name) } " "
             small {
-                (manifest.workload.name) " on " (manifest.machine.name) ", kernel " (manifest.kernel.name) ", world " (world)
+                (manifest.workload.name) " on " (manifest.machine.name) ", kernel " (manifest.kernel.name) ", world " (manifest.world)
                 ", seed " (manifest.seed) ", runs " (column.runs.len())
             }
         }

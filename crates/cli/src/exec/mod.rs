@@ -29,7 +29,7 @@ pub(crate) use progress::Board;
 pub(crate) use wall::Stopwatch;
 
 /// File of a run directory with the picture of the zones.
-const ZONES: &str = "zones.txt";
+pub(crate) const ZONES: &str = "zones.txt";
 
 /// What a job came to; nothing if it was interrupted or never started.
 pub(crate) type Answer = Option<Result<Done, Failure>>;

@@ -57,9 +57,10 @@ impl DirectCompaction {
         self.priority == CompactPriority::Async && mm.rules.async_abort == AsyncAbort::CpuWanted
     }
 
-    /// Another task wants this CPU: asynchronous compaction tries no other zone (`need_resched()`).
+    /// Another task wants this CPU, for which it gives up: it tries no other zone either (`need_resched()`).
     pub fn cpu_is_wanted(&mut self, mm: &Mm) {
-        self.stopped |= self.priority == CompactPriority::Async;
+        debug_assert!(self.gives_up_for_cpu(mm));
+        self.stopped = true;
         self.run.iter_mut().for_each(|run| run.cpu_is_wanted(mm));
     }
 
