@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::{FileSystem, MachineChange, Size, ZramChange};
+use profile::{FileSystem, Machine, MachineChange, Size, ZramChange};
 
-use twin::Change;
+use twin::{Change, TraceFilter};
 use units::Nanos;
 
 use crate::failure::Failure;
@@ -147,6 +147,15 @@ impl Common {
         MachineChange { memory: self.memory, cpus: self.cpus, zram: self.zram, fs: self.fs }
     }
 
+    /// The machine with what is to be otherwise.
+    ///
+    /// # Errors
+    /// It cannot be so: exit status 2.
+    pub(crate) fn changed(&self, machine: &Machine) -> Result<Machine, Failure> {
+        let change = self.machine_change();
+        Ok(if change.is_empty() { machine.clone() } else { machine.changed(&change)? })
+    }
+
     /// How many runs may run at the same time.
     pub(crate) fn jobs(&self) -> usize {
         at_once(self.jobs)
@@ -200,6 +209,18 @@ pub(crate) struct RunArgs {
     pub(crate) real: RealArgs,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+impl RunArgs {
+    /// Tracepoints to record.
+    pub(crate) fn trace(&self) -> TraceFilter {
+        let records = |group| self.events.contains(&group);
+        TraceFilter {
+            kmem: records(EventGroup::Kmem),
+            vmscan: records(EventGroup::Vmscan),
+            compaction: records(EventGroup::Compaction),
+        }
+    }
 }
 
 /// Where a workload can run.

@@ -4,6 +4,7 @@
 
 mod args;
 mod capturing;
+mod cases;
 mod comparing;
 mod completing;
 mod exec;
@@ -16,6 +17,7 @@ mod real;
 mod reporting;
 mod reproduce;
 mod running;
+mod telling;
 mod validating;
 mod variants;
 

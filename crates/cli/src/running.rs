@@ -1,18 +1,14 @@
 //! `mmtwin run`: a workload on a machine under one or several kernels.
 
-use observe::RunDir;
-use profile::{Kernel, Machine, Size};
-use report::{RunReport, comparison_table, finding};
-use twin::TraceFilter;
+use profile::{Kernel, Machine};
+use report::RunReport;
 
-use crate::args::{EventGroup, On, RunArgs};
-use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup, Stopwatch};
+use crate::args::{Common, On, RunArgs};
+use crate::exec::{self, Answer, Board, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
-use crate::job_file;
-use crate::kept::column;
-use crate::output;
-use crate::real;
+use crate::telling::{self, entries, foot, head, report_of, table};
 use crate::variants::variants;
+use crate::{job_file, output, real};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let args = &job_file::read(args)?;
@@ -22,19 +18,31 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let machine = load_machine(args)?;
     let kernels = load_kernels(&args.kernels)?;
     let (names, jobs) = plan(args, &machine, &kernels)?;
+    make(&args.common, &jobs, |answers, wall_s| print(args, Some(&machine), &names, answers, wall_s))
+}
+
+/// Makes the runs on the twin and has `print` tell of what they came to, in the order of the jobs, and how long they took on
+/// the wall, in seconds.
+///
+/// # Errors
+/// A run failed, or the user has had enough; what is complete is printed before.
+pub(crate) fn make(
+    common: &Common,
+    jobs: &[Job],
+    print: impl FnOnce(&[Answer], f64) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    exec::check_places(common.out.as_deref(), jobs)?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(jobs.len()), Stopwatch::start());
-    let answers = exec::execute(&jobs, args.common.jobs(), &board, &interrupt);
+    let answers = exec::execute(jobs, common.jobs(), &board, &interrupt);
     drop(board);
-    print(args, Some(&machine), &names, &answers, watch.seconds())?;
+    print(&answers, watch.seconds())?;
     exec::verdict(&answers, &interrupt)
 }
 
 /// The machine that was named, with what is to be otherwise.
 pub(crate) fn load_machine(args: &RunArgs) -> Result<Machine, Failure> {
-    let change = args.common.machine_change();
-    let machine = Machine::load(&args.machine)?;
-    Ok(if change.is_empty() { machine } else { machine.changed(&change)? })
+    args.common.changed(&Machine::load(&args.machine)?)
 }
 
 fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
@@ -59,7 +67,6 @@ fn plan(args: &RunArgs, machine: &Machine, kernels: &[Kernel]) -> Result<(Vec<St
             names.push(name);
         }
     }
-    exec::check_places(args.common.out.as_deref(), &jobs)?;
     Ok((names, jobs))
 }
 
@@ -70,7 +77,6 @@ fn jobs_of(
     name: &str,
     sysctls: &[(String, String)],
 ) -> Result<Vec<Job>, Failure> {
-    let records = |group| args.events.contains(&group);
     let setup = Setup {
         case: &format!("{}-{}", args.workload, machine.name.get_ref()),
         machine,
@@ -79,11 +85,7 @@ fn jobs_of(
         sysctls,
         changes: &args.changes,
         iterations: args.iterations,
-        trace: TraceFilter {
-            kmem: records(EventGroup::Kmem),
-            vmscan: records(EventGroup::Vmscan),
-            compaction: records(EventGroup::Compaction),
-        },
+        trace: args.trace(),
         seed: args.common.seed,
         out: args.common.out.as_deref(),
         verify: args.common.verify,
@@ -102,90 +104,18 @@ pub(crate) fn print(
     answers: &[Answer],
     wall_s: f64,
 ) -> Result<(), Failure> {
-    let done: Vec<&Done> = answers.iter().flatten().flatten().collect();
+    let done = telling::done(answers);
     if done.is_empty() {
         return Ok(());
     }
     if args.common.json {
-        let reports: Vec<RunReport> = done.iter().map(|done| report_of(args, done)).collect();
+        let reports: Vec<RunReport> = done.iter().map(|done| report_of(&args.common, done)).collect();
         return match reports.as_slice() {
             [report] if answers.len() == 1 => output::print_json(report),
             reports => output::print_json(&reports),
         };
     }
-    let mut columns = Vec::new();
-    for (name, answers) in kernels.iter().zip(answers.chunks(args.iterations as usize)) {
-        let runs: Vec<&RunDir> = answers.iter().flatten().flatten().map(|done| &done.run).collect();
-        columns.push(column(name.clone(), &runs));
-    }
-    let table = comparison_table(&columns, output::width());
-    output::print(&(head(args, machine, &done, wall_s) + &pictures(&done) + &table + &foot(args, &done)))
-}
-
-pub(crate) fn report_of(args: &RunArgs, done: &Done) -> RunReport {
-    let wall_s = args.common.timings.then_some(done.wall_s);
-    let dir = done.dir.as_ref().map(|dir| dir.to_string_lossy());
-    let why_kswapd_is_busy = done.why_kswapd_is_busy.clone();
-    RunReport { why_kswapd_is_busy, ..RunReport::of(&done.run, done.host, wall_s, dir.as_deref()) }
-}
-
-/// What ran where, and what that took.
-pub(crate) fn head(args: &RunArgs, machine: Option<&Machine>, done: &[&Done], wall_s: f64) -> String {
-    let sysctls: Vec<String> = args.common.sysctls.iter().map(|(name, value)| format!(", {name}={value}")).collect();
-    let size = machine.map(|machine| format!(" ({} CPUs, {})", machine.cpus.count.get_ref(), Size(machine.memory())));
-    let seconds: f64 = done.iter().map(|done| done.run.manifest.virtual_s).sum();
-    let hosts = done.iter().filter_map(|done| done.host);
-    let took = match hosts.max_by(|a, b| a.bytes_per_frame().total_cmp(&b.bytes_per_frame())) {
-        Some(host) => format!(
-            "{} page frames at {:.1} B of host memory each at the peak; {seconds:.0} s of virtual time",
-            host.frames,
-            host.bytes_per_frame()
-        ),
-        None => format!("{seconds:.1} s of the workload"),
-    };
-    format!(
-        "{} on {}{}, seed {}{}\n{took} in {wall_s:.1} s\n",
-        args.workload,
-        done[0].run.manifest.machine.name,
-        size.unwrap_or_default(),
-        args.common.seed,
-        sysctls.concat(),
-    )
-}
-
-/// The zones over time of the first run of each kernel that has them.
-fn pictures(done: &[&Done]) -> String {
-    let first = |done: &&&Done| done.run.manifest.iteration == 0;
-    let picture = |done: &&Done| Some(format!("{}\n{}", done.run.manifest.kernel.name, done.zones.as_ref()?));
-    done.iter().filter(first).filter_map(picture).collect()
-}
-
-/// Why kswapd was busy, what is left out of the model, and where the runs are.
-fn foot(args: &RunArgs, done: &[&Done]) -> String {
-    let mut out = String::new();
-    for (run, why) in done.iter().filter_map(|done| Some((&done.run.manifest, done.why_kswapd_is_busy.as_ref()?))) {
-        out.push_str(&format!("{}: {why}\n", run.kernel.name));
-    }
-    for done in done {
-        let run = &done.run;
-        out.extend(finding(run).map(|sentence| format!("{}: {sentence}\n", run.manifest.kernel.name)));
-    }
-    for line in omitted(done.iter().copied()) {
-        out.push_str(&format!("left out: {line}\n"));
-    }
-    if let Some(dir) = &args.common.out {
-        out.push_str(&format!("{} runs kept in {}\n", done.len(), dir.display()));
-    }
-    out
-}
-
-/// Everything that some run's models leave out, once.
-pub(crate) fn omitted<'a>(done: impl Iterator<Item = &'a Done>) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for line in done.flat_map(|done| &done.run.manifest.omitted) {
-        if !lines.contains(line) {
-            lines.push(line.clone());
-        }
-    }
-    lines
+    let table = table(&entries(kernels, answers, args.iterations));
+    let foot = foot(args.common.out.as_deref(), &done);
+    output::print(&(head(args, machine, &done, wall_s) + &table + &foot))
 }

@@ -12,7 +12,7 @@ use crate::exec::{Answer, Board, Done, Interrupt, Job, execute, verdict};
 use crate::failure::Failure;
 use crate::kept::column;
 use crate::output;
-use crate::running::{head, omitted, report_of};
+use crate::telling::{head, left_out, report_of};
 use crate::validating::{Again, RealRun};
 
 /// Where runs are kept, if anywhere.
@@ -70,7 +70,8 @@ pub(super) fn print(
     }
     let (twin, wall_s) = run_twin(args, &done, places, interrupt)?;
     if args.common.json {
-        let reports: Vec<RunReport> = done.iter().copied().chain(&twin).map(|done| report_of(args, done)).collect();
+        let reports: Vec<RunReport> =
+            done.iter().copied().chain(&twin).map(|done| report_of(&args.common, done)).collect();
         return output::print_json(&reports);
     }
     let shorter = told_apart(names);
@@ -87,10 +88,9 @@ pub(super) fn print(
     let seconds = done.iter().map(|done| done.wall_s).sum();
     let took = format!("the guest's runs took {seconds:.0} s on the wall, the twin's {wall_s:.1} s\n");
     let table = worlds_table(&worlds, output::width());
-    let notes: Vec<String> =
-        omitted(done.iter().copied().chain(&twin)).iter().map(|line| format!("left out: {line}\n")).collect();
+    let notes = left_out(done.iter().copied().chain(&twin));
     let kept = args.common.out.as_ref().map(|out| format!("runs kept in {}\n", out.display())).unwrap_or_default();
-    output::print(&(head(args, None, &done, seconds) + &took + &table + &notes.concat() + &kept))
+    output::print(&(head(args, None, &done, seconds) + &took + &table + &notes + &kept))
 }
 
 /// The twin's runs, in the order of the guest's.

@@ -6,9 +6,10 @@ use twin::TraceFilter;
 
 use super::rows;
 use crate::args::ReproduceArgs;
-use crate::exec::{self, Answer, Done, Job, Setup};
+use crate::cases::{self, Cases, Contender};
+use crate::exec::{self, Answer, Done, Job};
 use crate::failure::Failure;
-use crate::running::omitted;
+use crate::telling::omitted;
 
 /// A study with all its runs.
 pub(super) struct Plan<'a> {
@@ -22,63 +23,30 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(args: &'a ReproduceArgs, name: &str) -> Result<Plan<'a>, Failure> {
-        let study = Study::load(name)?;
-        check_metrics(&study)?;
+        let study = cases::load(name)?;
         if args.quick && study.quick.is_none() {
             return Err(Failure::bad_input(format!("--quick: study {} has no [quick]", study.name)));
         }
         let quick = study.quick.as_ref().filter(|_| args.quick);
         let of_study = quick.map_or(study.iterations, |quick| quick.iterations);
-        let mut plan = Plan {
-            args,
-            iterations: args.iterations.unwrap_or(of_study),
-            machines: Vec::new(),
-            jobs: Vec::new(),
-            study,
-        };
-        for case in &plan.study.cases {
-            let machine = plan.machine_of(case)?;
-            plan.jobs.extend(plan.jobs_of(case, &machine)?);
-            plan.machines.push(machine);
-        }
-        Ok(plan)
-    }
-
-    fn machine_of(&self, case: &Case) -> Result<Machine, Failure> {
-        let change = self.args.common.machine_change();
-        Ok(match self.quick() {
-            Some(quick) => quick.machine(&case.machine)?,
-            None if change.is_empty() => case.machine.clone(),
-            None => case.machine.changed(&change)?,
-        })
-    }
-
-    /// The runs of a case: for each kernel, each iteration.
-    fn jobs_of(&self, case: &Case, machine: &Machine) -> Result<Vec<Job>, Failure> {
-        let sysctls = [case.sysctls.as_slice(), &self.args.common.sysctls].concat();
-        let setup = Setup {
-            case: &case.config,
-            machine,
-            workload: self.study.workload.get_ref(),
-            params: &case.params,
-            sysctls: &sysctls,
+        let iterations = args.iterations.unwrap_or(of_study);
+        let sysctls = &args.common.sysctls;
+        let contender = |(name, kernel)| Contender { name: String::clone(name), kernel, sysctls: sysctls.clone() };
+        let contenders: Vec<Contender<'_>> = study.kernels.iter().map(contender).collect();
+        let cases = Cases {
+            study: &study,
+            contenders: &contenders,
+            common: &args.common,
+            params: &[],
             changes: &[],
-            iterations: self.iterations,
             trace: TraceFilter::default(),
-            seed: self.args.common.seed,
-            out: self.args.common.out.as_deref(),
-            verify: self.args.common.verify,
+            iterations,
         };
-        let mut jobs = Vec::new();
-        for (name, kernel) in &self.study.kernels {
-            kernel.tunables_with(&self.args.common.sysctls)?;
-            let place = |failure: Failure| {
-                self.study.error_at(case.params_span.clone(), "case.params", failure.message().into())
-            };
-            jobs.extend(setup.jobs(name, kernel).map_err(place)?);
-        }
-        setup.check_machine()?;
-        Ok(jobs)
+        let (machines, jobs) = cases.plan(|case| match quick {
+            Some(quick) => Ok(quick.machine(&case.machine)?),
+            None => args.common.changed(&case.machine),
+        })?;
+        Ok(Plan { args, iterations, machines, jobs, study })
     }
 
     /// The report of the runs that there are.
@@ -152,35 +120,5 @@ fn case_report((case, machine): (&Case, &Machine)) -> CaseReport {
         machine: machine.name.get_ref().clone(),
         cpus: *machine.cpus.count.get_ref(),
         memory_bytes: machine.memory().0,
-    }
-}
-
-/// Checks that a run answers with the metrics that the study wants.
-fn check_metrics(study: &Study) -> Result<(), Failure> {
-    for metric in &study.metrics {
-        if observe::metric_def(metric.metric.get_ref()).is_none() {
-            let message = format!("no metric is named `{}`; `mmtwin list counters` shows all", metric.metric.get_ref());
-            return Err(study.error_at(metric.metric.span(), "metric", message).into());
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use profile::STUDIES;
-
-    use super::*;
-
-    #[test]
-    fn the_built_in_studies_name_workloads_parameters_and_metrics_that_exist() {
-        for (name, _) in STUDIES {
-            let study = Study::load(name).unwrap();
-            assert_eq!(check_metrics(&study), Ok(()), "{name}");
-            for case in &study.cases {
-                let made = workloads::Workload::new(study.workload.get_ref(), &case.params);
-                assert!(made.is_ok(), "{name}: {}", case.title);
-            }
-        }
     }
 }
