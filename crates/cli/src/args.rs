@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use profile::{FileSystem, Machine, MachineChange, Size, ZramChange};
+use profile::{FileSystem, ITERATIONS_MAX, Machine, MachineChange, Size, ZramChange};
 
 use twin::{Change, TraceFilter};
 use units::Nanos;
@@ -376,7 +376,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 fn iterations() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=10_000)
+    clap::value_parser!(u32).range(1..=i64::from(ITERATIONS_MAX))
 }
 
 /// A file system by its name.

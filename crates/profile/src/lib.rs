@@ -23,4 +23,4 @@ pub use machine::{
 };
 pub use published::{Published, PublishedRow};
 pub use size::Size;
-pub use study::{Across, Case, Comparison, MetricMap, PART, Quick, Study, Take};
+pub use study::{Across, Case, Comparison, ITERATIONS_MAX, MetricMap, PART, Quick, Study, Take};

@@ -32,8 +32,9 @@ fn head(report: &StudyReport) -> String {
     let times = if *iterations == 1 { "1 iteration".to_owned() } else { format!("{iterations} iterations") };
     let wall = report.wall_s.map_or(String::new(), |wall_s| format!(" in {wall_s:.1} s"));
     let mib = *frames as f64 * bytes_per_frame / f64::from(1 << 20);
+    let title = if title.is_empty() { String::new() } else { format!(": {title}") };
     format!(
-        "{study}: {title}\n\
+        "{study}{title}\n\
          {scale}; {times}, seed {seed}: {virtual_s:.0} s of virtual time{wall}\n\
          {frames} page frames at {bytes_per_frame:.1} B of host memory each, everything counted, at the peak: {mib:.0} MiB\n"
     )
@@ -190,6 +191,9 @@ mod tests {
         let expected = "watermark-boost: A title\nquick; 2 iterations, seed 1: 60 s of virtual time in 1.2 s\n\
                         1024 page frames at 24.0 B of host memory each";
         assert!(study_table(&report, 120).starts_with(expected), "{}", study_table(&report, 120));
+        report.title = String::new();
+        let untitled = expected.replace(": A title", "");
+        assert!(study_table(&report, 120).starts_with(&untitled), "{}", study_table(&report, 120));
     }
 
     #[test]

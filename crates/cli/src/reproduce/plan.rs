@@ -24,6 +24,7 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(super) fn new(args: &'a ReproduceArgs, name: &str) -> Result<Plan<'a>, Failure> {
         let study = cases::load(name)?;
+        check_comparable(&study)?;
         if args.quick && study.quick.is_none() {
             return Err(Failure::bad_input(format!("--quick: study {} has no [quick]", study.name)));
         }
@@ -120,5 +121,17 @@ fn case_report((case, machine): (&Case, &Machine)) -> CaseReport {
         machine: machine.name.get_ref().clone(),
         cpus: *machine.cpus.count.get_ref(),
         memory_bytes: machine.memory().0,
+    }
+}
+
+/// Checks that the study says what is to be compared, which an experiment that is only run need not.
+fn check_comparable(study: &Study) -> Result<(), Failure> {
+    let wanted = [("comparison", study.comparisons.is_empty()), ("metric", study.metrics.is_empty())];
+    match wanted.into_iter().find(|(_, lacks)| *lacks) {
+        Some((key, _)) => {
+            let message = format!("missing: expected one [[{key}]] or more to reproduce");
+            Err(study.error_at(0..0, key, message).into())
+        }
+        None => Ok(()),
     }
 }

@@ -112,6 +112,21 @@ fn files_are_named_with_line_and_key() {
 }
 
 #[test]
+fn a_study_without_comparisons_is_not_reproduced() {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    let text = fs::read_to_string(dir.path().join("study.toml")).unwrap();
+    let (cases, comparison) = text.split_once("[[comparison]]").unwrap();
+    fs::write(dir.path().join("bare.toml"), cases).unwrap();
+    let told = "bare.toml:1: comparison: missing: expected one [[comparison]] or more to reproduce";
+    refused_in(&dir, &["reproduce", "bare.toml"], &[told]);
+    let (comparison, _) = comparison.split_once("metrics").unwrap();
+    fs::write(dir.path().join("bare.toml"), format!("{cases}[[comparison]]{comparison}")).unwrap();
+    let told = "bare.toml:1: metric: missing: expected one [[metric]] or more to reproduce";
+    refused_in(&dir, &["reproduce", "bare.toml"], &[told]);
+}
+
+#[test]
 fn a_machine_without_a_mount() {
     let dir = tempfile::tempdir().unwrap();
     let text = crate::TINY.split("[mount]").next().unwrap();

@@ -13,24 +13,27 @@ use crate::builtin::STUDY;
 use crate::text::Text;
 use crate::{Kernel, Machine, MachineChange, ProfileError, Published, Size};
 
+/// Most runs of a configuration.
+pub const ITERATIONS_MAX: u32 = 10_000;
+
 /// A study, or an experiment of a user's own, with everything that it names.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// Name.
     pub name: String,
-    /// What it shows.
+    /// What it shows; empty if the file does not say.
     pub title: String,
     /// Workload.
     pub workload: Spanned<String>,
-    /// Iterations, each with a seed of its own.
+    /// Iterations, each with a seed of its own: 1 to [`ITERATIONS_MAX`]; 1 if the file does not say.
     pub iterations: u32,
     /// How it runs in a fraction of the time.
     pub quick: Option<Quick>,
-    /// Kernels, by the names that the comparisons give them.
+    /// Kernels, one or more, by the names that the comparisons give them.
     pub kernels: IndexMap<String, Kernel>,
-    /// Where it runs.
+    /// Where it runs: one or more.
     pub cases: Vec<Case>,
-    /// What is compared.
+    /// What is compared with published figures; an experiment that is only run has none.
     pub comparisons: Vec<Comparison>,
     /// Metrics, by the names that the comparisons give them.
     pub metrics: Vec<MetricMap>,
@@ -70,7 +73,8 @@ impl Quick {
 /// One machine and one set of parameters.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Start of the configuration's name in the published figures.
+    /// The case in one name, which no other case has: the start of the configuration's name in the published figures, or
+    /// the title of a case that gives none.
     pub config: String,
     /// The case in words.
     pub title: String,
@@ -199,7 +203,7 @@ impl Study {
     ///
     /// # Errors
     /// No such study; its file is malformed, or names a machine, kernel, tunable, metric or publication that does not
-    /// exist.
+    /// exist; it has no kernel or no case, two cases of one name, or published figures and a case without `config`.
     pub fn load(name: &str) -> Result<Study, ProfileError> {
         Study::read(Text::find(&STUDY, name)?)
     }

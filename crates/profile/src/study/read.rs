@@ -5,7 +5,7 @@ use rules::Tunables;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Case, Comparison, MetricMap, PART, Quick, Study};
+use super::{Case, Comparison, ITERATIONS_MAX, MetricMap, PART, Quick, Study};
 use crate::builtin::{KERNEL, MACHINE, PUBLICATION};
 use crate::text::{Text, typed};
 use crate::{Kernel, Machine, MachineChange, ProfileError, Published, Size};
@@ -17,17 +17,19 @@ type Values = Option<Spanned<IndexMap<String, toml::Value>>>;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct StudyFile {
     name: String,
+    #[serde(default)]
     title: String,
     workload: Spanned<String>,
-    iterations: Spanned<u32>,
+    #[serde(default)]
+    iterations: Option<Spanned<u32>>,
     #[serde(default)]
     quick: Option<QuickFile>,
-    kernels: IndexMap<String, Spanned<String>>,
+    kernels: Spanned<IndexMap<String, Spanned<String>>>,
     #[serde(rename = "case")]
     cases: Vec<CaseFile>,
-    #[serde(rename = "comparison")]
+    #[serde(default, rename = "comparison")]
     comparisons: Vec<Comparison>,
-    #[serde(rename = "metric")]
+    #[serde(default, rename = "metric")]
     metrics: Vec<MetricMap>,
     /// Names of files in `studies/published`, or files beside the study's.
     #[serde(default)]
@@ -49,8 +51,9 @@ struct QuickFile {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct CaseFile {
-    config: String,
-    title: String,
+    #[serde(default)]
+    config: Option<Spanned<String>>,
+    title: Spanned<String>,
     machine: Spanned<String>,
     #[serde(default)]
     memory: Option<Spanned<Size>>,
@@ -63,14 +66,16 @@ struct CaseFile {
 impl Study {
     pub(super) fn read(text: Text) -> Result<Study, ProfileError> {
         let file: StudyFile = text.parse()?;
+        check_names(&text, &file)?;
         let load = |name: &Spanned<String>| text.refer(&KERNEL, "kernels", name, Kernel::load);
-        let kernels: Result<_, _> = file.kernels.iter().map(|(key, name)| Ok((key.clone(), load(name)?))).collect();
+        let kernels = file.kernels.get_ref().iter();
+        let kernels: Result<_, _> = kernels.map(|(key, name)| Ok((key.clone(), load(name)?))).collect();
         let cases: Result<Vec<_>, _> = file.cases.iter().map(|case| read_case(&text, case)).collect();
         let cases = cases?;
         let quick = file.quick.as_ref().map(|quick| read_quick(&text, quick, &cases)).transpose()?;
         let published: Result<_, _> = file.published.iter().map(|name| read_published(&text, name)).collect();
         let study = Study {
-            iterations: positive(&text, "iterations", &file.iterations)?,
+            iterations: file.iterations.as_ref().map_or(Ok(1), |given| times(&text, "iterations", given))?,
             quick,
             kernels: kernels?,
             cases,
@@ -128,10 +133,40 @@ impl Study {
     }
 }
 
+impl CaseFile {
+    /// What the case is called, and where that stands.
+    fn name(&self) -> &Spanned<String> {
+        self.config.as_ref().unwrap_or(&self.title)
+    }
+}
+
+/// Something runs; cases can be told apart; those of published figures say how they are called there.
+fn check_names(text: &Text, file: &StudyFile) -> Result<(), ProfileError> {
+    if file.kernels.get_ref().is_empty() {
+        return Err(text.invalid(file.kernels.span(), "kernels", "expected one or more".to_string()));
+    }
+    if file.cases.is_empty() {
+        return Err(text.invalid(0..0, "case", "expected one or more".to_string()));
+    }
+    for (number, case) in file.cases.iter().enumerate() {
+        let name = case.name();
+        if file.cases[..number].iter().any(|other| other.name().get_ref() == name.get_ref()) {
+            let key = if case.config.is_some() { "case.config" } else { "case.title" };
+            let message = format!("two cases are called `{}`: expected a name of its own for each", name.get_ref());
+            return Err(text.invalid(name.span(), key, message));
+        }
+        if case.config.is_none() && !file.published.is_empty() {
+            let message = "missing: expected the start of what the published figures call the case".to_string();
+            return Err(text.invalid(name.span(), "case.config", message));
+        }
+    }
+    Ok(())
+}
+
 fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, ProfileError> {
     let read = Quick {
         memory: quick.memory.get_ref().clone(),
-        iterations: positive(text, "quick.iterations", &quick.iterations)?,
+        iterations: times(text, "quick.iterations", &quick.iterations)?,
         note: quick.note.clone(),
     };
     let refused = |message: String| text.invalid(quick.memory.span(), "quick.memory", message);
@@ -147,8 +182,8 @@ fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, P
 fn read_case(text: &Text, case: &CaseFile) -> Result<Case, ProfileError> {
     let machine = text.refer(&MACHINE, "case.machine", &case.machine, Machine::load)?;
     Ok(Case {
-        config: case.config.clone(),
-        title: case.title.clone(),
+        config: case.name().get_ref().clone(),
+        title: case.title.get_ref().clone(),
         machine: with_memory(text, machine, case.memory.as_ref())?,
         params: pairs(&case.params),
         params_span: case.params.as_ref().map_or_else(|| case.machine.span(), Spanned::span),
@@ -178,11 +213,12 @@ fn pairs(values: &Values) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (name.clone(), typed(value))).collect()
 }
 
-fn positive(text: &Text, key: &str, value: &Spanned<u32>) -> Result<u32, ProfileError> {
-    if *value.get_ref() == 0 {
-        return Err(text.invalid(value.span(), key, "expected 1 or more".to_string()));
+/// A number of iterations.
+fn times(text: &Text, key: &str, value: &Spanned<u32>) -> Result<u32, ProfileError> {
+    match *value.get_ref() {
+        times @ 1..=ITERATIONS_MAX => Ok(times),
+        _ => Err(text.invalid(value.span(), key, format!("expected 1 to {ITERATIONS_MAX}"))),
     }
-    Ok(*value.get_ref())
 }
 
 fn read_published(text: &Text, name: &Spanned<String>) -> Result<Published, ProfileError> {

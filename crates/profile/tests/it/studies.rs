@@ -65,6 +65,65 @@ fn a_users_study_names_files_beside_it() {
     assert_eq!(machine.name.get_ref(), "small-1GiB");
 }
 
+/// The least that can be run.
+const EXPERIMENT: &str = r#"
+name = "mine"
+workload = "thpfioscale"
+[kernels]
+old = "4.20-rc3"
+[[case]]
+title = "small, as it is"
+machine = "small"
+"#;
+
+#[test]
+fn an_experiment_needs_neither_figures_nor_comparisons() {
+    let dir = folder(&[("x.toml", EXPERIMENT)]);
+    let study = Study::load(&path(dir.path(), "x.toml")).unwrap();
+    assert_eq!((study.title.as_str(), study.iterations), ("", 1));
+    assert!(study.comparisons.is_empty() && study.metrics.is_empty() && study.published.is_empty());
+    let case = &study.cases[0];
+    assert_eq!((case.config.as_str(), case.title.as_str()), ("small, as it is", "small, as it is"));
+    assert!(case.params.is_empty() && case.sysctls.is_empty());
+}
+
+#[test]
+fn an_experiment_says_what_runs() {
+    let refused = |from: &str, to: &str| refusal(&with(EXPERIMENT, from, to), Study::load);
+    for (line, key) in [
+        ("name = \"mine\"\n", "x.toml:1: name"),
+        ("workload = \"thpfioscale\"\n", "x.toml:1: workload"),
+        ("[kernels]\nold = \"4.20-rc3\"\n", "x.toml:1: kernels"),
+        ("title = \"small, as it is\"\n", "x.toml:6: title"),
+        ("machine = \"small\"\n", "x.toml:6: machine"),
+    ] {
+        assert!(refused(line, "").starts_with(&format!("{key}: missing field `")), "{}", refused(line, ""));
+    }
+    assert_eq!(refused("old = \"4.20-rc3\"", ""), "x.toml:4: kernels: expected one or more");
+    let no_case = "[kernels]\nold = \"4.20-rc3\"\n[[case]]\ntitle = \"small, as it is\"\nmachine = \"small\"\n";
+    assert_eq!(refused(no_case, "case = []\nkernels = { old = \"5.0\" }\n"), "x.toml:1: case: expected one or more");
+    let unknown = refused("machine = \"small\"", "machine = \"small\"\nparam = { x = 1 }");
+    assert!(unknown.starts_with("x.toml:9: param: unknown field `param`, expected one of"), "{unknown}");
+    let word = refused("workload = ", "iterations = \"two\"\nworkload = ");
+    assert!(word.starts_with("x.toml:3: iterations: invalid type: string \"two\", expected u32"), "{word}");
+}
+
+#[test]
+fn cases_can_be_told_apart_and_found_among_published_figures() {
+    let twice = |second: &str| {
+        let second = format!("machine = \"small\"\n[[case]]\n{second}\nmachine = \"skylake-1s\"");
+        refusal(&with(EXPERIMENT, "machine = \"small\"", &second), Study::load)
+    };
+    let expected = "two cases are called `small, as it is`: expected a name of its own for each";
+    assert_eq!(twice("title = \"small, as it is\""), format!("x.toml:10: case.title: {expected}"));
+    let config = twice("title = \"other\"\nconfig = \"small, as it is\"");
+    assert_eq!(config, format!("x.toml:11: case.config: {expected}"));
+    let figures = "workload = \"thpfioscale\"\npublished = [\"000_watermark_boost.json\"]";
+    let nameless = refusal(&with(EXPERIMENT, "workload = \"thpfioscale\"", figures), Study::load);
+    let expected = "x.toml:8: case.config: missing: expected the start of what the published figures call the case";
+    assert_eq!(nameless, expected);
+}
+
 #[test]
 fn what_a_study_names_must_exist() {
     assert!(refused("\"4.20-rc3\"", "\"4.19\"").starts_with("x.toml:12: kernels: unknown kernel `4.19`"));
@@ -89,14 +148,17 @@ fn what_a_study_names_must_exist() {
 
 #[test]
 fn numbers_and_words_of_a_study_are_checked() {
-    assert_eq!(refused("iterations = 2", "iterations = 0"), "x.toml:5: iterations: expected 1 or more");
+    for number in ["0", "10001"] {
+        let told = refused("iterations = 2", &format!("iterations = {number}"));
+        assert_eq!(told, "x.toml:5: iterations: expected 1 to 10000");
+    }
     let small = refused("\"1GiB\"", "\"1MiB\"");
     let expected = "x.toml:9: quick.memory: machine small with 1MiB of memory: node.memory: expected";
     assert!(small.starts_with(expected), "{small}");
     let unknown = refused("{ small = \"1GiB\" }", "{ large = \"1GiB\" }");
     assert_eq!(unknown, "x.toml:9: quick.memory: expected names of the study's machines, found `large`");
     let none = refused("iterations = 1", "iterations = 0");
-    assert_eq!(none, "x.toml:8: quick.iterations: expected 1 or more");
+    assert_eq!(none, "x.toml:8: quick.iterations: expected 1 to 10000");
     assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:30: take: unknown variant `median`"));
     assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:32: better: unknown variant `less`"));
 }
