@@ -32,7 +32,7 @@ pub(crate) enum Command {
     /// Run published studies and print published and twin figures side by side
     #[command(after_help = REPRODUCE_EXAMPLES)]
     Reproduce(ReproduceArgs),
-    /// Run a workload on a machine under one or several kernels
+    /// Run a workload on a machine under one or several kernels, or all cases of an experiment
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
     /// Compare runs that were kept with --out
@@ -61,6 +61,10 @@ const REPRODUCE_EXAMPLES: &str = "Examples:
   mmtwin reproduce --json > studies.json           one JSON document
   mmtwin reproduce my-study.toml --out runs        a study of one's own, every run kept";
 
+/// What `run` takes unless it is told otherwise.
+const KERNEL: &str = "6.12";
+const MACHINE: &str = "small";
+
 const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m small
   mmtwin run thpfioscale -k 4.20-rc3 -k 4.20-rc3-boost --iterations 5
@@ -68,10 +72,16 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -k 6.12 --set vm.watermark_boost_factor=0 --set vm.watermark_boost_factor=15000
   mmtwin run thpfioscale --out runs --events kmem,compaction
   mmtwin run job.fio -m small                      a job file of fio; in a guest the real fio runs it
+  mmtwin run experiment.toml --iterations 5        every case of a file, a table for each
+  mmtwin run experiment.toml -k new -k old         two of its kernels, the first is the baseline
   mmtwin run thpfioscale -m guest-576m --on qemu --kernel-image debian:6.12 --out runs
   mmtwin run thpfioscale -m guest-160m --on both --kernel-image debian:6.12 --iterations 3
 
-A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel.";
+A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel.
+
+An experiment is a file as `reproduce` reads it, with or without published figures; it runs on the twin. What is typed goes before \
+what it says: -k chooses among its kernels, by its own names for them, -m replaces its machine if it has only one, -p, --set and \
+the like hold for all of its cases.";
 
 const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare runs                              every run below a folder
@@ -181,15 +191,15 @@ pub(crate) struct ReproduceArgs {
 /// `mmtwin run`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Name of a workload (`mmtwin list workloads`), or a job file of fio
-    #[arg(value_name = "WORKLOAD|JOB.fio")]
+    /// Name of a workload (`mmtwin list workloads`), a job file of fio, or an experiment's file
+    #[arg(value_name = "WORKLOAD|JOB.fio|EXPERIMENT.toml")]
     pub(crate) workload: String,
-    /// Kernel, by name or file; several are compared, the first is the baseline
-    #[arg(short, long = "kernel", value_name = "KERNEL", default_value = "6.12")]
+    /// Kernel, by name or file; several are compared, the first is the baseline [default: 6.12, or all of an experiment's]
+    #[arg(short, long = "kernel", value_name = "KERNEL")]
     pub(crate) kernels: Vec<String>,
-    /// Machine, by name or file
-    #[arg(short, long, value_name = "MACHINE", default_value = "small")]
-    pub(crate) machine: String,
+    /// Machine, by name or file [default: small, or what an experiment says]
+    #[arg(short, long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
     /// Parameter of the workload
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) params: Vec<(String, String)>,
@@ -199,9 +209,9 @@ pub(crate) struct RunArgs {
     /// Where to run
     #[arg(long, value_enum, value_name = "WORLD", default_value = "twin")]
     pub(crate) on: On,
-    /// Runs of each kernel, each with draws of its own
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = iterations())]
-    pub(crate) iterations: u32,
+    /// Runs of each kernel, each with draws of its own [default: 1, or what an experiment says]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iterations())]
+    pub(crate) iterations: Option<u32>,
     /// Tracepoints to keep in the run directories
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
     pub(crate) events: Vec<EventGroup>,
@@ -212,6 +222,21 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Names or files of the kernels that run a workload: one or more.
+    pub(crate) fn kernels(&self) -> Vec<&str> {
+        if self.kernels.is_empty() { vec![KERNEL] } else { self.kernels.iter().map(String::as_str).collect() }
+    }
+
+    /// Name or file of the machine that runs a workload.
+    pub(crate) fn machine(&self) -> &str {
+        self.machine.as_deref().unwrap_or(MACHINE)
+    }
+
+    /// Runs of a workload under each kernel: 1 or more.
+    pub(crate) fn iterations(&self) -> u32 {
+        self.iterations.unwrap_or(1)
+    }
+
     /// Tracepoints to record.
     pub(crate) fn trace(&self) -> TraceFilter {
         let records = |group| self.events.contains(&group);

@@ -1,4 +1,4 @@
-//! The cases of a study's file and the runs of each: what a command that runs them says of all of them goes before what the file says.
+//! The cases of a study's file and the runs of each: what `reproduce` and `run EXPERIMENT.toml` have in common.
 
 use profile::{Case, Kernel, Machine, Study};
 use twin::{Change, TraceFilter};

@@ -8,6 +8,7 @@ mod cases;
 mod comparing;
 mod completing;
 mod exec;
+mod experiment;
 mod failure;
 mod job_file;
 mod kept;

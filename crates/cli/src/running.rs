@@ -1,4 +1,4 @@
-//! `mmtwin run`: a workload on a machine under one or several kernels.
+//! `mmtwin run`: a workload on a machine under one or several kernels; [`experiment`] runs the cases of a file.
 
 use profile::{Kernel, Machine};
 use report::RunReport;
@@ -8,15 +8,18 @@ use crate::exec::{self, Answer, Board, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
 use crate::telling::{self, entries, foot, head, report_of, table};
 use crate::variants::variants;
-use crate::{job_file, output, real};
+use crate::{experiment, job_file, output, real};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if experiment::is_experiment(&args.workload) {
+        return experiment::run(args);
+    }
     let args = &job_file::read(args)?;
     if args.on != On::Twin {
         return real::run(args);
     }
     let machine = load_machine(args)?;
-    let kernels = load_kernels(&args.kernels)?;
+    let kernels = load_kernels(&args.kernels())?;
     let (names, jobs) = plan(args, &machine, &kernels)?;
     make(&args.common, &jobs, |answers, wall_s| print(args, Some(&machine), &names, answers, wall_s))
 }
@@ -42,10 +45,10 @@ pub(crate) fn make(
 
 /// The machine that was named, with what is to be otherwise.
 pub(crate) fn load_machine(args: &RunArgs) -> Result<Machine, Failure> {
-    args.common.changed(&Machine::load(&args.machine)?)
+    args.common.changed(&Machine::load(args.machine())?)
 }
 
-fn load_kernels(names: &[String]) -> Result<Vec<Kernel>, Failure> {
+fn load_kernels(names: &[&str]) -> Result<Vec<Kernel>, Failure> {
     let mut kernels: Vec<Kernel> = Vec::new();
     for name in names {
         let kernel = Kernel::load(name)?;
@@ -84,7 +87,7 @@ fn jobs_of(
         params: &args.params,
         sysctls,
         changes: &args.changes,
-        iterations: args.iterations,
+        iterations: args.iterations(),
         trace: args.trace(),
         seed: args.common.seed,
         out: args.common.out.as_deref(),
@@ -115,7 +118,7 @@ pub(crate) fn print(
             reports => output::print_json(&reports),
         };
     }
-    let table = table(&entries(kernels, answers, args.iterations));
+    let table = table(&entries(kernels, answers, args.iterations()));
     let foot = foot(args.common.out.as_deref(), &done);
     output::print(&(head(args, machine, &done, wall_s) + &table + &foot))
 }

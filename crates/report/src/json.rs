@@ -11,6 +11,13 @@ use crate::finding::finding;
 pub struct RunReport {
     /// mmtwin's version.
     pub version: String,
+    /// The case of an experiment; left out of other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
+    /// The column of the case's table: the experiment's name of the kernel, with the setting if several are compared; left out
+    /// of other runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
     /// All inputs.
     pub manifest: Manifest,
     /// What the run answered with.
@@ -60,6 +67,8 @@ impl RunReport {
         let delta = run.delta();
         RunReport {
             version: run.manifest.version.clone(),
+            case: None,
+            column: None,
             manifest: run.manifest.clone(),
             metrics: run.metrics.clone(),
             vmstat: delta.counters,

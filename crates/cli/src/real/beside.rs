@@ -77,7 +77,7 @@ pub(super) fn print(
     let shorter = told_apart(names);
     let worlds: Vec<Worlds> = shorter
         .iter()
-        .zip(done.chunks(args.iterations as usize).zip(twin.chunks(args.iterations as usize)))
+        .zip(done.chunks(args.iterations() as usize).zip(twin.chunks(args.iterations() as usize)))
         .map(|(name, (real, twin))| {
             let runs = |done: &mut dyn Iterator<Item = &Done>| {
                 column(name.clone(), &done.map(|done| &done.run).collect::<Vec<&RunDir>>())

@@ -50,5 +50,5 @@ pub(super) fn plan(
         machine: machine.clone(),
     };
     let runs = kernels.iter().enumerate();
-    Ok(runs.flat_map(|kernel| (0..args.iterations).map(move |i| (kernel, i))).map(|(k, i)| planned(k, i)).collect())
+    Ok(runs.flat_map(|kernel| (0..args.iterations()).map(move |i| (kernel, i))).map(|(k, i)| planned(k, i)).collect())
 }

@@ -129,7 +129,7 @@ fn check_comparable(study: &Study) -> Result<(), Failure> {
     let wanted = [("comparison", study.comparisons.is_empty()), ("metric", study.metrics.is_empty())];
     match wanted.into_iter().find(|(_, lacks)| *lacks) {
         Some((key, _)) => {
-            let message = format!("missing: expected one [[{key}]] or more to reproduce");
+            let message = format!("missing: expected one [[{key}]] or more to reproduce; `mmtwin run` needs none");
             Err(study.error_at(0..0, key, message).into())
         }
         None => Ok(()),

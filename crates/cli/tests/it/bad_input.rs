@@ -26,7 +26,7 @@ fn refused_in(dir: &TempDir, args: &[&str], parts: &[&str]) {
 fn usage() {
     refused(&[], &["expected a command; `mmtwin --help` shows them"]);
     refused(&["runn"], &["unrecognized subcommand 'runn'", "similar subcommand exists: 'run'"]);
-    refused(&["run"], &["required arguments were not provided", "<WORKLOAD|JOB.fio>"]);
+    refused(&["run"], &["required arguments were not provided", "<WORKLOAD|JOB.fio|EXPERIMENT.toml>"]);
     refused(&["compare"], &["required arguments were not provided", "<RUN>..."]);
     refused(&["list", "disks"], &["invalid value 'disks' for '<WHAT>'", "workloads, kernels, machines, studies"]);
     refused(&["completions", "tcsh"], &["invalid value 'tcsh' for '<SHELL>'"]);
@@ -109,6 +109,57 @@ fn files_are_named_with_line_and_key() {
         change("study.toml", from, to);
         refused_in(&dir, &["reproduce", "bad-study.toml"], &[told]);
     }
+}
+
+#[test]
+fn an_experiments_file_is_named_with_line_and_key() {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    let text = fs::read_to_string(dir.path().join("experiment.toml")).unwrap();
+    for (from, to, told) in [
+        ("\"thpfioscale\"", "\"thpfio\"", "bad.toml:2: workload: unknown workload `thpfio`; expected one of"),
+        (
+            "fio-jobs = 2",
+            "fio-jobs = 0",
+            "bad.toml:12: case.params: fio-jobs=0: expected a whole number from 1 to 1024",
+        ),
+        ("\"4.20-rc3-boost\"", "\"5.9\"", "bad.toml:7: kernels: unknown kernel `5.9`"),
+        ("vm.swappiness", "vm.swap", "bad.toml:18: case.sysctls: unknown tunable `vm.swap`"),
+        ("title = \"two jobs\"", "", "bad.toml:9: title: missing field `title`"),
+        ("iterations = 2", "iterations = 0", "bad.toml:3: iterations: expected 1 to 10000"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        fs::write(dir.path().join("bad.toml"), text.replace(from, to)).unwrap();
+        refused_in(&dir, &["run", "bad.toml", "--out", "runs"], &[told]);
+    }
+    refused_in(&dir, &["run", "none.toml"], &["none.toml: No such file"]);
+    let study = fs::read_to_string(dir.path().join("study.toml")).unwrap();
+    fs::write(dir.path().join("bad.toml"), study.replace("\"extfrag_events\"", "\"extfrag\"")).unwrap();
+    refused_in(&dir, &["run", "bad.toml", "--out", "runs"], &["bad.toml:33: metric: no metric is named `extfrag`"]);
+    assert!(!dir.path().join("runs").exists());
+}
+
+#[test]
+fn what_an_experiment_does_not_leave_open() {
+    let refused =
+        |args: &[&str], told: &str| refused(&[&["run", "experiment.toml", "--out", "runs"], args].concat(), &[told]);
+    refused(&["-k", "6.12"], "--kernel 6.12: expected one of the kernels of experiment.toml: vanilla, boost");
+    refused(&["-k", "boost", "-k", "boost"], "--kernel boost: it is there twice");
+    refused(&["-p", "jobs=2"], "workload thpfioscale has no parameter `jobs`");
+    refused(&["--set", "vm.swap=1"], "unknown tunable `vm.swap`");
+    refused(&["-m", "laptop"], "unknown machine `laptop`");
+    for world in ["qemu", "host", "both"] {
+        refused(
+            &["--on", world],
+            &format!("--on {world}: experiment.toml: an experiment's kernels are models: expected"),
+        );
+    }
+}
+
+#[test]
+fn several_machines_are_not_replaced_by_one() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/watermark-boost.toml");
+    refused(&["run", file, "-m", "small"], &["--machine small: the cases of ", "have several machines"]);
 }
 
 #[test]

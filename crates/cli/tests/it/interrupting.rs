@@ -48,6 +48,19 @@ fn an_interrupted_run_prints_what_is_complete() {
 }
 
 #[test]
+fn an_interrupted_experiment_prints_the_cases_that_have_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (child, told) = start(dir.path(), &["run", "experiment.toml"]);
+    let (status, tables) = end(child);
+    assert_eq!(status, Some(130), "{told}");
+    assert!(told.ends_with(" of 800 runs are missing\n"), "{told}");
+    assert!(tables.contains("\ntwo jobs: thpfioscale on tiny") && tables.contains("runs kept in runs\n"), "{tables}");
+    // All runs so far are of the first case.
+    assert!(!tables.contains("one-job"), "{tables}");
+    assert!(dir.path().join("runs/two-jobs/vanilla/iter-0/manifest.json").exists());
+}
+
+#[test]
 fn an_interrupted_study_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (child, told) = start(dir.path(), &["reproduce", "study.toml", "--json"]);

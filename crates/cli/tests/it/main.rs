@@ -1,6 +1,7 @@
 //! The program from outside: what is typed, what comes out, how it ends.
 
 mod bad_input;
+mod experimenting;
 mod interrupting;
 mod listing;
 mod real_kernels;
@@ -22,10 +23,11 @@ fn mmtwin() -> Command {
 /// A machine and parameters that make a run of a second.
 const TINY: &str = include_str!("../data/tiny.toml");
 
-/// Writes the tiny machine and a study on it below `dir`.
+/// Writes the tiny machine, a study and an experiment on it below `dir`.
 fn write_inputs(dir: &Path) {
     std::fs::write(dir.join("tiny.toml"), TINY).unwrap();
     std::fs::write(dir.join("study.toml"), include_str!("../data/study.toml")).unwrap();
+    std::fs::write(dir.join("experiment.toml"), include_str!("../data/experiment.toml")).unwrap();
 }
 
 /// Standard output of a command that must succeed.
