@@ -130,6 +130,8 @@ pub enum Effect {
     WakePressure(CpuId),
     /// Something happened in a memory cgroup that `memory.events` counts.
     MemcgEvent(MemcgId),
+    /// Wake khugepaged: the first space came into its queue.
+    WakeKhugepaged,
     /// Wake the worker that shrinks zswap's pool.
     WakeZswap,
     /// Have the other CPUs that run this space forget its translations.

@@ -3,7 +3,7 @@
 use rules::{LruPolicy, LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
-use crate::anon::Spaces;
+use crate::anon::{Khugepaged, Spaces};
 use crate::contention::Contention;
 use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
@@ -36,6 +36,8 @@ pub struct Mm {
     pub pagecache: PageCache,
     /// Address spaces and anonymous memory.
     pub spaces: Spaces,
+    /// Where huge pages are made of base pages.
+    pub(crate) khugepaged: Khugepaged,
     /// Memory cgroups.
     pub memcg: Memcgs,
     /// Slab caches.
@@ -85,6 +87,7 @@ impl Mm {
             vfs: Vfs::default(),
             pagecache: PageCache::default(),
             spaces: Spaces::default(),
+            khugepaged: Khugepaged::default(),
             memcg: Memcgs::default(),
             slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
             rcu: Rcu::new(layout.cpu_nodes.len()),

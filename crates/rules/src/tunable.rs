@@ -298,6 +298,16 @@ tunables! {
         lru_gen_min_ttl_ms: "lru_gen.min_ttl_ms", "ms", 0..=4_294_967_295, 0;
         /// Reclaim in the local node before another node is used; a bit mask.
         zone_reclaim_mode: "vm.zone_reclaim_mode", "bits", 0..=7, 0;
+        /// Pages that khugepaged looks at in one turn.
+        khugepaged_pages_to_scan: "thp.khugepaged/pages_to_scan", "pages", 1..=4_294_967_295, 4096;
+        /// Pause of khugepaged between two turns.
+        khugepaged_scan_sleep_millisecs: "thp.khugepaged/scan_sleep_millisecs", "ms", 0..=4_294_967_295, 10_000;
+        /// Pause of khugepaged after it got no huge page.
+        khugepaged_alloc_sleep_millisecs: "thp.khugepaged/alloc_sleep_millisecs", "ms", 0..=4_294_967_295, 60_000;
+        /// Empty entries of a page table that khugepaged makes a huge page of.
+        khugepaged_max_ptes_none: "thp.khugepaged/max_ptes_none", "pages", 0..=511, 511;
+        /// Whether khugepaged reclaims and compacts for a huge page.
+        khugepaged_defrag: "thp.khugepaged/defrag", "", 0..=1, 1;
         /// Share of memory that compressed pages in zswap may take.
         zswap_max_pool_percent: "zswap.max_pool_percent", "%", 0..=100, 20;
         /// Share of that limit that zswap shrinks to before it takes pages again.

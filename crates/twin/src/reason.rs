@@ -46,6 +46,10 @@ pub enum SleepReason {
     KswapdNap,
     /// kcompactd has nothing to do.
     KcompactdIdle,
+    /// khugepaged has nothing to do, or waits for its next round.
+    KhugepagedIdle,
+    /// It found no huge page, and waits before it asks again (`khugepaged_alloc_sleep()`).
+    KhugepagedAlloc,
     /// A flusher has nothing to do.
     FlusherIdle,
     /// Other tasks write all inodes that a flusher could write (`inode_wait_for_writeback`).

@@ -518,6 +518,8 @@ fn start_daemons(
         let options = SpawnOptions::new(format!("kworker/{}", cpu.0), CpuSet::single(cpu)).daemon();
         sim.spawn(options, |ctx| task::worker(ctx, cpu));
     }
+    let options = SpawnOptions::new("khugepaged", CpuSet::all(topology)).nice(19).daemon();
+    sim.spawn(options, task::khugepaged);
     let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
     sim.spawn(options, task::zswap_shrink);
     for device in 0..nr_devices as u16 {

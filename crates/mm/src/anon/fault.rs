@@ -321,6 +321,9 @@ impl Mm {
         let eligible = vma.kind == VmaKind::Anon
             && thp_enabled_for(self.tunables.thp_enabled, vma.thp)
             && vma.holds_region(touch.vpn);
+        if eligible {
+            self.khugepaged_enter(touch.space);
+        }
         if eligible && touch.write {
             match self.fault_huge(env, touch, vma.thp, tally) {
                 Huge::Mapped => {

@@ -6,12 +6,13 @@
 //! Abstracted: addresses start low and stay dense (the kernel maps from the top down); the page table is found by
 //! the space, not by the area, as in hardware; a space is one process, its threads share it.
 //! Omitted: fork and sharing of anonymous pages, mlock, mremap, stacks and program text, NUMA policies and NUMA
-//! balancing, userfaultfd, KSM, khugepaged, the huge zero page (a read fault maps base zero pages), page table
+//! balancing, userfaultfd, KSM, the huge zero page (a read fault maps base zero pages), page table
 //! isolation (an order-1 PGD).
 
 mod fault;
 mod file_fault;
 mod gfp;
+mod khugepaged;
 mod oom;
 mod pgtable;
 mod split;
@@ -28,6 +29,7 @@ mod zap;
 
 pub use fault::{Touch, TouchStop};
 pub use gfp::{huge_attempts, thp_enabled_for, thp_gfp_mask};
+pub use khugepaged::{CollapseTarget, KhugepagedScan};
 pub use oom::OomChoice;
 pub use start::StartAnon;
 pub use vma::{Advice, ThpAdvice, Vma, VmaKind};
@@ -39,6 +41,7 @@ use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
 use crate::{Env, Mm};
 
+pub(crate) use khugepaged::Khugepaged;
 pub(crate) use pgtable::{Leaves, PageTables, Region, Slot};
 
 /// Pages in a 2 MiB region: one page table, or one huge page.
@@ -69,6 +72,8 @@ pub struct Space {
     pub(crate) memcg: MemcgId,
     /// Nothing is left to be gained by killing it (`MMF_OOM_SKIP`).
     oom_skip: bool,
+    /// khugepaged has it in its queue (`MMF_VM_HUGEPAGE`).
+    khugepaged: bool,
 }
 
 impl Space {
@@ -193,6 +198,7 @@ impl Mm {
     /// Ends an address space: frees its pages, swap slots and page tables (`exit_mmap()`).
     pub fn space_exit(&mut self, env: &Env, space: SpaceId) {
         assert!(self.spaces[space].live, "{space:?} exits twice");
+        self.khugepaged_exit(space);
         if let Some(last) = self.spaces[space].vmas.last() {
             let end = last.end;
             self.munmap(env, space, 0, end);

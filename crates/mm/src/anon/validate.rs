@@ -39,6 +39,12 @@ impl Mm {
                 report(None, format!("{id:?}: rss, swap, tables {counted:?}, recount {found:?}"));
             }
         }
+        let mut queued: Vec<SpaceId> = self.khugepaged.queued().collect();
+        queued.sort_unstable();
+        let flagged: Vec<SpaceId> = self.spaces.live().filter(|id| self.spaces[*id].khugepaged).collect();
+        if queued != flagged {
+            report(None, format!("khugepaged has {queued:?} in its queue, of which {flagged:?} know"));
+        }
         if all.leaves != self.spaces.leaves.in_use() as u64 {
             report(None, format!("{} page tables in use, recount {}", self.spaces.leaves.in_use(), all.leaves));
         }

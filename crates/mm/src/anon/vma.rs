@@ -180,6 +180,7 @@ impl Mm {
         owner.vmas.insert(at, vma);
         owner.merge();
         owner.tables.grow(start + pages);
+        self.khugepaged_enter_area(space, start);
         start
     }
 
@@ -225,6 +226,9 @@ impl Mm {
             owner.vmas[at].thp = if advice == Advice::Huge { ThpAdvice::Huge } else { ThpAdvice::NoHuge };
         }
         owner.merge();
+        if advice == Advice::Huge {
+            self.khugepaged_enter_area(space, vpn);
+        }
     }
 }
 

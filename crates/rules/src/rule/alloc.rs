@@ -181,6 +181,15 @@ rule!(
     }
 );
 rule!(
+    /// Which base pages khugepaged makes a huge page of.
+    CollapsePages {
+        /// Those that are mapped writable: until 3.19.
+        Writable,
+        /// Those that are only read, too: since 10359213d05a (4.0).
+        Any,
+    }
+);
+rule!(
     /// Whether the allocator zeroes pages that nobody asked to be zeroed.
     InitOnAlloc {
         /// No: the kernel's own default.

@@ -71,6 +71,8 @@ pub struct Rules {
     pub thp_node: ThpNode,
     /// Effort for huge pages.
     pub thp_effort: ThpEffort,
+    /// Huge pages made of base pages.
+    pub collapse_pages: CollapsePages,
     /// Compaction at all.
     pub compaction: Compaction,
     /// Compaction by an allocation.
@@ -339,6 +341,7 @@ impl Rules {
             reclaimed_pages: ReclaimedPages::HotEnd,
             thp_node: ThpNode::LocalThenAny,
             thp_effort: ThpEffort::ByAdvice,
+            collapse_pages: CollapsePages::Any,
             compaction: Compaction::Built,
             direct_compaction: DirectCompaction::Priorities,
             background_compaction: BackgroundCompaction::Kcompactd,

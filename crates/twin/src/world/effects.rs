@@ -74,6 +74,9 @@ impl World {
                     }
                     Told::WithNext => {}
                 },
+                Effect::WakeKhugepaged => {
+                    ctl.wake_all(self.queues.khugepaged);
+                }
                 Effect::WakeZswap => {
                     ctl.wake_all(self.queues.zswap);
                 }

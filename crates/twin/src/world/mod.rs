@@ -85,6 +85,8 @@ pub(crate) struct Queues {
     pub(crate) swap_bio: WaitQueueId,
     /// Each CPU's worker, while it sleeps.
     pub(crate) worker: Vec<WaitQueueId>,
+    /// khugepaged, while it sleeps.
+    pub(crate) khugepaged: WaitQueueId,
     /// The worker that shrinks zswap, while it sleeps.
     pub(crate) zswap: WaitQueueId,
 }
@@ -106,6 +108,7 @@ impl Queues {
             reserved: WaitQueueId(u32::MAX),
             swap_bio: WaitQueueId(u32::MAX),
             worker: Vec::new(),
+            khugepaged: WaitQueueId(u32::MAX),
             zswap: WaitQueueId(u32::MAX),
         }
     }
@@ -128,6 +131,7 @@ impl Queues {
             reserved: table(1)[0],
             swap_bio: table(1)[0],
             worker: table(nr_cpus),
+            khugepaged: table(1)[0],
             zswap: table(1)[0],
         }
     }
