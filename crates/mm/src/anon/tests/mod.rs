@@ -1,5 +1,6 @@
 //! Tests of anonymous memory as a whole.
 
+mod collapse;
 mod faults;
 mod huge;
 mod oom;

@@ -22,6 +22,7 @@ enum Op {
     Migrate(u32),
     Split(u32),
     Advise(u32, u32, bool),
+    Collapse,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -38,6 +39,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => page.clone().prop_map(Op::Migrate),
         1 => page.clone().prop_map(Op::Split),
         1 => (page, run, any::<bool>()).prop_map(|(a, b, h)| Op::Advise(a, b, h)),
+        1 => Just(Op::Collapse),
     ]
 }
 
@@ -105,6 +107,16 @@ fn migrate(m: &mut Machine, vpn: u32) {
     m.mm.free_pages(&env, old, order);
 }
 
+/// Lets khugepaged look at whatever it comes to next, and make it huge if a free block is at hand.
+fn collapse(m: &mut Machine) {
+    let Some(target) = m.mm.khugepaged_scan_mm_slot(4096).target else { return };
+    let env = m.env;
+    let request = AllocRequest { gfp: Gfp::TRANSHUGE_LIGHT, order: PAGEBLOCK_ORDER, node: env.node };
+    if let Some(pfn) = m.mm.alloc_pages(&env, request) {
+        m.mm.collapse_huge_page(&env, target, pfn);
+    }
+}
+
 fn apply(m: &mut Machine, base: u32, op: &Op) {
     let (env, space) = (m.env, m.space);
     let at = |page: u32, run: u32| (base + page, run.min(SPAN - page));
@@ -133,6 +145,7 @@ fn apply(m: &mut Machine, base: u32, op: &Op) {
             m.finish_io();
         }
         Op::Migrate(page) => migrate(m, base + page),
+        Op::Collapse => collapse(m),
         Op::Split(page) => {
             if let Some(pfn) = mapped(m, base + page)
                 && m.mm.frames[pfn].order() == PAGEBLOCK_ORDER
