@@ -9,6 +9,7 @@ pub(crate) fn sys_error(errno: Errno) -> SysError {
         Errno::NOMEM | Errno::AGAIN => SysError::NoMemory,
         Errno::NOSPC | Errno::DQUOT => SysError::NoSpace,
         Errno::NOENT => SysError::NoEntry,
+        Errno::NOTEMPTY => SysError::NotEmpty,
         Errno::INVAL | Errno::EXIST | Errno::PERM | Errno::ACCESS => SysError::Invalid,
         Errno::BADF => SysError::BadFd,
         Errno::FBIG => SysError::FileTooLarge,
@@ -18,7 +19,7 @@ pub(crate) fn sys_error(errno: Errno) -> SysError {
     }
 }
 
-const CODES: [SysError; 12] = [
+const CODES: [SysError; 13] = [
     SysError::NoMemory,
     SysError::NoSpace,
     SysError::NoEntry,
@@ -31,6 +32,7 @@ const CODES: [SysError; 12] = [
     SysError::Killed,
     SysError::NeedsModule,
     SysError::NoSysctl,
+    SysError::NotEmpty,
 ];
 
 /// An error as a number above 0, for memory that processes share.

@@ -28,10 +28,14 @@ impl SysLinux {
         self.process.shared.new_dir(name).map(Dir).ok_or(SysError::Invalid)
     }
 
+    fn path_of_dir(&self, dir: Dir) -> Result<PathBuf> {
+        let name = self.process.shared.dir(dir.0).ok_or(SysError::NoEntry)?;
+        Ok(self.process.config.mount.join(name))
+    }
+
     /// Where a file stands. Directories are not kept open: that would pin their inodes in memory for the whole run.
     fn path_of(&self, name: FileName) -> Result<PathBuf> {
-        let dir = self.process.shared.dir(name.dir.0).ok_or(SysError::NoEntry)?;
-        let mut path = self.process.config.mount.join(dir);
+        let mut path = self.path_of_dir(name.dir)?;
         path.push(format!("workfile.{}", name.number));
         Ok(path)
     }
@@ -131,6 +135,10 @@ impl SysLinux {
 
     pub(crate) fn unlink_file(&self, name: FileName) -> Result<()> {
         rustix::fs::unlink(self.path_of(name)?).map_err(sys_error)
+    }
+
+    pub(crate) fn remove_directory(&self, dir: Dir) -> Result<()> {
+        rustix::fs::rmdir(self.path_of_dir(dir)?).map_err(sys_error)
     }
 
     pub(crate) fn sync_all(&self) -> Result<()> {

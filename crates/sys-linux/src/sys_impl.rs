@@ -154,6 +154,10 @@ impl Sys for SysLinux {
         self.unlink_file(name)
     }
 
+    async fn rmdir(&self, dir: Dir) -> Result<()> {
+        self.remove_directory(dir)
+    }
+
     async fn sync(&self) -> Result<()> {
         self.sync_all()
     }

@@ -89,6 +89,8 @@ programs!(
     truncation_cuts_and_extends,
     a_removed_file_lives_until_its_last_close,
     missing_files_have_no_entry,
+    a_directory_goes_when_it_is_empty,
+    a_removed_directory_has_no_entries,
     threads_share_files_and_processes_do_not,
     threads_stop_when_asked_and_meet_at_barriers,
     who_is_stopped_is_stopped_with_all_that_it_spawned
@@ -113,6 +115,8 @@ enum FileOp {
     Truncate { file: u64, length: u64 },
     Stat { file: u64 },
     Unlink { file: u64 },
+    Rmdir,
+    Mkdir,
 }
 
 /// Carries out operations and records what each saw. An open file may have lost its name.
@@ -141,6 +145,8 @@ async fn file_ops<S: Sys>(sys: S, ops: Vec<FileOp>) -> Result<()> {
             FileOp::Truncate { file, length } => done(sys.truncate(fd(&open, file), Bytes(length)).await),
             FileOp::Stat { file } => size(sys.stat(FileName { dir, number: file }).await),
             FileOp::Unlink { file } => done(sys.unlink(FileName { dir, number: file }).await),
+            FileOp::Rmdir => done(sys.rmdir(dir).await),
+            FileOp::Mkdir => number(sys.mkdir("d").await, |again| f64::from(u8::from(again == dir))),
         };
         sys.sample("seen", seen);
     }
@@ -158,13 +164,15 @@ fn file_op() -> impl Strategy<Value = FileOp> {
         (file.clone(), at).prop_map(|(file, length)| FileOp::Truncate { file, length }),
         file.clone().prop_map(|file| FileOp::Stat { file }),
         file.prop_map(|file| FileOp::Unlink { file }),
+        Just(FileOp::Rmdir),
+        Just(FileOp::Mkdir),
     ]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any sequence of operations on three files sees the same sizes, lengths and errors.
+    /// Any sequence of operations on three files and their directory sees the same sizes, lengths and errors.
     #[test]
     fn files_behave_alike(ops in prop::collection::vec(file_op(), 1..60)) {
         let program = FileOps(ops);

@@ -11,6 +11,8 @@ pub enum SysError {
     NoSpace,
     /// `ENOENT`.
     NoEntry,
+    /// `ENOTEMPTY`.
+    NotEmpty,
     /// `EIO`.
     Io,
     /// `EINVAL`.
@@ -37,6 +39,7 @@ impl fmt::Display for SysError {
             SysError::NoMemory => "out of memory (ENOMEM)",
             SysError::NoSpace => "no space left on the device (ENOSPC)",
             SysError::NoEntry => "no such file (ENOENT)",
+            SysError::NotEmpty => "directory not empty (ENOTEMPTY)",
             SysError::Io => "input/output error (EIO)",
             SysError::Invalid => "invalid argument (EINVAL)",
             SysError::BadFd => "bad file descriptor (EBADF)",

@@ -116,6 +116,12 @@ pub trait Sys: Clone + 'static {
     async fn truncate(&self, fd: Fd, length: Bytes) -> Result<()>;
     /// Removes a file.
     async fn unlink(&self, name: FileName) -> Result<()>;
+    /// Removes an empty directory. Nothing is found or made in it until [`Sys::mkdir`] makes one of the same name, which is the same
+    /// [`Dir`] again.
+    ///
+    /// # Errors
+    /// [`SysError::NotEmpty`] while there is a file or directory in it, [`SysError::NoEntry`] if it is gone.
+    async fn rmdir(&self, dir: Dir) -> Result<()>;
     /// Writes all dirty data and waits for it.
     async fn sync(&self) -> Result<()>;
 

@@ -2,8 +2,9 @@
 //!
 //! Source: sizes are those of linux-3.19 (48 435 files; `git ls-tree -r -l`), a file each 5 % of them; linux-3.0 has
 //! 36 788 files in 2 300 directories.
-//! Abstracted: which file has which size is spread evenly. Directories stay when a tree is removed, empty; each run makes
-//! its own. What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
+//! Abstracted: which file has which size is spread evenly. All directories of a tree lie in one. `rm -rf` tries the
+//! names that there may be and reads no directory; it removes the files of each and then that, in the order of `fts_read()`.
+//! What `tar` reads is left out: it is read once, and less than a tenth of what it writes.
 
 use sys::{Dir, FileName, OpenMode, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
@@ -21,30 +22,33 @@ pub(crate) const UNPACK: Nanos = Nanos::micros(135);
 const OBJECTS: u64 = FILES_PER_DIR as u64;
 /// Name of the archive of a directory: after two made of each source.
 const ARCHIVE: u64 = 3 * OBJECTS;
-/// Names of the image and of the large file in the first directory.
+/// Name of the image in the first directory.
 const IMAGE: u64 = ARCHIVE + 1;
-const LARGE: u64 = ARCHIVE + 2;
 
 /// One tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
+    /// What they lie in.
+    top: Dir,
     dirs: Vec<Dir>,
     files: u32,
 }
 
 impl Tree {
     pub(crate) async fn new<S: Sys>(sys: &S, name: &str, files: u32) -> sys::Result<Tree> {
+        let top = sys.mkdir(name).await?;
         let mut dirs = Vec::new();
         for number in 0..files.div_ceil(FILES_PER_DIR) {
             dirs.push(sys.mkdir(&format!("{name}/{number}")).await?);
         }
-        Ok(Tree { dirs, files })
+        Ok(Tree { top, dirs, files })
     }
 
     /// One that no world has.
     #[cfg(test)]
     pub(crate) fn of_files(files: u32) -> Tree {
-        Tree { dirs: (0..files.div_ceil(FILES_PER_DIR)).map(Dir).collect(), files }
+        let dirs = files.div_ceil(FILES_PER_DIR);
+        Tree { top: Dir(dirs), dirs: (0..dirs).map(Dir).collect(), files }
     }
 
     /// Number of source files.
@@ -72,10 +76,6 @@ impl Tree {
         FileName { dir: self.dirs[0], number: IMAGE }
     }
 
-    pub(crate) fn large_file(&self) -> FileName {
-        FileName { dir: self.dirs[0], number: LARGE }
-    }
-
     pub(crate) fn size(&self, file: u32) -> Bytes {
         size_of(file)
     }
@@ -98,16 +98,23 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes every file, also those that a build made (`rm -rf`).
+    /// Removes all files, also those that a build made, and all directories (`rm -rf`).
     pub(crate) async fn remove<S: Sys>(&self, sys: &S) -> sys::Result<()> {
-        let made = |file| [self.source(file), self.object(file, 0), self.object(file, 1)];
-        for file in 0..self.files {
-            let archive = (file % FILES_PER_DIR == 0).then(|| self.archive(file));
-            for name in made(file).into_iter().chain(archive) {
+        for (number, dir) in (0..).zip(&self.dirs) {
+            for name in self.names_in(number) {
                 remove_file(sys, name).await?;
             }
+            sys.rmdir(*dir).await?;
         }
-        remove_file(sys, self.image()).await
+        sys.rmdir(self.top).await
+    }
+
+    /// All files that there may be in a directory.
+    fn names_in(&self, dir: u32) -> impl Iterator<Item = FileName> {
+        let first = dir * FILES_PER_DIR;
+        let sources = first..self.files.min(first + FILES_PER_DIR);
+        let made = sources.flat_map(|file| [self.source(file), self.object(file, 0), self.object(file, 1)]);
+        made.chain([self.archive(first)]).chain((dir == 0).then(|| self.image()))
     }
 }
 
@@ -145,7 +152,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_a_kernel_tree() {
-        let tree = Tree { dirs: Vec::new(), files: 36_788 };
+        let tree = Tree::of_files(36_788);
         let sizes: Vec<u64> = (0..tree.len()).map(|file| tree.size(file).0).collect();
         let mean = sizes.iter().sum::<u64>() / sizes.len() as u64;
         // 545.6 MB in 48 435 files are 11 265 B each.
@@ -158,18 +165,19 @@ mod tests {
     }
 
     #[test]
-    fn no_two_files_have_one_name() {
-        let tree = Tree::of_files(1024);
-        let all = (0..1024).flat_map(|file| [tree.source(file), tree.object(file, 0), tree.object(file, 1)]);
+    fn no_two_files_have_one_name_and_each_is_removed_with_its_directory() {
+        let tree = Tree::of_files(1023);
+        let all = (0..1023).flat_map(|file| [tree.source(file), tree.object(file, 0), tree.object(file, 1)]);
         let archives = (0..64).map(|dir| tree.archive(dir * FILES_PER_DIR));
-        let mut names: Vec<(u32, u64)> = all
-            .chain(archives)
-            .chain([tree.image(), tree.large_file()])
-            .map(|name| (name.dir.0, name.number))
-            .collect();
-        let count = names.len();
+        let place = |name: FileName| (name.dir.0, name.number);
+        let mut names: Vec<(u32, u64)> = all.chain(archives).chain([tree.image()]).map(place).collect();
         names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
+        let mut once = names.clone();
+        once.dedup();
+        assert_eq!(once, names);
+        let mut removed: Vec<(u32, u64)> = (0..64).flat_map(|dir| tree.names_in(dir)).map(place).collect();
+        assert!(removed.is_sorted_by_key(|(dir, _)| *dir), "one directory after the other");
+        removed.sort_unstable();
+        assert_eq!(removed, names);
     }
 }

@@ -79,7 +79,10 @@ impl Vfs {
     pub(super) fn is_logged(&self, fs: FsId, of: Metadata) -> bool {
         match of {
             Metadata::Inodes { chunk, cluster } => self.fs[fs.0 as usize].cluster_logged(chunk, cluster),
-            Metadata::Directory { dir, index } => self.dirs[dir.0 as usize].blocks[index as usize].dirty,
+            // The directory may be gone.
+            Metadata::Directory { dir, index } => {
+                self.dirs[dir.0 as usize].blocks.get(index as usize).is_some_and(|block| block.dirty)
+            }
             Metadata::Leaf(file) => self.fs[fs.0 as usize].leaves[&file].dirty,
         }
     }
@@ -247,7 +250,7 @@ impl Mm {
     }
 
     /// Frees a buffer.
-    fn free_buffer(&mut self, env: &Env, number: u32) {
+    pub(super) fn free_buffer(&mut self, env: &Env, number: u32) {
         let Buffer { head, fs, of, pages, listed, .. } = self.vfs.buffers[number as usize];
         let cache = self.vfs.fs[fs.0 as usize].spec.buffer_cache;
         if listed {

@@ -30,6 +30,7 @@ impl Mm {
         for (n, dir) in self.vfs.dirs.iter().enumerate().filter(|(n, dir)| dir.children != children[*n]) {
             violations.push(violation(format!("directory {n} has {} children, not {}", children[n], dir.children)));
         }
+        self.check_gone(violations);
         self.check_lrus(violations);
         self.check_buffers(violations);
         self.check_space(violations);
@@ -142,6 +143,29 @@ impl Mm {
         let listed = rec.has(FileRec::DENTRY_LRU);
         if rec.dentry.is_some() && !listed && !self.dentry_in_use(FileId(n as u32)) {
             wrong("an unused dentry is on no list");
+        }
+    }
+
+    /// Names that stand for nothing are on the list of their directory, and nothing else is.
+    fn check_gone(&self, violations: &mut Vec<Violation>) {
+        let mut expected = vec![0; self.vfs.dirs.len()];
+        let is_gone = |rec: &FileRec| {
+            let removed = rec.has(FileRec::UNLINKED) && !rec.has(FileRec::UNHASHED) && rec.dentry.is_some();
+            rec.has(FileRec::LIVE) && (removed || rec.has(FileRec::NEGATIVE))
+        };
+        for n in (0..self.vfs.files.len()).filter(|n| is_gone(&self.vfs.files[*n])) {
+            expected[self.vfs.attributes.parent(FileId(n as u32)).0 as usize] += 1;
+        }
+        for (n, dir) in self.vfs.dirs.iter().enumerate() {
+            let listed =
+                dir.gone.iter(&self.vfs.gone_links).filter(|id| is_gone(&self.vfs.files[*id as usize])).count();
+            if (listed, dir.gone.len()) != (expected[n], expected[n] as u32) {
+                let said = dir.gone.len();
+                violations.push(violation(format!(
+                    "directory {n}: {said} names stand for nothing, {listed} of them do, {} should",
+                    expected[n]
+                )));
+            }
         }
     }
 

@@ -7,8 +7,8 @@
 //! Source: `dput()`, `retain_dentry()`, `dentry_lru_isolate()`, `shrink_dentry_list()`, fs/dcache.c, 4.4, 4.20 and 6.12;
 //! `__shrink_dcache_sb()`, `prune_dcache()`, 2.6.39.
 //! Since/until: [`SingleUse`], [`DentryScan`].
-//! Abstracted: a name that was unlinked without users stays as a negative dentry until shrunk, as in the kernel, but
-//! is never found again. Omitted: names longer than 32 letters (kmalloc).
+//! Abstracted: a name that was unlinked without users stays as a negative dentry until it is shrunk or its directory goes (rmdir.rs), as in
+//! the kernel, but is never found again. Omitted: names longer than 32 letters (kmalloc).
 
 use rules::{DentryScan, SingleUse};
 use units::{FileId, Gfp};
@@ -104,6 +104,18 @@ impl Mm {
         }
     }
 
+    /// A name was removed: its dentry turns negative and its inode goes, or both go with their last user (`d_delete()`).
+    pub(super) fn delete_dentry(&mut self, env: &Env, file: FileId) {
+        self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
+        if self.dentry_in_use(file) {
+            self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;
+        } else {
+            self.iput(env, file);
+            self.dput(env, file);
+            self.vfs.list_gone(file);
+        }
+    }
+
     /// Whose the dentry of a file is.
     pub(super) fn dentry_share(&self, file: FileId) -> Share {
         let node = self.slabs.node_of(CacheId::DENTRY, self.vfs.rec(file).dentry);
@@ -119,30 +131,38 @@ impl Mm {
         }
     }
 
-    /// Frees a dentry that nobody uses; its inode loses a reference, and so do its directories, which go too
-    /// if it was their last.
+    /// Frees a dentry that nobody uses, and those of its directories if it was the last that used them.
     pub(super) fn kill_dentry(&mut self, env: &Env, file: FileId) {
         let mut at = file;
         loop {
-            debug_assert!(!self.dentry_in_use(at));
-            self.remove_from_dentry_lru(at);
-            let rec = self.vfs.rec_mut(at);
-            let has_inode = rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE);
-            let dentry = std::mem::replace(&mut rec.dentry, Obj::NONE);
-            self.vfs.nr_dentries -= 1;
-            self.slab_free_rcu(env, CacheId::DENTRY, dentry);
-            if has_inode {
-                self.iput(env, at);
-            }
-            let parent = self.vfs.attributes.parent(at);
-            self.vfs.release_file(at);
-            let dir = &mut self.vfs.dirs[parent.0 as usize];
-            dir.children -= 1;
-            at = dir.file;
+            at = self.free_dentry(env, at);
             if self.dentry_in_use(at) || self.vfs.rec(at).has(FileRec::ROOT) {
                 return;
             }
         }
+    }
+
+    /// Frees a dentry that nobody uses; its inode loses a reference, and so does its directory, which it returns.
+    pub(super) fn free_dentry(&mut self, env: &Env, file: FileId) -> FileId {
+        debug_assert!(!self.dentry_in_use(file));
+        self.remove_from_dentry_lru(file);
+        let rec = self.vfs.rec_mut(file);
+        let has_inode = rec.inode.is_some() && !rec.has(FileRec::RECLAIMABLE);
+        let is_gone = rec.has(FileRec::UNLINKED) && !rec.has(FileRec::UNHASHED);
+        let dentry = std::mem::replace(&mut rec.dentry, Obj::NONE);
+        self.vfs.nr_dentries -= 1;
+        self.slab_free_rcu(env, CacheId::DENTRY, dentry);
+        if has_inode {
+            self.iput(env, file);
+        }
+        if is_gone {
+            self.vfs.unlist_gone(file);
+        }
+        let parent = self.vfs.attributes.parent(file);
+        self.vfs.release_file(file);
+        let dir = &mut self.vfs.dirs[parent.0 as usize];
+        dir.children -= 1;
+        dir.file
     }
 
     /// Shrinks a dentry LRU (`prune_dcache_sb()`); says how many left it.

@@ -2,7 +2,7 @@
 //!
 //! Rule: names fill one block. With the next one that block becomes the root of an index by hash, and what it had goes to a leaf; a
 //! leaf that is full gives the half of its names that has the larger hashes to a new one, before the name is entered. Who looks a name
-//! up reads the root and a leaf. Blocks never become fewer.
+//! up reads the root and a leaf. Blocks never become fewer while there is the directory.
 //! Source: `ext4_add_entry()`, `make_indexed_dir()`, `do_split()`, `dx_probe()`, fs/ext4/namei.c (4.4 and 6.12; `dir_index` of mke2fs).
 //! Abstracted: names have one length, and a name's hash is one of its number. Omitted: the index's second level, which comes after 507
 //! leaves, some 70,000 names.

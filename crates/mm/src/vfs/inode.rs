@@ -208,6 +208,9 @@ impl Mm {
     /// Frees what an unlinked file has on disk (`xfs_inactive()`).
     fn inactivate(&mut self, env: &Env, file: FileId) {
         let fs = self.vfs.fs_of(file);
+        if self.vfs.rec(file).has(FileRec::DIR) {
+            self.free_dir_blocks(env, file);
+        }
         self.remove_extents(env, file);
         self.log_freed_extents(env, file);
         self.vfs.free_blocks(file, 0);

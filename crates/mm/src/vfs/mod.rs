@@ -6,7 +6,7 @@
 //! Source: fs/dcache.c, fs/inode.c, fs/super.c, fs/xfs/xfs_icache.c, fs/xfs/xfs_buf.c, 4.20 and 6.12.
 //! Abstracted: names (a file is what it is from creation to unlink); one superblock shrinker for all file systems;
 //! who waits for a metadata read (a second reader of the same block does not).
-//! Omitted: hard links, rename, rmdir, quotas, attributes, a root directory's objects
+//! Omitted: hard links, rename, quotas, attributes, a root directory's objects
 //! in memory, log items of files that were not created in the run, references that writeback takes.
 
 mod ail;
@@ -32,6 +32,7 @@ mod names;
 mod namespace;
 mod orlov;
 mod packed;
+mod rmdir;
 mod shrink;
 mod space;
 mod spec;
@@ -57,6 +58,7 @@ use disk::Fs;
 use extents::Extents;
 use htree::Htree;
 pub use jbd2::CommitId;
+pub use rmdir::Rmdir;
 pub use shrink::{SHRINKERS, ShrinkerId, ShrinkerSpec};
 pub use spec::{FsKind, FsSpec};
 use statuses::Statuses;
@@ -277,6 +279,8 @@ struct Dir {
     last_dir: u32,
     /// Dentries in memory below it.
     children: u32,
+    /// Names below it that stand for nothing: removed, if their dentry is in memory, or looked up in vain.
+    gone: IdList,
     /// Places for names used so far, and those that are free again.
     dirents: u32,
     free_dirents: Vec<u32>,
@@ -323,6 +327,8 @@ pub struct Vfs {
     /// Neighbours of dentries and of inodes on these lists, by file.
     dentry_links: Links,
     inode_links: Links,
+    /// Neighbours of those on the lists of directories that stand for nothing.
+    gone_links: Links,
     /// Entries of ext4's `extent_status`.
     statuses: Statuses,
     nr_dentries: u64,
@@ -382,6 +388,7 @@ impl Vfs {
             + self.charged.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
+            + self.gone_links.host_bytes()
             + self.buffers.capacity() * size_of::<Buffer>()
             + self.unused_buffers.capacity() * 4
             + self.dirs.iter().map(dir).sum::<usize>()

@@ -1,4 +1,4 @@
-//! Making, opening, closing and removing files.
+//! Making, opening, closing and removing files; removing directories: rmdir.rs.
 //!
 //! Rule: a create reads the block of the directory in which the name will be, takes an inode of the directory's
 //! allocation group (a new chunk of 64 with its cluster buffers, if none is free), and allocates dentry, inode, log
@@ -106,6 +106,7 @@ impl Vfs {
             ag,
             last_dir: ag,
             children: 0,
+            gone: IdList::EMPTY,
             dirents: 0,
             free_dirents: Vec::new(),
             blocks: Vec::new(),
@@ -244,6 +245,7 @@ impl Mm {
         let attributes = Attributes { dirent, ino, ..Attributes::below(dir) };
         let file = match negative {
             Some(file) => {
+                self.vfs.unlist_gone(file);
                 let rec = self.vfs.rec_mut(file);
                 let flags = rec.flags & !FileRec::NEGATIVE;
                 *rec = FileRec { dentry: rec.dentry, flags, ..made };
@@ -393,7 +395,11 @@ impl Mm {
         };
         let absent = FileRec { flags: FileRec::NEGATIVE, ..FileRec::UNUSED };
         let fs = self.vfs.dirs[dir.0 as usize].fs;
-        let name = known.unwrap_or_else(|| self.vfs.new_file(fs, absent, Attributes::below(dir)));
+        let name = known.unwrap_or_else(|| {
+            let name = self.vfs.new_file(fs, absent, Attributes::below(dir));
+            self.vfs.list_gone(name);
+            name
+        });
         self.attach_dentry(env, name, dentry);
         self.dput(env, name);
         self.charge(self.costs.open_file);
@@ -435,8 +441,14 @@ impl Mm {
 
     /// Removes a file's name; what it has goes at once, or with its last close.
     pub fn vfs_unlink(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
-        let rec = *self.vfs.rec(file);
-        assert!(!rec.has(FileRec::DIR), "directories are not removed");
+        assert!(!self.vfs.rec(file).has(FileRec::DIR), "{file:?} is a directory");
+        self.remove_name(env, file)?;
+        self.delete_dentry(env, file);
+        Ok(())
+    }
+
+    /// Takes a name out of its directory, and counts it out in the inode.
+    pub(super) fn remove_name(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         self.lookup(env, file)?;
         let (parent, dirent) = (self.vfs.attributes.parent(file), self.vfs.attributes.dirent(file));
         let directory = self.vfs.dirs[parent.0 as usize].file;
@@ -453,13 +465,6 @@ impl Mm {
         record.index.remove(dirent);
         self.log_dir_change(env, parent, dirent);
         self.journal_changes(env, self.vfs.fs_of(file));
-        self.vfs.rec_mut(file).flags |= FileRec::UNLINKED;
-        if rec.has(FileRec::OPEN) {
-            self.vfs.rec_mut(file).flags |= FileRec::UNHASHED;
-        } else {
-            self.iput(env, file);
-            self.dput(env, file);
-        }
         Ok(())
     }
 

@@ -6,8 +6,8 @@
 //! inodes and blocks are at most a quarter of a group below the mean: trees grow on, a quarter of a group at a time. A
 //! file's inode is in the group of its directory, or the next that has one.
 //! Source: `find_group_orlov()`, `find_group_other()`, fs/ext4/ialloc.c, 2.6.39 to 6.12 (groups are `flex_bg`'s).
-//! Abstracted: the place that a name gives is drawn from the number of directories. Omitted: the quadratic search of
-//! `find_group_other()` without `flex_bg`; directories are never removed here, so that their number only grows.
+//! Abstracted: the place that a name gives is drawn from the number of directories made. Omitted: the quadratic search of
+//! `find_group_other()` without `flex_bg`.
 
 use super::FsSpec;
 use super::space::Space;
@@ -25,6 +25,8 @@ pub(super) struct Orlov {
     groups: Vec<Group>,
     free_inodes: u64,
     dirs: u32,
+    /// Directories made, those that are gone too.
+    made: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,7 @@ impl Orlov {
             groups: vec![group; spec.ag_count as usize],
             free_inodes: u64::from(inodes_per_group) * u64::from(spec.ag_count),
             dirs: 0,
+            made: 0,
         }
     }
 
@@ -82,6 +85,19 @@ impl Orlov {
     pub(super) fn add_dir(&mut self, group: u32) {
         self.groups[group as usize].dirs += 1;
         self.dirs += 1;
+        self.made += 1;
+    }
+
+    /// A directory that was made in a group is gone.
+    pub(super) fn remove_dir(&mut self, group: u32) {
+        self.groups[group as usize].dirs -= 1;
+        self.dirs -= 1;
+    }
+
+    /// Directories of each group.
+    #[cfg(test)]
+    pub(super) fn dirs_in_groups(&self) -> Vec<u32> {
+        self.groups.iter().map(|group| group.dirs).collect()
     }
 
     /// Means over the groups: free inodes and free blocks.
@@ -93,7 +109,7 @@ impl Orlov {
     /// The group of a new directory in the root.
     pub(super) fn group_of_top_dir(&self, space: &Space) -> u32 {
         let (inodes, blocks) = self.means(space);
-        let start = ((u64::from(self.dirs.wrapping_mul(SPREAD)) * self.groups.len() as u64) >> 32) as u32;
+        let start = ((u64::from(self.made.wrapping_mul(SPREAD)) * self.groups.len() as u64) >> 32) as u32;
         let good =
             |group: &u32| self.groups[*group as usize].free_inodes >= inodes.max(1) && space.free_in(*group) >= blocks;
         let best = self.from(start).filter(good).min_by_key(|group| self.groups[*group as usize].dirs);

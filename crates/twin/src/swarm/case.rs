@@ -130,6 +130,11 @@ pub(super) enum Op {
         name: u8,
         shared: bool,
     },
+    /// Removes a directory with what is in it, or tries to, and makes it again.
+    Rmdir {
+        shared: bool,
+        emptied: bool,
+    },
     Sync,
     /// Writes a file and reads it back.
     Stream {

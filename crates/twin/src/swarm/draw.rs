@@ -90,6 +90,7 @@ fn file_op() -> impl Strategy<Value = Op> {
         1 => fd().prop_map(|fd| Op::Fsync { fd }),
         1 => (fd(), advice).prop_map(|(fd, advice)| Op::Fadvise { fd, advice }),
         2 => (name(), any::<bool>()).prop_map(|(name, shared)| Op::Unlink { name, shared }),
+        2 => (any::<bool>(), any::<bool>()).prop_map(|(shared, emptied)| Op::Rmdir { shared, emptied }),
         1 => Just(Op::Sync),
         4 => (name(), any::<bool>(), share(), 0..3_u8)
             .prop_map(|(name, shared, size, reads)| Op::Stream { name, shared, size, reads }),

@@ -7,6 +7,8 @@ use units::{Bytes, Nanos, PAGE_SIZE};
 
 use super::case::*;
 
+/// Path of the directory of all.
+const COMMON: &str = "swarm/all";
 /// Names from here on are those of [`Op::Many`].
 const MANY: u64 = 64;
 /// Most files of one [`Op::Many`].
@@ -27,17 +29,24 @@ struct Thread<S: Sys> {
     shared: Arc<Mutex<Shared>>,
     /// The directory of its process and that of all.
     dirs: [Dir; 2],
+    /// Number of its process.
+    process: usize,
     /// Pages of the machine.
     machine: u64,
 }
 
+/// Path of the directory of a process.
+fn own(process: usize) -> String {
+    format!("swarm/{process}")
+}
+
 /// The whole program.
 pub(super) async fn run<S: Sys>(sys: S, case: Arc<Case>) -> sys::Result<()> {
-    let Ok(common) = sys.mkdir("swarm/all").await else { return Ok(()) };
+    let Ok(common) = sys.mkdir(COMMON).await else { return Ok(()) };
     let mut dirs = vec![common];
     let mut processes = Vec::new();
     for number in 0..case.processes.len() {
-        let Ok(own) = sys.mkdir(&format!("swarm/{number}")).await else { continue };
+        let Ok(own) = sys.mkdir(&own(number)).await else { continue };
         dirs.push(own);
         let its = Arc::clone(&case);
         let process = sys.spawn(SpawnOptions::process(format!("process-{number}")), move |sys| {
@@ -61,14 +70,19 @@ pub(super) async fn run<S: Sys>(sys: S, case: Arc<Case>) -> sys::Result<()> {
 /// Leaves the machine as it was.
 async fn clean_up<S: Sys>(sys: &S, dirs: &[Dir]) {
     for dir in dirs {
-        let names = (0..u64::from(NAMES)).chain(MANY..MANY + 256 + MANY_MAX);
-        for number in names {
-            // A name that does not exist is refused, and so is one while memory is short.
-            let _ = sys.unlink(FileName { dir: *dir, number }).await;
-        }
+        empty(sys, *dir).await;
+        let _ = sys.rmdir(*dir).await;
     }
     let _ = sys.sync().await;
     sys.sleep(SETTLE).await;
+}
+
+/// Removes all files of a directory.
+async fn empty<S: Sys>(sys: &S, dir: Dir) {
+    for number in (0..u64::from(NAMES)).chain(MANY..MANY + 256 + MANY_MAX) {
+        // A name that does not exist is refused, and so is one while memory is short.
+        let _ = sys.unlink(FileName { dir, number }).await;
+    }
 }
 
 async fn run_process<S: Sys>(sys: S, case: Arc<Case>, number: usize, dirs: [Dir; 2]) {
@@ -82,12 +96,12 @@ async fn run_process<S: Sys>(sys: S, case: Arc<Case>, number: usize, dirs: [Dir;
             let (case, shared) = (Arc::clone(&case), Arc::clone(&shared));
             threads.push(sys.spawn(SpawnOptions::thread(format!("thread-{number}-{nth}")), move |sys: S| async move {
                 sys.barrier_wait(barrier).await;
-                let thread = Thread { sys, shared, dirs, machine };
+                let thread = Thread { sys, shared, dirs, process: number, machine };
                 thread.run(&case.processes[number].rounds[at][nth]).await;
             }));
         }
         sys.barrier_wait(barrier).await;
-        let thread = Thread { sys: sys.clone(), shared: Arc::clone(&shared), dirs, machine };
+        let thread = Thread { sys: sys.clone(), shared: Arc::clone(&shared), dirs, process: number, machine };
         thread.run(&round[0]).await;
         if process.leaves_threads && at + 1 == process.rounds.len() {
             return;
@@ -159,6 +173,7 @@ impl<S: Sys> Thread<S> {
             Op::Fsync { fd } => sys.fsync(self.fd(fd)?).await,
             Op::Fadvise { fd, advice } => sys.fadvise(self.fd(fd)?, advice).await,
             Op::Unlink { name, shared } => sys.unlink(self.name(name, shared)).await,
+            Op::Rmdir { shared, emptied } => self.remake(shared, emptied).await,
             Op::Sync => sys.sync().await,
             Op::Stream { name, shared, size, reads } => self.stream(self.name(name, shared), size, reads).await,
             Op::Many { first, size, pages, remove } => self.many(first, size, pages, remove).await,
@@ -194,6 +209,17 @@ impl<S: Sys> Thread<S> {
             self.sys.touch(mapping, Bytes(0), mapping.length, Access::Read).await?;
         }
         Ok(())
+    }
+
+    /// Others may use the directory meanwhile: what they make in it keeps it.
+    async fn remake(&self, shared: bool, emptied: bool) -> sys::Result<()> {
+        let (dir, path) = (self.dirs[usize::from(shared)], if shared { COMMON.to_string() } else { own(self.process) });
+        if emptied {
+            empty(&self.sys, dir).await;
+        }
+        let removed = self.sys.rmdir(dir).await;
+        assert_eq!(self.sys.mkdir(&path).await?, dir, "a directory of one name is one");
+        removed
     }
 
     async fn stream(&self, name: FileName, size: Share, reads: u8) -> sys::Result<()> {

@@ -216,6 +216,10 @@ impl Sys for SysTwin {
         self.named_syscall(pin!(self.unlink_file(name))).await
     }
 
+    async fn rmdir(&self, dir: Dir) -> Result<()> {
+        self.named_syscall(pin!(self.remove_directory(dir))).await
+    }
+
     async fn sync(&self) -> Result<()> {
         self.syscall(pin!(self.sync_all())).await
     }

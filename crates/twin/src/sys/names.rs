@@ -23,6 +23,8 @@ pub(crate) struct NamesOf {
 pub(crate) struct Names {
     files: Column,
     nr_groups: u32,
+    /// Groups of directories that are gone.
+    unused_groups: Vec<u32>,
 }
 
 impl Names {
@@ -38,8 +40,10 @@ impl Names {
     pub(super) fn set(&mut self, of: &mut NamesOf, number: u32, file: Option<FileId>) {
         while of.end <= number {
             if of.end.is_multiple_of(GROUP) {
-                of.groups.push(self.nr_groups);
-                self.nr_groups += 1;
+                of.groups.push(self.unused_groups.pop().unwrap_or_else(|| {
+                    self.nr_groups += 1;
+                    self.nr_groups - 1
+                }));
             }
             if of.end < number {
                 self.files.set(place(of, of.end), NO_FILE.0);
@@ -49,9 +53,16 @@ impl Names {
         self.files.set(place(of, number), file.unwrap_or(NO_FILE).0);
     }
 
+    /// Forgets all names of a directory.
+    pub(super) fn clear(&mut self, of: &mut NamesOf) {
+        self.unused_groups.append(&mut of.groups);
+        of.end = 0;
+    }
+
     /// Host bytes, with those of the directories.
     pub(super) fn host_bytes<'a>(&self, of: impl Iterator<Item = &'a NamesOf>) -> usize {
-        self.files.host_bytes() + of.map(|of| of.groups.capacity() * size_of::<u32>()).sum::<usize>()
+        let unused = self.unused_groups.capacity() * size_of::<u32>();
+        self.files.host_bytes() + unused + of.map(|of| of.groups.capacity() * size_of::<u32>()).sum::<usize>()
     }
 }
 
@@ -82,6 +93,18 @@ mod tests {
             for number in 0..300 {
                 assert_eq!(names.get(of, number), model.get(&(dir, number)).copied().flatten(), "{dir}/{number}");
             }
+        }
+    }
+
+    #[test]
+    fn groups_of_a_directory_that_is_gone_are_those_of_the_next_one() {
+        let (mut names, mut of) = (Names::default(), NamesOf::default());
+        for round in 0..3 {
+            assert_eq!(names.get(&of, 70), None);
+            names.set(&mut of, 70, Some(FileId(round)));
+            assert_eq!([0, 69, 70].map(|number| names.get(&of, number)), [None, None, Some(FileId(round))]);
+            names.clear(&mut of);
+            assert_eq!(names.nr_groups, 2, "71 numbers are two groups of 64");
         }
     }
 

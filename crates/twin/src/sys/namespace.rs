@@ -1,11 +1,12 @@
 //! Names of directories and files, and what happens to them.
 //!
 //! Rule: a name is looked up again after every sleep, as under the directory's lock: of two threads that make the same
-//! name one makes it and the other finds it.
+//! name one makes it and the other finds it. A directory has its number by its name, and keeps it when it is removed, for one that is
+//! made of that name again.
 //! Abstracted: names of files are numbers; a directory that exists is found without a look at the disk.
-//! Omitted: removing directories, renaming, links.
+//! Omitted: renaming, links.
 
-use mm::vfs::{DirId, Handle, Need};
+use mm::vfs::{Handle, Need, Rmdir};
 use sys::{Dir, Fd, FileName, OpenMode, Result, SysError};
 use units::{Bytes, FileId};
 
@@ -40,7 +41,7 @@ impl SysTwin {
             if name == ".." || name.len() > NAME_MAX {
                 return Err(SysError::Invalid);
             }
-            at = self.until_satisfied(|world, ctl| subdirectory(world, ctl, at, name)).await?;
+            at = self.until_satisfied(|world, ctl| subdirectory(world, ctl, at, name)).await??;
         }
         if at == root { Err(SysError::NoEntry) } else { Ok(at) }
     }
@@ -77,6 +78,11 @@ impl SysTwin {
         })
         .await?
     }
+
+    /// `rmdir`.
+    pub(super) async fn remove_directory(&self, dir: Dir) -> Result<()> {
+        self.until_satisfied(|world, ctl| remove(world, ctl, dir)).await?
+    }
 }
 
 /// Place of a name in its directory.
@@ -90,17 +96,35 @@ fn subdirectory(
     ctl: &mut sim::Ctl<World>,
     parent: Dir,
     name: &str,
-) -> std::result::Result<Dir, Need> {
-    let directory = &world.processes.directories[parent.0 as usize];
-    if let Some(found) = directory.below.get(name) {
-        return Ok(*found);
+) -> std::result::Result<Result<Dir>, Need> {
+    let Some((parent_id, directory)) = world.processes.directory(parent) else { return Ok(Err(SysError::NoEntry)) };
+    let known = directory.below.get(name).copied();
+    if let Some(found) = known.filter(|dir| world.processes.directory(*dir).is_some()) {
+        return Ok(Ok(found));
     }
-    let parent_id = directory.id;
-    let id: DirId = world.enter(ctl, |mm, env| mm.vfs_mkdir(env, parent_id))?;
+    let id = world.enter(ctl, |mm, env| mm.vfs_mkdir(env, parent_id))?;
+    if let Some(removed) = known {
+        world.processes.make_again(removed, id);
+        return Ok(Ok(removed));
+    }
     world.processes.directories.push(Directory::new(id));
     let made = Dir(world.processes.directories.len() as u32 - 1);
     world.processes.directories[parent.0 as usize].below.insert(name.into(), made);
-    Ok(made)
+    Ok(Ok(made))
+}
+
+/// Removes a directory that exists and is empty. The mount point stays.
+fn remove(world: &mut World, ctl: &mut sim::Ctl<World>, dir: Dir) -> std::result::Result<Result<()>, Need> {
+    let below_root = world.processes.root().is_some_and(|root| root != dir);
+    let existing = world.processes.directory(dir).filter(|_| below_root);
+    let Some((id, _)) = existing else { return Ok(Err(SysError::NoEntry)) };
+    match world.enter(ctl, |mm, env| mm.vfs_rmdir(env, id))? {
+        Rmdir::NotEmpty => Ok(Err(SysError::NotEmpty)),
+        Rmdir::Done => {
+            world.processes.remove_directory(dir);
+            Ok(Ok(()))
+        }
+    }
 }
 
 /// The file of a name; one that does not exist is looked up in vain, which leaves a negative dentry.
@@ -110,8 +134,8 @@ fn existing(
     dir: Dir,
     number: u32,
 ) -> std::result::Result<Option<FileId>, Need> {
-    let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(None) };
-    let (id, known) = (directory.id, world.processes.named(directory, number));
+    let Some((id, directory)) = world.processes.directory(dir) else { return Ok(None) };
+    let known = world.processes.named(directory, number);
     if let Some(file) = known.filter(|file| world.mm.vfs_exists(*file)) {
         return Ok(Some(file));
     }
@@ -128,8 +152,8 @@ fn open(
     number: u32,
     mode: OpenMode,
 ) -> std::result::Result<Result<Handle>, Need> {
-    let Some(directory) = world.processes.directories.get(dir.0 as usize) else { return Ok(Err(SysError::NoEntry)) };
-    let (id, known) = (directory.id, world.processes.named(directory, number));
+    let Some((id, directory)) = world.processes.directory(dir) else { return Ok(Err(SysError::NoEntry)) };
+    let known = world.processes.named(directory, number);
     let exists = known.is_some_and(|file| world.mm.vfs_exists(file));
     if !exists && mode == OpenMode::Existing {
         existing(world, ctl, dir, number)?;

@@ -50,7 +50,8 @@ pub(crate) struct Process {
 /// A directory of the workload.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    pub(crate) id: DirId,
+    /// None once it was removed, until one of the same name is made.
+    id: Option<DirId>,
     /// Its files by number.
     names: NamesOf,
     /// Directories in it.
@@ -59,7 +60,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub(crate) fn new(id: DirId) -> Directory {
-        Directory { id, names: NamesOf::default(), below: BTreeMap::new() }
+        Directory { id: Some(id), names: NamesOf::default(), below: BTreeMap::new() }
     }
 }
 
@@ -113,6 +114,25 @@ impl Processes {
     /// Gives a name to a file, or takes it away.
     pub(crate) fn set_name(&mut self, dir: Dir, number: u32, file: Option<FileId>) {
         self.names.set(&mut self.directories[dir.0 as usize].names, number, file);
+    }
+
+    /// A directory of the workload, if it exists.
+    pub(super) fn directory(&self, dir: Dir) -> Option<(DirId, &Directory)> {
+        let directory = self.directories.get(dir.0 as usize)?;
+        directory.id.map(|id| (id, directory))
+    }
+
+    /// A directory exists again.
+    pub(super) fn make_again(&mut self, dir: Dir, id: DirId) {
+        self.directories[dir.0 as usize].id = Some(id);
+    }
+
+    /// A directory is gone, with all that was known of names in it.
+    pub(super) fn remove_directory(&mut self, dir: Dir) {
+        let Processes { directories, names, .. } = self;
+        let directory = &mut directories[dir.0 as usize];
+        directory.id = None;
+        names.clear(&mut directory.names);
     }
 
     /// What a name was when it was last looked up: a file, or a negative dentry's record.

@@ -76,6 +76,55 @@ pub(crate) async fn missing_files_have_no_entry<S: Sys>(sys: S) -> Result<()> {
     Ok(())
 }
 
+pub(crate) async fn a_directory_goes_when_it_is_empty<S: Sys>(sys: S) -> Result<()> {
+    let above = sys.mkdir("a_directory_goes_when_it_is_empty").await?;
+    let dir = sys.mkdir("a_directory_goes_when_it_is_empty/b").await?;
+    let files = [0, 1].map(|number| FileName { dir, number });
+    for name in files {
+        sys.close(sys.open(name, OpenMode::Create).await?).await?;
+    }
+    // A name that is looked up in vain does not keep it.
+    sys.sample("conformance/result", size(sys.stat(FileName { dir, number: 2 }).await));
+    for name in files {
+        sys.sample("conformance/not empty", done(sys.rmdir(dir).await));
+        sys.sample("conformance/unlink", done(sys.unlink(name).await));
+    }
+    sys.sample("conformance/not empty", done(sys.rmdir(above).await));
+    for gone in [dir, dir, above, above, dir] {
+        sys.sample("conformance/rmdir", done(sys.rmdir(gone).await));
+    }
+    Ok(())
+}
+
+/// Nor can one be made there, until there is a directory of that name again. What was open stays so.
+pub(crate) async fn a_removed_directory_has_no_entries<S: Sys>(sys: S) -> Result<()> {
+    const PATH: &str = "a_removed_directory_has_no_entries";
+    let dir = sys.mkdir(PATH).await?;
+    let names = [0, 1].map(|number| FileName { dir, number });
+    let old = sys.open(names[0], OpenMode::Create).await?;
+    sys.write(old, Bytes(0), Bytes(5000)).await?;
+    sys.unlink(names[0]).await?;
+    sys.sample("conformance/rmdir", done(sys.rmdir(dir).await));
+    for name in names {
+        for mode in [OpenMode::Existing, OpenMode::Create] {
+            sys.sample("conformance/open", number(sys.open(name, mode).await, |_| 0.0));
+        }
+        sys.sample("conformance/stat", size(sys.stat(name).await));
+        sys.sample("conformance/unlink", done(sys.unlink(name).await));
+    }
+    sys.sample("conformance/read", size(sys.read(old, Bytes(0), Bytes(9000)).await));
+    sys.sample("conformance/the same directory again", f64::from(u8::from(sys.mkdir(PATH).await? == dir)));
+    sys.sample("conformance/stat", size(sys.stat(names[0]).await));
+    let new = sys.open(names[0], OpenMode::Create).await?;
+    sys.write(new, Bytes(0), Bytes(3)).await?;
+    sys.sample("conformance/size", size(sys.stat(names[0]).await));
+    sys.sample("conformance/read", size(sys.read(old, Bytes(0), Bytes(9000)).await));
+    sys.close(old).await?;
+    sys.sample("conformance/rmdir", done(sys.rmdir(dir).await));
+    sys.sample("conformance/read", size(sys.read(new, Bytes(0), Bytes(9000)).await));
+    sys.close(new).await
+}
+
 /// The last page that a file may have, and what lies beyond it.
 pub(crate) async fn a_file_has_a_largest_size<S: Sys>(sys: S) -> Result<()> {
     let name = FileName { dir: sys.mkdir("a_file_has_a_largest_size").await?, number: 0 };

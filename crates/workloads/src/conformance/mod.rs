@@ -57,6 +57,8 @@ programs!(
     files::truncation_cuts_and_extends,
     files::a_removed_file_lives_until_its_last_close,
     files::missing_files_have_no_entry,
+    files::a_directory_goes_when_it_is_empty,
+    files::a_removed_directory_has_no_entries,
     files::a_file_has_a_largest_size,
     files::a_full_disk_takes_no_more,
     threads::threads_share_files_and_processes_do_not,
@@ -105,6 +107,7 @@ pub fn number<T>(result: Result<T>, value: impl FnOnce(T) -> f64) -> f64 {
         SysError::FileTooLarge => -10.0,
         SysError::NeedsModule => -11.0,
         SysError::NoSysctl => -12.0,
+        SysError::NotEmpty => -13.0,
     };
     result.map_or_else(error, value)
 }

@@ -21,6 +21,9 @@ const READ: u64 = 4 << 10;
 const WRITE: u64 = 16 << 10;
 /// Directories that a block of bzip2 holds: 80 files of 11,265 B (`bzip2 -9`: 900 kB).
 const BLOCK_DIRS: u32 = 5;
+/// The tree, and how many directories lie in one of it.
+const TREE: &str = "linux";
+const DIRS_PER_DIR: u32 = 100;
 /// Tenths by which the contents are larger than the archive.
 const RATIO_TENTHS: u64 = 64;
 /// CPU time of tar for a KiB that it reads from the pipe.
@@ -115,12 +118,17 @@ impl Archive {
 
     /// Removes the tree and the archive (`rm -rf`).
     pub(super) async fn delete<S: Sys>(&self, sys: &S) -> sys::Result<()> {
-        for number in 0..self.dirs() {
-            let dir = make_dir(sys, number).await?;
-            for file in self.files_in(number) {
-                sys.unlink(FileName { dir, number: u64::from(file % FILES_PER_DIR) }).await?;
+        for hundred in 0..self.dirs().div_ceil(DIRS_PER_DIR) {
+            for number in hundred * DIRS_PER_DIR..self.dirs().min((hundred + 1) * DIRS_PER_DIR) {
+                let dir = make_dir(sys, number).await?;
+                for file in self.files_in(number) {
+                    sys.unlink(FileName { dir, number: u64::from(file % FILES_PER_DIR) }).await?;
+                }
+                sys.rmdir(dir).await?;
             }
+            sys.rmdir(sys.mkdir(&format!("{TREE}/{hundred}")).await?).await?;
         }
+        sys.rmdir(sys.mkdir(TREE).await?).await?;
         sys.unlink(self.name).await
     }
 
@@ -147,7 +155,7 @@ impl Archive {
 
 /// A directory of the tree, made if it is not there.
 async fn make_dir<S: Sys>(sys: &S, number: u32) -> sys::Result<Dir> {
-    sys.mkdir(&format!("linux/{}/{number}", number / 100)).await
+    sys.mkdir(&format!("{TREE}/{}/{number}", number / DIRS_PER_DIR)).await
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod build;
 mod module;
 mod monitor;
 
-use sys::{OpenMode, SpawnOptions, Sys, Thread};
+use sys::{FileName, OpenMode, SpawnOptions, Sys, Thread};
 use units::{Bytes, Gfp, Nanos};
 
 use crate::tree::Tree;
@@ -113,7 +113,7 @@ impl StressHighalloc {
         for tree in &trees {
             tree.remove(sys).await?;
         }
-        self.stream(sys, &trees[0]).await?;
+        self.stream(sys, run).await?;
         sys.set_sysctl("vm.drop_caches", 3).await?;
         let min_free = sys.sysctl("vm.min_free_kbytes").await?;
         sys.set_sysctl("vm.min_free_kbytes", 1024).await?;
@@ -171,8 +171,9 @@ impl StressHighalloc {
     }
 
     /// Writes a file of the size of memory, reads it and removes it (`dd`, `cat`, `rm`).
-    async fn stream<S: Sys>(&self, sys: &S, tree: &Tree) -> sys::Result<()> {
-        let (name, size) = (tree.large_file(), Bytes(sys.info().mem_total.bytes().0 >> 20 << 20));
+    async fn stream<S: Sys>(&self, sys: &S, run: u64) -> sys::Result<()> {
+        let name = FileName { dir: sys.mkdir(&format!("run-{run}")).await?, number: 0 };
+        let size = Bytes(sys.info().mem_total.bytes().0 >> 20 << 20);
         let fd = sys.open(name, OpenMode::Create).await?;
         for at in (0..size.0).step_by(1 << 20) {
             sys.write(fd, Bytes(at), Bytes::mib(1)).await?;

@@ -10,6 +10,7 @@ mod extent_tree;
 mod freeing;
 mod jbd2;
 mod log;
+mod rmdir;
 mod shares;
 
 use proptest::prelude::*;
