@@ -9,6 +9,8 @@ use crate::stat::{NodeStat, VmEvent};
 use crate::{AllocRequest, Effect, Frame, Kind};
 
 const REGION: u32 = PAGEBLOCK_PAGES;
+/// What keeps the region at a page from becoming huge.
+type Spoil = fn(&mut Machine, u32);
 /// Pages of a turn.
 const TURN: u32 = 4096;
 
@@ -101,7 +103,7 @@ fn what_was_missing_comes_with_it_unless_too_much_is() {
 
 #[test]
 fn pages_that_somebody_holds_or_nobody_used_stay_as_they_are() {
-    let spoil: [(&str, fn(&mut Machine, u32)); 4] = [
+    let spoil: [(&str, Spoil); 4] = [
         ("isolated", |m, vpn| assert!(m.mm.lru_isolate(m.pfn(vpn)))),
         ("on swap", |m, vpn| assert!(m.swap_out(vpn))),
         ("unused", |m, vpn| {
