@@ -300,8 +300,8 @@ tunables! {
         zone_reclaim_mode: "vm.zone_reclaim_mode", "bits", 0..=7, 0;
         /// Pages that khugepaged looks at in one turn.
         khugepaged_pages_to_scan: "thp.khugepaged/pages_to_scan", "pages", 1..=4_294_967_295, 4096;
-        /// Pause of khugepaged between two turns.
-        khugepaged_scan_sleep_millisecs: "thp.khugepaged/scan_sleep_millisecs", "ms", 0..=4_294_967_295, 10_000;
+        /// Pause of khugepaged between two turns; the kernel takes 0, too, and spins.
+        khugepaged_scan_sleep_millisecs: "thp.khugepaged/scan_sleep_millisecs", "ms", 1..=4_294_967_295, 10_000;
         /// Pause of khugepaged after it got no huge page.
         khugepaged_alloc_sleep_millisecs: "thp.khugepaged/alloc_sleep_millisecs", "ms", 0..=4_294_967_295, 60_000;
         /// Empty entries of a page table that khugepaged makes a huge page of.

@@ -35,6 +35,11 @@ const TUNED: &[(&str, &[&str])] = &[
     ("zswap.shrinker_enabled", &["y", "n"]),
     ("zswap.compressor", &["lzo", "lzo-rle", "lz4", "zstd"]),
     ("thp.enabled", &["always", "madvise", "never"]),
+    ("thp.khugepaged/pages_to_scan", &["1", "512", "4096", "1000000"]),
+    ("thp.khugepaged/scan_sleep_millisecs", &["1", "100", "10000"]),
+    ("thp.khugepaged/alloc_sleep_millisecs", &["0", "100", "60000"]),
+    ("thp.khugepaged/max_ptes_none", &["0", "255", "511"]),
+    ("thp.khugepaged/defrag", &["0", "1"]),
     ("thp.defrag", &["always", "defer", "defer+madvise", "madvise", "never"]),
 ];
 
