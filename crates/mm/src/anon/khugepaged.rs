@@ -8,13 +8,17 @@
 //! Source: `khugepaged_scan_mm_slot()`, `khugepaged_scan_pmd()`, `collapse_huge_page()`, `__khugepaged_enter()`, `khugepaged_find_target_node()`
 //! (mm/huge_memory.c, 3.19; mm/khugepaged.c, 4.20 and 6.12).
 //! Since/until: [`CollapsePages`].
-//! Abstracted: a space that a mapping makes eligible queues up once it has a page, as until 5.17; who faults a huge page queues up at once.
-//! Omitted: pages of files and of tmpfs; reading back up to 64 pages from swap (4.8): a region with a swapped page stays as it is.
+//! Abstracted: a space that a mapping makes eligible queues up once it has a page, as until 5.17; who faults a huge page queues up at once. A group
+//! without room for a huge page keeps its base pages; the kernel reclaims for it. Of nodes with as many pages each it is the first; the kernel takes
+//! turns among them.
+//! Omitted: pages of files and of tmpfs; reading back up to 64 pages from swap (4.8): a region with a swapped page stays as it is; that nobody else
+//! faults in a space while its pages are copied (`mmap_lock`).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use rules::{AnonStart, CollapsePages, ThpEffort};
+use smallvec::{SmallVec, smallvec};
 use units::{Gfp, NodeId, PAGEBLOCK_ORDER, Pfn, SpaceId};
 
 use super::fault::access_flags;
@@ -124,16 +128,17 @@ impl Mm {
             self.khugepaged.at = None;
             return KhugepagedScan { progress: 1, target: None };
         };
-        let scan = self.scan_space(space, from, pages);
-        if scan.target.is_none() && scan.progress < pages {
-            let next = place + 1;
-            self.khugepaged.at = (next < self.khugepaged.queue.len()).then_some((next, 0));
-        }
+        let (scan, stop) = self.scan_space(space, from, pages);
+        self.khugepaged.at = match stop {
+            Some(vpn) => Some((place, vpn)),
+            None if place + 1 < self.khugepaged.queue.len() => Some((place + 1, 0)),
+            None => None,
+        };
         scan
     }
 
-    /// Goes over the regions of a space from a page on, and notes where it stops.
-    fn scan_space(&mut self, space: SpaceId, from: u32, pages: u32) -> KhugepagedScan {
+    /// Goes over the regions of a space from a page on; says where to go on there, unless it is done.
+    fn scan_space(&mut self, space: SpaceId, from: u32, pages: u32) -> (KhugepagedScan, Option<u32>) {
         let mut progress = 1;
         let first = self.spaces[space].vmas.partition_point(|vma| vma.end <= from);
         for nth in first..self.spaces[space].vmas.len() {
@@ -147,20 +152,18 @@ impl Mm {
                 progress += REGION_PAGES;
                 let target = self.khugepaged_scan_pmd(space, base);
                 if target.is_some() || progress >= pages {
-                    let place = self.khugepaged.at.map_or(0, |(place, _)| place);
-                    self.khugepaged.at = Some((place, base + REGION_PAGES));
-                    return KhugepagedScan { progress, target };
+                    return (KhugepagedScan { progress, target }, Some(base + REGION_PAGES));
                 }
             }
         }
-        KhugepagedScan { progress, target: None }
+        (KhugepagedScan { progress, target: None }, None)
     }
 
     /// Whether the region at a page can be a huge page.
     fn khugepaged_scan_pmd(&mut self, space: SpaceId, base: u32) -> Option<CollapseTarget> {
         let Region::Table(leaf) = self.spaces[space].tables.region(base) else { return None };
         let (mut none, mut used) = (0, false);
-        let mut nodes = vec![0_u32; self.nodes.len()];
+        let mut nodes: SmallVec<[u32; 8]> = smallvec![0; self.nodes.len()];
         for vpn in base..base + REGION_PAGES {
             self.charge(self.costs.walk_pte);
             match self.spaces.leaves.get(leaf, vpn) {
@@ -215,14 +218,14 @@ impl Mm {
             return false;
         }
         let mut tally = Tally::default();
-        self.empty_table(env, space, base, &mut tally);
-        self.map_collapsed(env, space, base, pfn, &mut tally);
+        let deposit = self.empty_table(env, space, base, &mut tally);
+        self.map_collapsed(env, (space, base), (pfn, deposit), &mut tally);
         tally.settle(self, space);
         true
     }
 
-    /// Copies and frees the pages of a region.
-    fn empty_table(&mut self, env: &Env, space: SpaceId, base: u32, tally: &mut Tally) {
+    /// Copies and frees the pages of a region; returns the frame of its page table.
+    fn empty_table(&mut self, env: &Env, space: SpaceId, base: u32, tally: &mut Tally) -> Pfn {
         let Region::Table(leaf) = self.spaces[space].tables.region(base) else { unreachable!("it was looked at") };
         self.tlb_unmapped(space, true);
         self.tlb_flush();
@@ -238,13 +241,17 @@ impl Mm {
             self.frames[old].clear(Frame::MAPPED);
             self.free_unmapped(env, old);
         }
-        let deposit = self.spaces.leaves.release(leaf);
-        self.spaces[space].tables.set_region(base, Region::Huge { pfn: Pfn::NONE, deposit });
+        self.spaces.leaves.release(leaf)
     }
 
     /// Maps the huge page where the page table was, which stays in deposit.
-    fn map_collapsed(&mut self, env: &Env, space: SpaceId, base: u32, pfn: Pfn, tally: &mut Tally) {
-        let Region::Huge { deposit, .. } = self.spaces[space].tables.region(base) else { unreachable!("just set") };
+    fn map_collapsed(
+        &mut self,
+        env: &Env,
+        (space, base): (SpaceId, u32),
+        (pfn, deposit): (Pfn, Pfn),
+        tally: &mut Tally,
+    ) {
         self.spaces[space].tables.set_region(base, Region::Huge { pfn, deposit });
         self.set_huge_home(pfn, (space, base));
         let start = if self.rules.anon_start == AnonStart::Active { Frame::ACTIVE } else { 0 };

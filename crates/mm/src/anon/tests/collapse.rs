@@ -179,6 +179,25 @@ fn spaces_wait_their_turn_of_eight_regions_and_leave_when_they_end() {
 }
 
 #[test]
+fn a_space_that_is_done_is_left_however_little_a_turn_looks_at() {
+    let mut m = machine(rules_4_20());
+    let env = m.env;
+    let second = m.mm.space_create();
+    let (first, second_vpn) = (grow(&mut m, REGION), grow_in(&mut m, second, REGION));
+    m.mm.madvise(&env, m.space, first, REGION, Advice::NoHuge);
+    // A call for one page each: the first space has nothing, the second its region, and the round is over.
+    let scans: Vec<KhugepagedScan> = (0..3).map(|_| m.mm.khugepaged_scan_mm_slot(1)).collect();
+    assert_eq!(scans.iter().map(|scan| scan.progress).collect::<Vec<_>>(), [2, 513, 1]);
+    let found: Vec<bool> = scans.iter().map(|scan| scan.target.is_some()).collect();
+    assert_eq!((found, m.mm.khugepaged_between_rounds()), (vec![false, true, false], true));
+    let pfn = huge(&mut m);
+    assert!(m.mm.collapse_huge_page(&env, scans[1].target.unwrap(), pfn));
+    assert_eq!(m.mm.anon_home(pfn), (second, second_vpn));
+    m.mm.space_exit(&env, second);
+    m.end(0);
+}
+
+#[test]
 fn a_huge_page_is_asked_for_where_most_of_the_pages_are() {
     let mut m = Machine::with_nodes(2, 64, Rules { thp_effort: ThpEffort::Once, ..rules_4_20() });
     m.mm.tunables.thp_enabled = ThpEnabled::Always;
