@@ -4,11 +4,14 @@
 //! (`zone_sizes_init`). Below 1 MiB, 97 pages are not RAM; below 4 GiB there is a hole for PCI, and the memory that it
 //! hides stands above 4 GiB. The memory map itself takes 1/64 of a node's memory (64 of 4096 bytes); kernel image, hash
 //! tables and early allocations take about as much as 1/512 of it, at most 256 MiB. Both come from the highest zone
-//! of the node, as memblock allocates from the top.
+//! of the node, as memblock allocates from the top. With memory above 4 GiB, ZONE_DMA32 has the buffers through which devices
+//! reach it that cannot address so much (`pci_swiotlb_detect_4gb()`, arch/x86/kernel/pci-swiotlb.c, 3.19;
+//! `IO_TLB_DEFAULT_SIZE`, include/linux/swiotlb.h): in a guest of 6.12 with 4 GiB, 2 of them above, 25 798 pages of
+//! ZONE_DMA32 are not managed, with all memory below some 9000.
 
 use mm::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
 use profile::{Machine, Size, ZoneDef};
-use units::{Bytes, NodeId, PAGEBLOCK_PAGES, Pages, Pfn};
+use units::{Bytes, NodeId, PAGE_SIZE, PAGEBLOCK_PAGES, Pages, Pfn};
 
 const DMA_END: u32 = 4096;
 const DMA32_END: u32 = 1 << 20;
@@ -17,6 +20,8 @@ const BIOS_HOLE: (Pfn, Pages) = (Pfn(159), Pages(97));
 /// Pages that early boot takes of ZONE_DMA and ZONE_DMA32, as `/proc/zoneinfo` of such machines shows.
 const DMA_RESERVED: u64 = 24;
 const DMA32_RESERVED: u64 = 4096;
+/// Pages of ZONE_DMA32 that devices' data is bounced through where there is memory above it: 64 MiB.
+const SWIOTLB: u64 = Bytes::mib(64).0 / PAGE_SIZE;
 const DEFAULT_PCI_HOLE: Bytes = Bytes::gib(2);
 
 /// The memory map of a machine.
@@ -92,7 +97,7 @@ fn first_node(pages: u64, hole: Bytes) -> Vec<ZoneSpan> {
         hole: Some(BIOS_HOLE),
     }];
     let dma32 = pages.min(low_end) - u64::from(DMA_END);
-    let reserved = if pages > low_end { DMA32_RESERVED.min(dma32 / 64) } else { reserved_of(pages) };
+    let reserved = if pages > low_end { reserved_below_4_gib(dma32) } else { reserved_of(pages) };
     zones.push(ZoneSpan {
         kind: ZoneKind::Dma32,
         start: Pfn(DMA_END),
@@ -120,6 +125,12 @@ fn normal(start: Pfn, pages: u64, node_pages: u64) -> ZoneSpan {
     }
 }
 
+/// What boot takes of ZONE_DMA32 where memory lies above it. The buffers are left out where they do not fit.
+fn reserved_below_4_gib(dma32: u64) -> u64 {
+    let early = DMA32_RESERVED.min(dma32 / 64);
+    if dma32 - early > SWIOTLB { early + SWIOTLB } else { early }
+}
+
 fn reserved_of(node_pages: u64) -> u64 {
     node_pages / 64 + (node_pages / 512).min(Bytes::mib(256).pages_down().0)
 }
@@ -142,6 +153,19 @@ mod tests {
         // Everything but page 0 and the 97 BIOS pages is present somewhere.
         let present: u64 = zones.iter().map(|z| z.present.0).sum();
         assert_eq!(present, (16 << 18) - 1 - 97);
+    }
+
+    #[test]
+    fn memory_above_4_gib_costs_zone_dma32_64_mib_of_buffers() {
+        // Managed pages of a guest of 6.12 with 4 GiB, half of them above: 494,362 and 506,052.
+        let half_above = first_node(4 << 18, Bytes::gib(2));
+        let managed: Vec<u64> = half_above.iter().map(|z| z.managed.0).collect();
+        assert!(managed[1].abs_diff(494_362) < 6_000 && managed[2].abs_diff(506_052) < 6_000, "{managed:?}");
+        let all_below = first_node(2 << 18, Bytes::gib(2));
+        assert!(all_below[1].managed.0 > half_above[1].managed.0 + 10_000, "the same zone with nothing above it");
+        // A zone of 16 MiB has no room for them.
+        let small = first_node((64 << 8) + (1 << 18), Bytes::mib(4096 - 32));
+        assert!(small[1].managed.0 > small[1].present.0 / 2, "{:?}", small[1]);
     }
 
     #[test]

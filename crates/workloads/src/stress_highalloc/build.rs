@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_build_faults_and_writes_what_one_did() {
-        let compile = Compile { units: 1_783, pages: 6_500, time: Nanos::millis(342) };
+        let compile = Compile { units: 1_783, pages: 6_500, time: Nanos::millis(376) };
         let mut builder = Builder::new(Tree::of_files(36_788), compile, 1, 1);
         let programs: Vec<Program> = (0..compile.units).flat_map(|unit| builder.programs_after(unit)).collect();
         let pages: u64 = programs.iter().map(|program| program.pages).sum();
