@@ -33,6 +33,7 @@ impl Mm {
     }
 
     fn truncate_page(&mut self, env: &Env, pfn: Pfn) {
+        self.lru_add_drain(env);
         if self.frames[pfn].has(Frame::MAPPED) {
             self.unmap_file_page(pfn);
         }

@@ -11,7 +11,7 @@
 //! (mm/workingset.c).
 //! Since/until: the multi-gen LRU counts accesses instead. Only file pages age the others until 5.7 ([`ScanBalance::RotatedRatio`]), all since 5.8.
 //! Abstracted: a page that is not yet on a list is taken to be in the caller's pagevec and gets `ACTIVE` for when
-//! it is added.
+//! it is added; until 3.10 accesses do not do that (pagevec.rs).
 //! Omitted: idle page tracking.
 
 use rules::ScanBalance;
@@ -53,6 +53,7 @@ impl Mm {
         match accessed(frame) {
             Accessed::Nothing => {}
             Accessed::Reference => frame.set(Frame::REFERENCED),
+            Accessed::Activate if self.waits_in_pagevec(pfn) => {}
             Accessed::Activate => self.activate_accessed(pfn),
         }
     }

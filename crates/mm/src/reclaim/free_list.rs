@@ -10,10 +10,8 @@
 use rules::ReclaimedPages;
 use units::{Order, Pfn};
 
+use super::pagevec::PAGEVEC;
 use crate::{Env, Mm};
-
-/// Pages in a pagevec (`PAGEVEC_SIZE`).
-const PAGEVEC: usize = 14;
 
 impl Mm {
     /// Frees pages, given in the order in which they were reclaimed.

@@ -34,6 +34,7 @@ impl Mm {
         sc: &mut ScanControl,
     ) -> InactiveBatch {
         sc.lumpy = self.is_lumpy(sc);
+        self.lru_add_drain(env);
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         if self.trace.filter.vmscan {
             self.trace_isolate(list, nr_to_scan, &isolated, sc);

@@ -60,6 +60,7 @@ impl Mm {
         if list != LruList::Unevictable {
             self.note_recent(self.lruvec_of(pfn), list.is_file(), 1, u64::from(list.is_active()));
         }
+        self.pagevec_add(env, pfn, list);
         self.charge(self.costs.lru_move);
         self.lru_lock(self.lruvec_of(pfn), 1, IN_PAGEVEC);
     }

@@ -29,6 +29,7 @@ mod lru_stats;
 mod lumpy;
 mod node;
 mod page_list;
+mod pagevec;
 mod scan_control;
 mod shrinker;
 mod small_lists;
@@ -79,6 +80,8 @@ pub struct Reclaim {
     pressure: Vec<vmpressure::Pressure>,
     /// How shadow entries are packed.
     shadows: ShadowLayout,
+    /// Pages that are new in the page cache.
+    pagevecs: pagevec::Pagevecs,
 }
 
 impl Reclaim {
@@ -90,6 +93,7 @@ impl Reclaim {
             congested: Vec::new(),
             pressure: Vec::new(),
             shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
+            pagevecs: pagevec::Pagevecs::default(),
         }
     }
 }

@@ -320,7 +320,7 @@ impl ShrinkNode {
             }
             if list.is_active() {
                 self.at += 1;
-                if self.shrink_active(mm, list, sc) {
+                if self.shrink_active(mm, env, list, sc) {
                     return Some(Step::More);
                 }
                 continue;
@@ -368,10 +368,11 @@ impl ShrinkNode {
         batch as u32
     }
 
-    fn shrink_active(&mut self, mm: &mut Mm, list: LruList, sc: &mut ScanControl) -> bool {
+    fn shrink_active(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) -> bool {
         let batch = self.take_batch(list);
         let may = mm.may_shrink_active(self.lru, list, sc);
         if may {
+            mm.lru_add_drain(env);
             mm.shrink_active_list(self.lru, list, batch, sc);
         }
         may

@@ -2,7 +2,7 @@
 //!
 //! Rule: a block of metadata (of an inode table, of a directory, of extents) is a page of the device's own file: movable, without
 //! `__GFP_FS`, and it must not fail. It has a buffer head, and is charged and on the LRU like the page of any file. Each
-//! look-up marks it accessed. Making one ends with looking it up, so that it is active from its start. Who changes an inode, or
+//! look-up marks it accessed. Making one ends with looking it up, so that it is active from its start, until 3.10 referenced ([`PagevecAccess`]). Who changes an inode, or
 //! that of a directory in which it makes or removes a name, has its block read first if that is not there.
 //! Source: `__getblk_slow()`, `grow_dev_folio()`, `__find_get_block_slow()`, `touch_buffer()` (fs/buffer.c),
 //! `__ext4_get_inode_loc()`, `ext4_reserve_inode_write()` (fs/ext4/inode.c), 6.12.
@@ -10,6 +10,7 @@
 //! Omitted: bitmaps and group descriptors, which are few; the 16 buffers that each CPU holds
 //! (`bh_lrus`); read-ahead of inode tables.
 
+use rules::PagevecAccess;
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::attributes::Attributes;
@@ -108,7 +109,9 @@ impl Mm {
         }
         let pfn = self.cache_page(env, GFP, &mut hand).map_err(Need::Page)?;
         self.insert_page(env, pfn, bdev, block, GFP);
-        self.frames[pfn].set(Frame::REFERENCED);
+        if self.rules.pagevec_access == PagevecAccess::Activates {
+            self.frames[pfn].set(Frame::REFERENCED);
+        }
         if self.vfs.fs[self.vfs.fs_of(bdev).0 as usize].journal.keeps(block) {
             self.frames[pfn].set(Frame::PINNED);
         }

@@ -169,6 +169,8 @@ pub struct Rules {
     pub fault_around: FaultAround,
     /// Writes as accesses.
     pub write_access: WriteAccess,
+    /// Accesses to pages in pagevecs.
+    pub pagevec_access: PagevecAccess,
     /// Scans of small lists.
     pub small_lists: SmallLists,
     /// File pages before anonymous ones.
@@ -390,6 +392,7 @@ impl Rules {
             isolation_unit: IsolationUnit::Page,
             fault_around: FaultAround::MapsAround,
             write_access: WriteAccess::Plain,
+            pagevec_access: PagevecAccess::Activates,
             small_lists: SmallLists::LeftAlone,
             file_first: FileFirst::WhilePlenty,
             share_rounding: ShareRounding::Up,

@@ -141,6 +141,15 @@ rule!(
     }
 );
 rule!(
+    /// What an access does to a page that waits in a CPU's pagevec to get onto an LRU list.
+    PagevecAccess {
+        /// It marks the page referenced, and never activates it; that a block of a device gets its page is no access: until 3.10.
+        Marks,
+        /// The second one has it go onto the active list (059285a25f30, 3.11), and making a block's page is one (2457aec63745, 3.16).
+        Activates,
+    }
+);
+rule!(
     /// What becomes of lists that give nothing at the priority of a pass.
     SmallLists {
         /// What a list gives is saved up until it is a batch: until 2.6.39.
