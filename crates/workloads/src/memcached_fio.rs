@@ -41,6 +41,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             doc: "apart: clients in a process of their own; paired: each one thread with the server's; auto: paired on one CPU",
         },
         Param { name: "keys", default: "auto", doc: "keys; auto: 50 million for 128 GiB of memory" },
+        Param {
+            name: "chains",
+            default: "auto",
+            doc: "yes: a request reads the items that stand before its own in the hash table; auto: where clients are apart",
+        },
         Param { name: "value", default: "2000", doc: "bytes of a value" },
         Param { name: "jobs", default: "36", doc: "fio's jobs" },
         Param {
@@ -69,6 +74,7 @@ pub struct MemcachedFio {
     threads: u64,
     clients: Option<Clients>,
     keys: Option<u64>,
+    chains: Option<bool>,
     value: u64,
     jobs: u64,
     file_mb: Option<u64>,
@@ -111,6 +117,7 @@ impl MemcachedFio {
             threads: params.number("threads", 1, 1024)?,
             clients: params.choice("clients", CLIENTS)?,
             keys: params.number_or_auto("keys", 1, 1 << 32)?,
+            chains: params.choice("chains", &[("auto", None), ("yes", Some(true)), ("no", Some(false))])?,
             value: params.number("value", 1, SLAB_PAGE / 2)?,
             jobs: params.number("jobs", 1, 1024)?,
             file_mb: params.number_or_auto("file-mb", 1, 1 << 20)?,
@@ -132,9 +139,10 @@ impl MemcachedFio {
             window: self.window,
         };
         let (loaded, ready) = (sys.barrier(2), sys.barrier(3));
-        let (keys, threads) = (Keys { count: keys, value: self.value }, self.threads);
         // On one CPU they take turns anyway.
         let apart = self.clients.map_or(sys.info().cpus > 1, |clients| clients == Clients::Apart);
+        let (chains, threads) = (self.chains.unwrap_or(apart), self.threads);
+        let keys = Keys { count: keys, value: self.value, chains };
         let link = apart.then(|| Link::new(&sys, threads));
         let served = link.clone();
         sys.phase("load");

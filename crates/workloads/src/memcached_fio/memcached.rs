@@ -6,7 +6,10 @@
 //! replies: memcached 1.6 sends them together. Where client and server's thread are one ([`Clients::Paired`]), it weighs as two where CPUs are
 //! shared ([`PAIR_NICE`]): one of them is always runnable, and each gets a share. An item lies in the server's memory where the order of
 //! its key puts it; a request for it reads the page of its hash bucket and the pages that its header, key and value lie in, and then writes
-//! to its header: the server counts who uses an item there (`refcount_incr()` in `do_item_get()`).
+//! to its header: the server counts who uses an item there (`refcount_incr()` in `do_item_get()`). On its way to the item it reads
+//! the header and key of each that stands before it in the bucket's chain (`assoc_find()`, assoc.c), which are those that were stored after
+//! it (`assoc_insert()`). Which items share a bucket is drawn anew for each request.
+//! Omitted: look-ups before a key is stored; growing the table, which turns chains round; the thread that keeps the LRU of items in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,6 +72,8 @@ pub(super) struct Keys {
     pub(super) count: u64,
     /// Bytes of a value.
     pub(super) value: u64,
+    /// Requests walk the chains of the hash table.
+    pub(super) chains: bool,
 }
 
 /// The server's memory: where items and the hash table are.
@@ -80,10 +85,11 @@ struct Store {
     keys: u64,
     chunk: u64,
     item: u64,
+    chains: Option<Chains>,
 }
 
 impl Store {
-    async fn new<S: Sys>(sys: &S, keys: Keys) -> sys::Result<Store> {
+    async fn new<S: Sys>(sys: &S, keys: Keys, threads: u64) -> sys::Result<Store> {
         let item = keys.value + ITEM_OVERHEAD;
         let chunk = chunk_for(item);
         let slabs = sys.mmap(Bytes(keys.count.div_ceil(SLAB_PAGE / chunk) * SLAB_PAGE), Bytes(PAGE_SIZE)).await?;
@@ -93,13 +99,50 @@ impl Store {
         sys.madvise(slabs, Advice::NoHugePage).await?;
         sys.madvise(table, Advice::NoHugePage).await?;
         sys.touch(table, Bytes(0), table.length, Access::Write).await?;
-        Ok(Store { slabs, table, buckets, keys: keys.count, chunk, item })
+        let share = keys.count.div_ceil(threads);
+        let chains = keys.chains.then_some(Chains { share, shares: threads, buckets });
+        Ok(Store { slabs, table, buckets, keys: keys.count, chunk, item, chains })
     }
 
     /// Where an item begins.
     fn offset(&self, key: u64) -> u64 {
         let per_page = SLAB_PAGE / self.chunk;
         key / per_page * SLAB_PAGE + key % per_page * self.chunk
+    }
+}
+
+/// Which items stand before another in the chain of its bucket. All shares of the keys are stored at the same time, each in the
+/// order of its keys.
+#[derive(Clone, Copy)]
+struct Chains {
+    /// Keys that a client stores.
+    share: u64,
+    /// How many clients do so.
+    shares: u64,
+    buckets: u64,
+}
+
+impl Chains {
+    /// How many keys of each share are stored after this one.
+    fn later(self, key: u64) -> u64 {
+        self.share - 1 - key % self.share
+    }
+
+    /// Items that stand before that of a key, on average.
+    fn mean_before(self, key: u64) -> f64 {
+        (self.later(key) * self.shares) as f64 / self.buckets as f64
+    }
+
+    /// Calls `visit` with the keys of the items before that of a key: of so many that may each be in any bucket, as many are in one as a
+    /// Poisson distribution has it.
+    fn walk(self, rng: &mut ChaCha8Rng, key: u64, mut visit: impl FnMut(u64)) {
+        let none = (-self.mean_before(key)).exp();
+        let mut left: f64 = rng.random();
+        while left > none {
+            let (share, after) = (rng.random_range(0..self.shares), rng.random_range(1..=self.later(key)));
+            visit(share * self.share + key % self.share + after);
+            left *= rng.random::<f64>();
+        }
     }
 }
 
@@ -129,7 +172,7 @@ impl Link {
 
 /// Fills a server with its keys, by as many threads as will serve them.
 async fn fill<S: Sys>(sys: &S, keys: Keys, threads: u64) -> sys::Result<Store> {
-    let store = Store::new(sys, keys).await?;
+    let store = Store::new(sys, keys, threads).await?;
     let loaders: Vec<_> = (0..threads)
         .map(|thread| {
             start(sys, SpawnOptions::thread("memcached"), move |sys: S| async move {
@@ -231,7 +274,12 @@ impl Requests {
         self.headers.clear();
         for _ in 0..PIPELINE {
             self.buckets.push(self.rng.random_range(0..self.store.buckets) * 8);
-            let begin = self.store.offset(self.rng.random_range(0..self.store.keys));
+            let key = self.rng.random_range(0..self.store.keys);
+            if let Some(chains) = self.store.chains {
+                let (store, items) = (self.store, &mut self.items);
+                chains.walk(&mut self.rng, key, |before| items.push(store.offset(before.min(store.keys - 1))));
+            }
+            let begin = self.store.offset(key);
             let last = begin + self.store.item - 1;
             self.headers.push(begin);
             self.items.extend((begin / PAGE_SIZE..=last / PAGE_SIZE).map(|page| page * PAGE_SIZE));
@@ -300,5 +348,24 @@ mod tests {
         assert_eq!([chunk_for(96), chunk_for(97), chunk_for(121)], [96, 120, 152]);
         let chunk = chunk_for(2000 + ITEM_OVERHEAD);
         assert!(chunk >= 2000 + ITEM_OVERHEAD && (chunk as f64 / CHUNK_GROWTH) < (2000 + ITEM_OVERHEAD) as f64);
+    }
+
+    #[test]
+    fn those_stored_later_stand_before_an_item() {
+        // 3 shares of 1000 keys in 2000 buckets: 1.5 items in each, of which 3 x 999 / 2000 were stored after the first key.
+        let chains = Chains { share: 1000, shares: 3, buckets: 2000 };
+        assert_eq!([0, 1999, 2998].map(|key| chains.mean_before(key)), [1.4985, 0.0, 0.0015]);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let (mut walked, rounds) = (0, 20);
+        for key in (0..rounds).flat_map(|_| 0..3000) {
+            chains.walk(&mut rng, key, |before| {
+                assert!(before < 3000 && before % 1000 > key % 1000);
+                walked += 1;
+            });
+        }
+        // Each of the pairs of keys of different rank once: 3 x 3 x 1000 x 999 / 2 pairs, a 2000th of which share a bucket.
+        let expected = f64::from(rounds) * 9.0 * 1000.0 * 999.0 / 2.0 / 2000.0;
+        let deviations = (f64::from(walked) - expected) / expected.sqrt();
+        assert!(deviations.abs() < 3.0, "{walked} of {expected}");
     }
 }
