@@ -84,6 +84,11 @@ impl Mm {
         (self.contention.now, self.contention.cpu) = (now, u32::from(cpu));
     }
 
+    /// When the present caller called, in ns.
+    pub(crate) fn called_at(&self) -> u64 {
+        self.contention.now
+    }
+
     /// Takes the lock of some lists `takes` parts of [`ONCE`] and moves so many pages under it: charges what the CPU waits, and
     /// what the pages cost beyond an undisturbed move, which the caller charges.
     #[inline]

@@ -101,7 +101,7 @@ impl Mm {
     fn known_dirty(&self, memcg: MemcgId) -> GroupDirty {
         match self.rules.lru_statistics {
             LruStatistics::Flushed => self.memcg[memcg].flushed_dirty,
-            LruStatistics::Live => {
+            LruStatistics::Live | LruStatistics::ByThreshold => {
                 let (dirty, writeback) = self.memcg.dirty_pages(memcg);
                 GroupDirty { dirty, writeback }
             }

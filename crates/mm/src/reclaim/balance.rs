@@ -194,7 +194,7 @@ impl Mm {
             return;
         }
         sc.cost = self.lruvec(lru).cost;
-        let stats = self.lru_stats(lru);
+        let stats = self.lru_stats_of_pass(lru);
         for kind in [ANON, FILE] {
             sc.may_deactivate[kind] = sc.force_deactivate
                 || stats.activated[kind] != self.lruvec(lru).refaults[kind]
@@ -259,6 +259,7 @@ impl Mm {
 
     /// Remembers the refaults so far, so that the next pass sees new ones (`snapshot_refaults()`).
     pub(super) fn snapshot_refaults(&mut self, node: NodeId, target: MemcgId) {
+        self.end_stat_flush();
         if self.rules.refault_detection == RefaultDetection::ReclaimRoot {
             let lru = self.lruvec_of_memcg(node, target);
             self.lruvec_mut(lru).refaults = self.lru_stats(lru).activated;

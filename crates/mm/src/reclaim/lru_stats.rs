@@ -7,7 +7,7 @@
 //! Source: `mem_cgroup_flush_stats_ratelimited()`, `flush_memcg_stats_dwork()`, `lruvec_page_state()`, `FLUSH_TIME`
 //! (mm/memcontrol.c, 6.12); their callers `prepare_scan_control()`, `inactive_is_low()`, `snapshot_refaults()` (mm/vmscan.c),
 //! `workingset_test_recent()` (mm/workingset.c), `lru_note_cost()` (mm/swap.c).
-//! Since/until: [`LruStatistics`]. How much a pass scans goes by the lists' true sizes in every kernel.
+//! Since/until: [`LruStatistics`]; flushes by a pass of reclaim: stat_flush.rs. How much a pass scans goes by the lists' true sizes in every kernel.
 //! Omitted: readers of `memory.stat`, whose reading flushes too.
 
 use rules::LruStatistics;
@@ -50,7 +50,7 @@ impl Mm {
     pub(super) fn lru_stats(&self, lru: LruvecId) -> LruStats {
         match self.rules.lru_statistics {
             LruStatistics::Live => self.live_lru_stats(lru),
-            LruStatistics::Flushed => self.lruvec(lru).flushed,
+            LruStatistics::Flushed | LruStatistics::ByThreshold => self.lruvec(lru).flushed,
         }
     }
 
@@ -60,7 +60,7 @@ impl Mm {
         lists.into_iter().map(|list| stats.size(list)).sum()
     }
 
-    fn live_lru_stats(&self, lru: LruvecId) -> LruStats {
+    pub(super) fn live_lru_stats(&self, lru: LruvecId) -> LruStats {
         LruStats {
             sizes: LruList::EVICTABLE.map(|list| self.lru_size_below(lru, list)),
             activated: self.activated_below(lru),

@@ -33,6 +33,7 @@ mod pagevec;
 mod scan_control;
 mod shrinker;
 mod small_lists;
+mod stat_flush;
 mod throttle;
 mod validate;
 mod vmpressure;
@@ -82,6 +83,8 @@ pub struct Reclaim {
     shadows: ShadowLayout,
     /// Pages that are new in the page cache.
     pagevecs: pagevec::Pagevecs,
+    /// Flushes of the memory cgroups' statistics.
+    stat_flush: stat_flush::StatFlush,
 }
 
 impl Reclaim {
@@ -94,6 +97,7 @@ impl Reclaim {
             pressure: Vec::new(),
             shadows: ShadowLayout::new(nr_zones, 0, nr_frames),
             pagevecs: pagevec::Pagevecs::default(),
+            stat_flush: stat_flush::StatFlush::default(),
         }
     }
 }

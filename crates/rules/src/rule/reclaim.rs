@@ -42,6 +42,8 @@ rule!(
         Live,
         /// What the statistics of the memory cgroup, root's too, said when they were last flushed: every 2 seconds (6.12).
         Flushed,
+        /// The same, and flushed by a pass that finds enough changes and nobody at it (5.19).
+        ByThreshold,
     }
 );
 rule!(

@@ -1,0 +1,128 @@
+//! Adding the memory cgroups' statistics up where enough has changed.
+//!
+//! Rule: each change of a group's statistics counts as so many updates as pages. A pass of reclaim that finds more than a batch of them for each
+//! CPU adds everything up before it looks at the lists. One does so at a time: whoever comes meanwhile goes on with what was known before.
+//! Adding up takes time, so that of reclaimers that begin together, one sees that pages have refaulted since the last passes ended; the
+//! others see nothing new, deactivate nothing, and trim page cache first while there is enough of it.
+//! Source: `memcg_rstat_updated()`, `mem_cgroup_flush_stats()`, `__mem_cgroup_flush_stats()`, `mem_cgroup_css_rstat_flush()`
+//! (mm/memcontrol.c), `shrink_node()` (mm/vmscan.c), 5.19.
+//! Since/until: [`LruStatistics::ByThreshold`]; refaults flush too until 9b3016154c91 (5.18); in 6.12 a pass flushes only if the
+//! worker is late (lru_stats.rs).
+//! Abstracted: updates follow from what reclaim counts; all CPUs have gathered a part of a batch; a flush under way knows nothing for
+//! others until its end. Omitted: that interrupts are off meanwhile.
+
+use rules::LruStatistics;
+
+use super::lru_stats::LruStats;
+use crate::stat::VmEvent;
+use crate::{LruvecId, Mm};
+
+/// Updates that a CPU gathers before they join the common count (`MEMCG_CHARGE_BATCH`).
+const BATCH: u64 = 64;
+/// Updates of a page between its coming and its being reclaimed: the page itself, its list and its charge, each twice; a refault and its
+/// activation; the page as reclaimed.
+const RECLAIMED: u64 = 9;
+/// Of a page that is scanned: it leaves its list, or is put back, and counts as scanned.
+const SCANNED: u64 = 2;
+/// Of one that is deactivated: it changes lists, and counts as looked at and as deactivated.
+const DEACTIVATED: u64 = 4;
+
+/// Flushes of the statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct StatFlush {
+    /// Updates when the last one began.
+    updates_before: u64,
+    /// When the one under way is over, in ns.
+    until: Option<u64>,
+}
+
+impl Mm {
+    /// What a pass knows of these lists as it begins.
+    pub(super) fn lru_stats_of_pass(&mut self, lru: LruvecId) -> LruStats {
+        if self.rules.lru_statistics == LruStatistics::ByThreshold && self.begin_stat_flush() {
+            return self.live_lru_stats(lru);
+        }
+        self.lru_stats(lru)
+    }
+
+    /// Flushes if there is enough to add up and nobody does so; whether it did.
+    fn begin_stat_flush(&mut self) -> bool {
+        self.end_stat_flush();
+        let (updates, nr_cpus) = (self.memcg_updates(), self.pcps.nr_cpus() as u64);
+        let flush = self.reclaim.stat_flush;
+        if flush.until.is_some() || updates - flush.updates_before <= BATCH * nr_cpus {
+            return false;
+        }
+        let takes = self.costs.rstat_flush * nr_cpus * self.memcg.ids().count() as u64;
+        self.charge(takes);
+        self.reclaim.stat_flush = StatFlush { updates_before: updates, until: Some(self.called_at() + takes) };
+        true
+    }
+
+    /// What a flush has added up is known to all once it is over.
+    pub(super) fn end_stat_flush(&mut self) {
+        if self.reclaim.stat_flush.until.is_some_and(|until| until <= self.called_at()) {
+            self.reclaim.stat_flush.until = None;
+            self.flush_lru_stats();
+        }
+    }
+
+    fn memcg_updates(&self) -> u64 {
+        let sum = |events: [VmEvent; 2]| events.map(|event| self.stat.event(event)).iter().sum::<u64>();
+        RECLAIMED * sum([VmEvent::PgstealAnon, VmEvent::PgstealFile])
+            + SCANNED * sum([VmEvent::PgscanAnon, VmEvent::PgscanFile])
+            + DEACTIVATED * self.stat.event(VmEvent::Pgrefill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rules::Rules;
+    use units::Nanos;
+
+    use super::super::fixture::{LRU, Machine};
+    use super::*;
+    use crate::{Env, Kind};
+
+    /// A machine whose statistics are of the time before its two pages, and what one flush takes.
+    fn machine() -> (Machine, u64) {
+        let mut m = Machine::new(Rules { lru_statistics: LruStatistics::ByThreshold, ..Rules::newest() });
+        m.mm.flush_lru_stats();
+        m.add("a b", Kind::File, 0);
+        let takes = m.mm.costs.rstat_flush * m.mm.pcps.nr_cpus() as u64;
+        (m, takes)
+    }
+
+    /// Pages that a pass knows of, which begins at this time.
+    fn known(m: &mut Machine, now: u64) -> u64 {
+        m.env.now = Nanos(now);
+        m.mm.called_by(&m.env);
+        m.mm.lru_stats_of_pass(LRU).total()
+    }
+
+    #[test]
+    fn a_pass_flushes_once_each_cpu_has_more_than_a_batch() {
+        let (mut m, takes) = machine();
+        // Four updates for each page that is deactivated.
+        let batches = BATCH * m.mm.pcps.nr_cpus() as u64;
+        m.mm.stat.count(VmEvent::Pgrefill, batches / DEACTIVATED);
+        assert_eq!(known(&mut m, 0), 0, "just as many as are allowed");
+        m.mm.stat.count(VmEvent::Pgrefill, 1);
+        let before = m.mm.cpu_ns();
+        assert_eq!(known(&mut m, 0), 2);
+        assert_eq!(m.mm.cpu_ns() - before, takes, "one group, root's");
+    }
+
+    #[test]
+    fn whoever_comes_during_a_flush_goes_by_the_one_before() {
+        let (mut m, takes) = machine();
+        m.mm.stat.count(VmEvent::PgstealFile, 1_000_000);
+        assert_eq!(known(&mut m, 5), 2);
+        m.mm.stat.count(VmEvent::PgstealFile, 1_000_000);
+        assert_eq!([known(&mut m, 5), known(&mut m, 4 + takes)], [0, 0]);
+        m.add("c", Kind::File, 0);
+        m.mm.called_by(&Env { now: Nanos(5 + takes), ..m.env });
+        m.mm.end_stat_flush();
+        assert_eq!(m.mm.lru_stats(LRU).total(), 3, "known to all at its end");
+    }
+}
