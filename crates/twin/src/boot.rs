@@ -8,6 +8,7 @@
 //! reach it that cannot address so much (`pci_swiotlb_detect_4gb()`, arch/x86/kernel/pci-swiotlb.c, 3.19;
 //! `IO_TLB_DEFAULT_SIZE`, include/linux/swiotlb.h): in a guest of 6.12 with 4 GiB, 2 of them above, 25 798 pages of
 //! ZONE_DMA32 are not managed, with all memory below some 9000.
+//! Omitted: an IOMMU, with which the kernel gives these buffers back.
 
 use mm::{MemoryLayout, NodeSpec, ZoneKind, ZoneSpan};
 use profile::{Machine, Size, ZoneDef};

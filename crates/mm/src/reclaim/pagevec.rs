@@ -6,7 +6,7 @@
 //! Source: `mark_page_accessed()`, `__lru_cache_add()`, `lru_add_drain()`, `__pagevec_release()` (mm/swap.c), `shrink_inactive_list()`,
 //! `shrink_active_list()` (mm/vmscan.c), 2.6.39 and 3.1.
 //! Since/until: [`PagevecAccess`]; nothing is kept where accesses activate.
-//! Abstracted: a page is on its list meanwhile, and may be freed. Omitted: drains when a mapping or a process ends, and by
+//! Abstracted: a page is on its list meanwhile, and may be freed; what its frame holds next waits in its place. Omitted: drains when a mapping or a process ends, and by
 //! who writes pages back.
 
 use rules::PagevecAccess;
