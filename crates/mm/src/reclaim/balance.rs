@@ -14,7 +14,7 @@
 //! the zone (`inactive_file_is_low()`, `inactive_anon_is_low()`, 3.19), and whether the lists give anything at this
 //! priority is not asked. Lists that give nothing: see small_lists.rs. Until 3.7 anonymous pages have their share however
 //! many inactive file pages there are ([`FileFirst`]); until 4.19 shares by rotation are rounded down ([`ShareRounding`]).
-//! Omitted: the scan of at least 32 pages of a zone that kswapd has scanned in vain (3.3 to 4.7); swappiness of cgroups.
+//! Omitted: swappiness of cgroups.
 
 use rules::{FileFirst, InactiveTarget, RefaultDetection, ScanBalance, ShareRounding};
 use units::{MemcgId, NodeId};

@@ -324,11 +324,42 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
-    use rules::Rules;
+    use rules::{KswapdRun, LruScope, Rules, SmallLists};
 
     use super::super::fixture::{Machine, NODE, rules_4_20};
     use super::*;
     use crate::Kind;
+    use crate::stat::ZoneStat;
+
+    /// File pages that a run of kswapd leaves of 64 clean ones in a zone that was scanned in vain while they were not clean; all
+    /// other memory is anonymous, and there is no swap.
+    fn left_of_64(small_lists: SmallLists) -> u64 {
+        let rules = Rules {
+            small_lists,
+            lru_scope: LruScope::Zone,
+            kswapd_balance: KswapdBalance::EveryZone,
+            kswapd_run: KswapdRun::Once,
+            ..rules_4_20()
+        };
+        let mut m = Machine::new(rules);
+        for _ in 0..64 {
+            m.add_page(Kind::File, 0, Gfp::HIGHUSER_MOVABLE).expect("the machine is empty");
+        }
+        m.fill(Kind::Anon, 0);
+        let zone = m.mm.zones[1].id;
+        m.mm.zones[1].pages_scanned = 6 * 64;
+        let mut run = BalanceZones::new(&mut m.mm, NODE, Order(0), ZoneKind::Normal);
+        m.run(|mm, env| run.step(mm, env));
+        m.check();
+        m.mm.stat.zone(zone, ZoneStat::InactiveFile)
+    }
+
+    #[test]
+    fn what_has_become_clean_in_a_zone_that_was_scanned_in_vain_is_found() {
+        assert_eq!(left_of_64(SmallLists::LeftAlone), 64, "64 >> 12 is nothing, and then the zone is passed over");
+        // A batch; as pages of it are free now, the zone is not passed over any more.
+        assert!(left_of_64(SmallLists::ForcedInVain) <= 32);
+    }
 
     #[test]
     fn a_deferred_zone_is_deferred_no_more_once_it_has_a_block() {

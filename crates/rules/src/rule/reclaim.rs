@@ -162,7 +162,10 @@ rule!(
         /// kswapd scans of each list that gives nothing its kind's share of a batch, in every zone: a4d3e9e76337 and
         /// f11c0ca501af, 3.1-rc4 to 3.2.
         ForcedShare,
-        /// They are left alone: since 90126375d89a (3.3), but in zones that were scanned in vain.
+        /// They are left alone, but where no list gives anything: there kswapd scans a batch of each of a zone that was scanned in
+        /// vain, and reclaim for a cgroup's limit a batch of each of the group: since 6f04f48dc9c0 (3.16).
+        ForcedInVain,
+        /// They are left alone: since 4.12.
         LeftAlone,
     }
 );
