@@ -1,11 +1,16 @@
 //! Out of memory: somebody is killed, or the request waits for somebody who was.
 //!
-//! Source: `__alloc_pages_may_oom()` (mm/page_alloc.c), `out_of_memory()`, `oom_reaper()` (mm/oom_kill.c), 4.20 and 6.12.
-//! Abstracted: the reaper frees a victim's memory at once.
+//! Rule: up to order 3 the largest process is killed, unless the task has been killed itself: then it is the victim, and gets at the
+//! reserves. Without `__GFP_FS` nobody else is killed, and the request is tried for ever; until 4.6 even by a task that was killed.
+//! Source: `__alloc_pages_may_oom()` (mm/page_alloc.c), `out_of_memory()`, `oom_reaper()` (mm/oom_kill.c), 4.20 and 6.12;
+//! `oom_gfp_allowed()`, 3.19-rc4.
+//! Abstracted: the reaper frees a victim's memory at once; who tries for ever waits a tick each time, where 3.19 waits for a zone
+//! that is congested and gives way otherwise.
 
 use mm::AllocRequest;
 use mm::anon::OomChoice;
 use mm::memcg::ROOT;
+use rules::DirectCompaction;
 use sys::SysError;
 use units::{Gfp, MemcgId, Nanos, Order, Pfn};
 
@@ -22,21 +27,26 @@ impl Task {
         if self.mm(|_, env| env.task.oom_victim) && !nofail {
             return Some(None);
         }
-        let gives_up = request.order > Order::COSTLY
-            || request.gfp.intersects(Gfp::RETRY_MAYFAIL.with(Gfp::THISNODE))
-            || !request.gfp.contains(Gfp::FS);
-        if gives_up {
-            // Without __GFP_FS the kernel pretends that there was progress and keeps trying.
-            let pretends = !request.gfp.contains(Gfp::FS) && request.order <= Order::COSTLY;
-            if nofail || pretends {
+        if request.order > Order::COSTLY || request.gfp.intersects(Gfp::RETRY_MAYFAIL.with(Gfp::THISNODE)) {
+            if nofail {
                 self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
                 return None;
             }
             return (progress == 0).then_some(None);
         }
-        if self.fatal_signal_pending() {
+        let may_kill = request.gfp.contains(Gfp::FS);
+        let asks = may_kill || self.look(|mm| mm.rules.direct_compaction) != DirectCompaction::AroundReclaim;
+        if asks && self.fatal_signal_pending() {
             // It gives its memory back by itself soon, if need be with the help of the reserves (`task_will_free_mem()`).
-            self.set_flags(|flags| flags.oom_victim = true);
+            let was = self.set_flags(|flags| flags.oom_victim = true);
+            if was.oom_victim {
+                self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
+            }
+            return None;
+        }
+        if !may_kill {
+            // The kernel pretends that there was progress and keeps trying.
+            self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
             return None;
         }
         if !self.out_of_memory(ROOT) {
@@ -63,5 +73,40 @@ impl Task {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::{Kernel, Machine};
+    use sim::RunEnd;
+    use sys::Sys;
+
+    use super::*;
+    use crate::RunSpec;
+    use crate::run::{boot, start_workload};
+
+    /// How a run has ended a second after its only process was killed in an allocation that all memory is taken for.
+    fn killed_in_an_allocation(kernel: &str) -> RunEnd {
+        let machine = Machine::load("guest-160m").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, Kernel::load(kernel).expect("built in"))).expect("it has room");
+        start_workload(&mut sim, |sys| async move {
+            while sys.alloc_pages(Gfp::NOFS, Order(0)).await?.is_some() {}
+            Ok(())
+        });
+        assert_eq!(sim.run_until(Nanos::secs(2)).expect("it goes on trying"), RunEnd::Deadline);
+        sim.with_world(|world, ctl| {
+            let (task, ..) = ctl.tasks().find(|(_, name, ..)| *name == "workload").expect("it has begun");
+            let process = world.task(task).process.expect("it is the workload's");
+            world.kill_process(ctl, process);
+        });
+        sim.run_until(Nanos::secs(3)).expect("there is no deadlock")
+    }
+
+    #[test]
+    fn who_was_killed_gets_out_of_an_allocation_without_fs_since_4_7() {
+        for (kernel, end) in [("3.19-rc4", RunEnd::Deadline), ("4.4", RunEnd::Deadline), ("6.12", RunEnd::AllEnded)] {
+            assert_eq!(killed_in_an_allocation(kernel), end, "{kernel}");
+        }
     }
 }
