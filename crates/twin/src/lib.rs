@@ -11,6 +11,7 @@ mod notify;
 mod reason;
 mod run;
 mod snapshot;
+mod standstill;
 mod start;
 #[cfg(test)]
 mod swarm;
@@ -26,4 +27,5 @@ pub use mm::vfs::ShrinkerId;
 pub use mm::{LruList, ZoneKind};
 pub use reason::SleepReason;
 pub use run::{Change, Progress, RunError, RunOutcome, RunSpec, run};
+pub use standstill::{AllocatingTask, Standstill};
 pub use sys::SysTwin;

@@ -14,9 +14,7 @@ use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
 use rules::{TaskPicking, Tunables, XfsFormat};
-use sim::{
-    BlockedTask, Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions, TaskState,
-};
+use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId};
 
@@ -24,8 +22,8 @@ use crate::boot;
 use crate::booted;
 use crate::devices::{Device, Devices};
 use crate::log::{CpuTime, IoTime, RunLog};
-use crate::reason::SleepReason;
 use crate::snapshot;
+use crate::standstill::{STANDS_AFTER, Standstill, stands_still, standstill};
 use crate::start;
 use crate::sys::{Processes, SysTwin};
 use crate::task;
@@ -42,8 +40,6 @@ const ZONE_MAP_STEP: Nanos = Nanos::secs(10);
 const UPTIME_GRAIN: Nanos = Nanos::millis(10);
 /// No workload takes this long.
 const VIRTUAL_LIMIT: Nanos = Nanos::secs(7 * 24 * 3600);
-/// A workload of which no task has run for so long, nor sleeps by itself, is stuck behind daemons that wake up by a timer.
-const STUCK_AFTER: Nanos = Nanos::secs(3600);
 
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
@@ -180,35 +176,25 @@ pub enum RunError {
         iteration: u32,
     },
     /// The run does not end.
-    #[error("not finished after {limit:?} of virtual time; tasks that wait:{}", list_of(.waiting))]
+    #[error("not finished after {limit:?} of virtual time{tasks}")]
     TooLong {
         /// The time.
         limit: Duration,
         /// Who waits for what.
-        waiting: Vec<BlockedTask>,
+        tasks: Standstill,
+    },
+    /// No task of the workload will ever go on, although there are events.
+    #[error("no task of the workload has gone on for {:?} of virtual time, after {at:.3} s{tasks}", Duration::from_nanos(STANDS_AFTER.0))]
+    Standstill {
+        /// When it was noticed, in virtual seconds.
+        at: f64,
+        /// Who waits for what.
+        tasks: Standstill,
     },
 }
 
-fn list_of(waiting: &[BlockedTask]) -> String {
-    waiting.iter().map(|task| format!("\n  {task}")).collect()
-}
-
-/// Whether nothing will happen any more, although there are events.
-pub(crate) fn is_stuck(sim: &mut Sim<World>) -> bool {
-    sim.with_world(|_, ctl| {
-        let now = ctl.now();
-        let stuck = |state| match state {
-            TaskState::Exited => true,
-            TaskState::Runnable => false,
-            TaskState::Blocked { reason, since } => reason != SleepReason::Workload && now.since(since) > STUCK_AFTER,
-        };
-        ctl.tasks().filter(|(task, ..)| !ctl.is_daemon(*task)).all(|(_, _, state, _)| stuck(state))
-    })
-}
-
 pub(crate) fn too_long(sim: &mut Sim<World>) -> RunError {
-    let limit = Duration::from_nanos(sim.now().0);
-    RunError::TooLong { limit, waiting: sim.with_world(|_, ctl| ctl.blocked()) }
+    RunError::TooLong { limit: Duration::from_nanos(sim.now().0), tasks: standstill(sim) }
 }
 
 /// Boots the machine and runs `workload` on it. `progress` is called now and then; once it answers false the run ends as
@@ -260,8 +246,11 @@ where
             return Err(RunError::Interrupted);
         }
         drop(world);
-        if deadline > VIRTUAL_LIMIT || is_stuck(&mut sim) {
+        if deadline > VIRTUAL_LIMIT {
             return Err(too_long(&mut sim));
+        }
+        if stands_still(&mut sim, STANDS_AFTER) {
+            return Err(RunError::Standstill { at: sim.now().as_secs_f64(), tasks: standstill(&mut sim) });
         }
     }
     let mut outcome = outcome(sim, before, spec);

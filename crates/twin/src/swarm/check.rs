@@ -11,8 +11,9 @@ use units::{Nanos, Pfn};
 
 use super::case::{Case, FaultCase};
 use super::{machine, program};
-use crate::run::{boot, is_stuck, outcome, start_workload, too_long, verify};
+use crate::run::{boot, outcome, start_workload, too_long, verify};
 use crate::snapshot::snapshot;
+use crate::standstill::{STANDS_AFTER, stands_still};
 use crate::world::World;
 
 /// No case takes this long, unless something is stuck.
@@ -56,7 +57,7 @@ fn run_once(case: &Case) -> Result<Ran, String> {
         if end != RunEnd::Deadline {
             break;
         }
-        if deadline > LIMIT || is_stuck(&mut sim) {
+        if deadline > LIMIT || stands_still(&mut sim, STANDS_AFTER) {
             return Err(too_long(&mut sim).to_string());
         }
         step = Nanos((step.0 as f64 * growth) as u64);

@@ -17,19 +17,31 @@ use units::{Gfp, Order, Pfn};
 
 use super::Task;
 use crate::reason::SleepReason;
+use crate::standstill::Allocating;
 
 impl Task {
     /// Serves a request that the fast path just refused, sleeping if it must and may; `None` if the request fails.
     ///
     /// What may reclaim or compact is boxed: every system call may come here, and its future is copied whole wherever it is handed over.
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
-        if self.look(|mm| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim {
-            return Box::pin(self.alloc_around_reclaim(request)).await;
+        let around_reclaim = self.look(|mm| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim;
+        if !around_reclaim && let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
+            return Some(pfn);
         }
-        match self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
-            Some(pfn) => Some(pfn),
-            None => Box::pin(self.compact_and_reclaim(request)).await,
-        }
+        let outer = self.says_it_allocates(Some(Allocating { request, since: self.ctx.now() }));
+        let page = if around_reclaim {
+            Box::pin(self.alloc_around_reclaim(request)).await
+        } else {
+            Box::pin(self.compact_and_reclaim(request)).await
+        };
+        self.says_it_allocates(outer);
+        page
+    }
+
+    /// Notes what this task is in the slow path of; what it was in before.
+    fn says_it_allocates(&self, allocating: Option<Allocating>) -> Option<Allocating> {
+        let task = self.ctx.task();
+        self.ctx.with(|world, _| std::mem::replace(&mut world.task_mut(task).allocating, allocating))
     }
 
     async fn compact_and_reclaim(&self, request: AllocRequest) -> Option<Pfn> {

@@ -19,6 +19,7 @@ use crate::log::{CpuTime, RunLog};
 use crate::notify::Notifier;
 use crate::reason::SleepReason;
 use crate::run::Change;
+use crate::standstill::Allocating;
 use crate::sys::Processes;
 
 /// Wait queues for page bits, as the kernel hashes them (`folio_wait_table`, mm/filemap.c).
@@ -169,6 +170,8 @@ pub(crate) struct TaskInfo {
     pub(crate) wrote: Option<u16>,
     /// It stalls for memory (`in_memstall`).
     pub(crate) memstall: bool,
+    /// The allocation that it is in the slow path of.
+    pub(crate) allocating: Option<Allocating>,
 }
 
 /// Name of the workload's memory cgroup.
