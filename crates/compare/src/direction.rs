@@ -3,12 +3,14 @@
 //! Rule: there is no direction to compare where either effect does not exist, where the published one is exactly 0, or
 //! where it is noise: below [`PUBLISHED_NOISE_PCT`] in size, unless the publication marked it significant. A larger effect
 //! counts even if the publication marks others and not this one, so that no disagreement is hidden by a missing mark.
-//! Otherwise the signs decide; a twin effect of exactly 0 disagrees.
+//! Otherwise the signs decide; a twin effect that tables print as 0.0 % ([`TWIN_EFFECT_PCT_MIN`]) is none, and disagrees.
 
 use serde::{Deserialize, Serialize};
 
 /// Published effects smaller than this (percent of the baseline) count as noise unless marked significant.
 pub const PUBLISHED_NOISE_PCT: f64 = 2.0;
+/// Twin effects smaller than this (percent of the baseline) are none: one decimal shows them as 0.0.
+pub const TWIN_EFFECT_PCT_MIN: f64 = 0.05;
 
 /// Answer for one row of a study.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -44,7 +46,8 @@ pub fn direction(published: Published, twin_effect_pct: Option<f64>) -> Directio
     let Some((published, twin)) = published.effect_beyond_noise().zip(twin_effect_pct) else {
         return Direction::None;
     };
-    if published * twin > 0.0 { Direction::Agrees } else { Direction::Disagrees }
+    let agrees = published * twin > 0.0 && twin.abs() >= TWIN_EFFECT_PCT_MIN;
+    if agrees { Direction::Agrees } else { Direction::Disagrees }
 }
 
 #[cfg(test)]
@@ -75,5 +78,16 @@ mod tests {
         assert_eq!(judge(Some(1.99), false, Some(5.0)), Direction::None);
         assert_eq!(judge(Some(-2.0), false, Some(-5.0)), Direction::Agrees);
         assert_eq!(judge(Some(1.41), true, Some(5.0)), Direction::Agrees);
+    }
+
+    #[test]
+    fn a_twin_effect_that_prints_as_zero_is_none() {
+        for (twin, direction) in [(0.05, Direction::Agrees), (0.049, Direction::Disagrees)] {
+            assert_eq!(format!("{twin:.1}") == "0.0", direction == Direction::Disagrees);
+            assert_eq!(judge(Some(12.0), false, Some(twin)), direction);
+            assert_eq!(judge(Some(-12.0), false, Some(-twin)), direction);
+            assert_eq!(judge(Some(12.0), false, Some(-twin)), Direction::Disagrees, "the other sign");
+        }
+        assert_eq!(judge(Some(1.99), false, Some(0.049)), Direction::None, "what is published is noise");
     }
 }

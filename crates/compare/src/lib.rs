@@ -12,7 +12,7 @@ mod verdict;
 mod welch;
 
 pub use accuracy::{Accuracy, Class, Nearness, accuracy, overlap};
-pub use direction::{Direction, PUBLISHED_NOISE_PCT, Published, direction};
+pub use direction::{Direction, PUBLISHED_NOISE_PCT, Published, TWIN_EFFECT_PCT_MIN, direction};
 pub use effect::{effect_ci95_pct, effect_pct};
 pub use permutation::permutation_test;
 pub use summary::{Interval, Summary, best_mean, hmean, mean, mean_ci95, percentile, sd};
