@@ -76,10 +76,12 @@ impl Mm {
 
     /// Wakes the kswapd of every node that a request could be served from (`wake_all_kswapds()`).
     pub fn wake_all_kswapds(&mut self, req: AllocRequest) {
-        let mut highest = gfp_zone(req.gfp);
+        let highest = gfp_zone(req.gfp);
         let every_zone = self.rules.kswapd_balance == KswapdBalance::EveryZone;
+        // Until 4.7 they are told the kind of the zone that is preferred, which may be lower than those of other nodes.
+        let mut classzone = highest;
         if let (true, Some(preferred)) = (every_zone, self.nodes[req.node.index()].preferred[highest as usize]) {
-            highest = self.zones[preferred.index()].kind;
+            classzone = self.zones[preferred.index()].kind;
         }
         let mut last = None;
         for at in 0..self.nodes[req.node.index()].zonelist.len() {
@@ -89,7 +91,7 @@ impl Mm {
             if kind > highest || foreign || (last == Some(node) && !every_zone) {
                 continue;
             }
-            self.wakeup_kswapd(zone, req.gfp, req.order, highest);
+            self.wakeup_kswapd(zone, req.gfp, req.order, classzone);
             last = Some(node);
         }
     }

@@ -1,6 +1,6 @@
 //! Spreading over zones, boost and wake-ups, the atomic reserve, isolation, and the decisions of the slow path.
 
-use rules::{Rules, WatermarkBoost, ZoneSpreading};
+use rules::{KswapdBalance, Rules, WatermarkBoost, ZoneSpreading};
 use units::{Gfp, Nanos, NodeId, Order, Pfn, ZoneId};
 
 use crate::compaction::CompactPriority;
@@ -182,6 +182,24 @@ fn all_nodes_of_the_zonelist_are_woken_once() {
     mm.wake_all_kswapds(request(Gfp::KERNEL, 0));
     mm.effects.take_into(&mut effects);
     assert_eq!(effects, [Effect::WakeKswapd(NodeId(0)), Effect::WakeKswapd(NodeId(1))]);
+}
+
+#[test]
+fn a_node_with_higher_zones_than_the_preferred_one_is_woken_too() {
+    let nodes = vec![vec![span(ZoneKind::Dma32, 0, 8)], vec![span(ZoneKind::Normal, 8, 8)]];
+    let rules = Rules { kswapd_balance: KswapdBalance::EveryZone, ..rules_4_20() };
+    let mut mm = machine(&layout(nodes), rules);
+    for zone in &mut mm.zones {
+        (zone.watermarks.low, zone.watermarks.high) = (1 << 20, 1 << 20);
+    }
+    let mut effects = Vec::new();
+    mm.wake_all_kswapds(request(Gfp::KERNEL, 0));
+    mm.effects.take_into(&mut effects);
+    assert_eq!(effects, [Effect::WakeKswapd(NodeId(0)), Effect::WakeKswapd(NodeId(1))]);
+    mm.nodes.iter_mut().for_each(|node| node.kswapd.asleep = true);
+    mm.wake_all_kswapds(request(Gfp::KERNEL.with(Gfp::DMA32), 0));
+    mm.effects.take_into(&mut effects);
+    assert_eq!(effects, [Effect::WakeKswapd(NodeId(0))], "Normal is beyond what the request may use");
 }
 
 #[test]
