@@ -373,7 +373,7 @@ impl ShrinkNode {
         let may = mm.may_shrink_active(self.lru, list, sc);
         if may {
             mm.lru_add_drain(env);
-            mm.shrink_active_list(self.lru, list, batch, sc);
+            mm.shrink_active_list(env, self.lru, list, batch, sc);
         }
         may
     }

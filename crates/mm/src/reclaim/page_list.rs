@@ -213,7 +213,7 @@ impl Mm {
         if self.frames[pfn].has(Frame::WRITEBACK) {
             return self.meet_writeback(env, lru, pfn, stat);
         }
-        let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(pfn) } else { 0 };
+        let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(env, pfn) } else { 0 };
         if ptes > 0 && self.lru_gen_enabled() {
             self.lru_gen_look_around(pfn, sc.has_walk);
         }

@@ -205,6 +205,8 @@ pub struct Rules {
     pub delayed_blocks: DelayedBlocks,
     /// Pages read ahead from swap.
     pub swap_readahead: SwapReadahead,
+    /// Processes spared while they read from swap.
+    pub swap_token: SwapToken,
     /// Slots of pages that are written to.
     pub slot_of_written: SlotOfWritten,
     /// Pages of zeros on their way to swap.
@@ -410,6 +412,7 @@ impl Rules {
             ioend_end: IoendEnd::EachBio,
             delayed_blocks: DelayedBlocks::Unwritten,
             swap_readahead: SwapReadahead::ByAddress,
+            swap_token: SwapToken::None,
             slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,
             zram_io: ZramIo::Bio,

@@ -67,6 +67,17 @@ rule!(
     }
 );
 rule!(
+    /// Whether one process at a time that reads from swap is spared by the reclaimers of others (the swap token).
+    SwapToken {
+        /// It is, while it faults more often than others or until reclaim gets into trouble: to 2.6.39.
+        Kept,
+        /// The same; its priority halves with every 256 faults of all: 3.0 to 3.4.
+        Ages,
+        /// There is no such token: since e709ffd6169c (3.5).
+        None,
+    }
+);
+rule!(
     /// What becomes of the slot of a page that was read from swap for a read, once it is written to.
     SlotOfWritten {
         /// It is given up, for its contents are out of date: until 5.18.
