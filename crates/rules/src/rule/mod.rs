@@ -219,6 +219,8 @@ pub struct Rules {
     pub stuck_pages: StuckPages,
     /// Waits of reclaimers for writeback.
     pub writeback_throttle: WritebackThrottle,
+    /// Batches for high orders that could not be freed.
+    pub second_pass: SecondPass,
     /// Reclaim and all that is under writeback.
     pub vm_writeout: VmWriteout,
     /// Flushers woken by reclaim.
@@ -419,6 +421,7 @@ impl Rules {
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,
+            second_pass: SecondPass::None,
             vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
             generation_start: GenerationStart::SecondOldest,

@@ -119,6 +119,18 @@ rule!(
     }
 );
 rule!(
+    /// What a direct reclaimer for an order above 0 does with a batch that it could not free (`should_reclaim_stall()`).
+    SecondPass {
+        /// It goes over it again, writes what is dirty, and waits page by page for all that is being written: until 3.1.
+        WritesAndWaits,
+        /// It waits for what is being written already, not for what it writes itself: patch 2 of ee72886d8ed5's series
+        /// (3.2), to 3.4.
+        Waits,
+        /// It puts it back: since 41ac1999c3e3 (3.5).
+        None,
+    }
+);
+rule!(
     /// What makes a reclaimer wait at the end of a zone or node because of all that is under writeback (`throttle_vm_writeout()`).
     VmWriteout {
         /// While it exceeds the dirty limit by a tenth: until 3.1.
