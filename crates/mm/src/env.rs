@@ -1,6 +1,6 @@
 //! Who calls a mechanism, where, when, and what for.
 
-use units::{CpuId, Gfp, MemcgId, Nanos, NodeId, Order};
+use units::{CpuId, Gfp, MemcgId, Nanos, NodeId, Order, SpaceId};
 
 /// One tick of the timer (`CONFIG_HZ=250`, of all kernels).
 pub const JIFFY: Nanos = Nanos::millis(4);
@@ -74,6 +74,8 @@ pub struct TaskFlags {
     pub holds_reads: bool,
     /// Device of the file that it writes to (`current->backing_dev_info`).
     pub writes_to: Option<u16>,
+    /// Address space that it runs in (`current->mm`).
+    pub space: Option<SpaceId>,
     /// Group that what it brings into memory belongs to.
     pub memcg: MemcgId,
 }

@@ -1,7 +1,7 @@
 //! Reverse mapping: what reclaim and compaction ask of the owner of a frame.
 //!
 //! Rule: the frame names its space and virtual page, and so its page table entry. A page is referenced if that entry was
-//! used since somebody last asked; unmapping an anonymous page leaves its swap slot there; migration points it at the
+//! used since somebody last asked, or the swap token spares its space (`swap::token`); unmapping an anonymous page leaves its swap slot there; migration points it at the
 //! new frame.
 //! Source: `page_referenced()`, `try_to_unmap()` (mm/rmap.c), `remove_migration_pte()` (mm/migrate.c); 4.20 and 6.12.
 //! Abstracted: an anonymous page has one mapping at most; the accessed bit is a flag of the frame. Pages of files:
@@ -16,16 +16,16 @@ use crate::swap::SwapEntry;
 use crate::{Env, Frame, Kind, Mm};
 
 impl Mm {
-    /// References through page tables since last asked (clears them).
+    /// References through page tables since last asked (clears them), and those that the swap token makes up.
     #[inline]
-    pub fn page_referenced(&mut self, pfn: Pfn) -> u32 {
+    pub fn page_referenced(&mut self, env: &Env, pfn: Pfn) -> u32 {
         let frame = &mut self.frames[pfn];
         if !frame.has(Frame::MAPPED) {
             return 0;
         }
         let referenced = frame.take(Frame::YOUNG);
         self.charge(self.costs.rmap_page + if referenced { self.costs.rmap_young } else { 0 });
-        u32::from(referenced)
+        u32::from(referenced) + self.token_references(env, pfn)
     }
 
     /// Whether a page table maps the page.

@@ -39,6 +39,7 @@ use units::{MemcgId, Pfn, SpaceId};
 use crate::memcg::MemcgStat;
 use crate::reclaim::MmList;
 use crate::stat::{NodeStat, VmEvent};
+use crate::swap::TokenClaim;
 use crate::{Env, Mm};
 
 pub(crate) use khugepaged::Khugepaged;
@@ -74,6 +75,10 @@ pub struct Space {
     oom_skip: bool,
     /// khugepaged has it in its queue (`MMF_VM_HUGEPAGE`).
     khugepaged: bool,
+    /// Its claim to the swap token.
+    pub(crate) token: TokenClaim,
+    /// Threads of it that sleep in a page fault, with `mmap_sem` held.
+    pub(crate) faults_asleep: u32,
 }
 
 impl Space {
@@ -204,6 +209,7 @@ impl Mm {
             self.munmap(env, space, 0, end);
         }
         self.free_top_table(env, space);
+        self.put_swap_token(space);
         let ended = &mut self.spaces[space];
         assert!(ended.rss == 0 && ended.swapents == 0, "{space:?} ends with {} + {} pages", ended.rss, ended.swapents);
         assert_eq!(ended.tables.nr_frames(), 0, "{space:?} ends with page tables");

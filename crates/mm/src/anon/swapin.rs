@@ -58,6 +58,7 @@ impl Mm {
             if let Some(pfn) = self.swap.cached(entry) {
                 return self.map_from_cache(env, touch, leaf, (entry, pfn), tally);
             }
+            self.grab_swap_token(touch.space);
             touch.window = Some(self.begin_window(touch, entry));
             if !std::mem::replace(&mut touch.major, true) {
                 self.count_major_fault(env);
@@ -88,6 +89,7 @@ impl Mm {
         let memcg = self.memcg_of_slot(entry);
         self.memcg_reserve(env, memcg, Order(0)).map_err(TouchStop::Need)?;
         let pfn = self.take_page(env, touch, GFP_SWAPIN).map_err(TouchStop::NeedPage)?;
+        self.grab_swap_token(touch.space);
         let shadow = self.swap.shadow(entry);
         let frame = &mut self.frames[pfn];
         debug_assert_eq!(frame.kind(), Kind::Held);

@@ -61,7 +61,7 @@ fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
             Step::Done => break,
             Step::Throttle(reason, _) => m.mm.throttle_end(NODE, reason),
             Step::Wait(bio) => m.mm.submit(&env, bio),
-            Step::More | Step::OutOfMemory => {}
+            Step::More | Step::OutOfMemory | Step::WaitPage(_) => {}
         }
         m.finish_io();
     }

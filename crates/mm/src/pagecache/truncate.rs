@@ -38,18 +38,27 @@ impl Mm {
             self.unmap_file_page(pfn);
         }
         let frame = self.frames[pfn];
-        debug_assert!(frame.kind() == Kind::File && !frame.has(Frame::ISOLATED));
+        debug_assert!(frame.kind() == Kind::File);
         self.account_cleaned(env, pfn);
         self.discard_buffers(pfn);
-        if frame.has(Frame::LRU) {
+        let isolated = frame.has(Frame::ISOLATED);
+        if isolated {
+            self.lru_forget_isolated(pfn);
+        } else if frame.has(Frame::LRU) {
             self.lru_del(pfn);
         }
-        if frame.has_any(Frame::WRITEBACK | Frame::LOCKED) {
+        let busy = frame.has_any(Frame::WRITEBACK | Frame::LOCKED);
+        if busy {
             self.orphan(env, pfn);
-            return;
+        } else {
+            self.pagecache_remove(env, pfn, None);
         }
-        self.pagecache_remove(env, pfn, None);
-        self.free_pages(env, pfn, Order(0));
+        if isolated {
+            // Reclaim, which sleeps with it, gives it back.
+            self.frames[pfn].set(Frame::ISOLATED);
+        } else if !busy {
+            self.free_pages(env, pfn, Order(0));
+        }
     }
 
     /// Takes a page with I/O in flight out of its file.
@@ -78,11 +87,16 @@ impl Mm {
         Some(pfn)
     }
 
-    /// Frees an orphan whose I/O has ended.
+    /// Frees an orphan whose I/O has ended, unless reclaim holds it.
     pub(crate) fn free_truncated(&mut self, env: &Env, pfn: Pfn) {
         self.wake_page(pfn);
+        let isolated = self.frames[pfn].has(Frame::ISOLATED);
         self.frames[pfn].set_kind(Kind::Held, Order(0));
-        self.free_pages(env, pfn, Order(0));
+        if isolated {
+            self.frames[pfn].set(Frame::ISOLATED);
+        } else {
+            self.free_pages(env, pfn, Order(0));
+        }
     }
 
     /// Drops the clean unused pages of a file, and its shadows; says how many pages.

@@ -16,7 +16,14 @@ use crate::{Env, Frame, LruList, LruvecId, Mm};
 
 impl Mm {
     /// Deactivates up to `nr_to_scan` entries of an active list.
-    pub(super) fn shrink_active_list(&mut self, lru: LruvecId, list: LruList, nr_to_scan: u32, sc: &ScanControl) {
+    pub(super) fn shrink_active_list(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        list: LruList,
+        nr_to_scan: u32,
+        sc: &ScanControl,
+    ) {
         debug_assert!(list.is_active());
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         if self.trace.filter.vmscan {
@@ -30,7 +37,7 @@ impl Mm {
         for &pfn in &isolated.pages {
             let frame = &self.frames[pfn];
             let nr_pages = u64::from(frame.nr_pages());
-            if frame.has(Frame::MAPPED) && !frame.has(Frame::UNEVICTABLE) && self.page_referenced(pfn) > 0 {
+            if frame.has(Frame::MAPPED) && !frame.has(Frame::UNEVICTABLE) && self.page_referenced(env, pfn) > 0 {
                 rotated += nr_pages;
             }
             self.lru_forget_isolated(pfn);
@@ -53,20 +60,20 @@ impl Mm {
 
     /// Ages the active anonymous lists of all groups of a node by one batch if the node's inactive one is low
     /// (`age_active_anon()`).
-    pub(super) fn age_active_anon_of_all(&mut self, node: NodeId, sc: &ScanControl) -> bool {
+    pub(super) fn age_active_anon_of_all(&mut self, env: &Env, node: NodeId, sc: &ScanControl) -> bool {
         let ages = self.anon_wants_aging(LruvecId::of_node(node), sc);
         let mut walk = MemcgWalk::full(ROOT, node);
         while ages && let Some(memcg) = walk.next(self) {
-            self.shrink_active_list(self.lruvec_of_memcg(node, memcg), LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
+            self.shrink_active_list(env, self.lruvec_of_memcg(node, memcg), LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
         }
         ages
     }
 
     /// Ages the active anonymous list by one batch if its inactive list is low (`shrink_lruvec()`).
-    pub(super) fn age_active_anon(&mut self, _env: &Env, lru: LruvecId, sc: &ScanControl) -> bool {
+    pub(super) fn age_active_anon(&mut self, env: &Env, lru: LruvecId, sc: &ScanControl) -> bool {
         let ages = self.anon_wants_aging(lru, sc);
         if ages {
-            self.shrink_active_list(lru, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
+            self.shrink_active_list(env, lru, LruList::ActiveAnon, SWAP_CLUSTER_MAX, sc);
         }
         ages
     }
@@ -87,7 +94,7 @@ mod tests {
         m.add("a b", Kind::File, 0);
         m.add("J K L", Kind::File, Frame::ACTIVE);
         let sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
-        m.mm.shrink_active_list(LRU, LruList::ActiveFile, 2, &sc);
+        m.mm.shrink_active_list(&m.env, LRU, LruList::ActiveFile, 2, &sc);
         assert_eq!(m.draw(), "inactive: K J b a | active: L");
         assert!(m.frame('J').has(Frame::WORKINGSET) && !m.frame('L').has(Frame::WORKINGSET));
         assert_eq!((m.mm.stat.event(VmEvent::Pgrefill), m.mm.stat.event(VmEvent::Pgdeactivate)), (2, 2));

@@ -7,10 +7,10 @@
 //! with less than 32 reclaimed, for order 0. Before it is done for an order, every zone must be balanced for order 0 too.
 //! It may sleep if it finds the same balance again: [`KswapdSleep`] has the test as it was, and as it should be.
 //! Source: `balance_pgdat()`, `pgdat_balanced()`, `sleeping_prematurely()` (mm/vmscan.c), 2.6.39, 3.0 and 3.1.
-//! Since/until: [`KswapdRun`], 2.6.38 to 3.10; slabs of zones that need nothing are shrunk until 2.6.39, and the highest zone
+//! Since/until: [`KswapdRun`], 2.6.38 to 3.10; priority 0 takes the swap token away until 3.4; slabs of zones that need nothing are shrunk until 2.6.39, and the highest zone
 //! that it was asked for follows the highest that needs reclaim.
 //! A zone that was scanned six times over is given up until a page of it is freed, unless the shrinkers still find something.
-//! Omitted: soft limits of cgroups, the swap token, highmem.
+//! Omitted: soft limits of cgroups, highmem.
 
 use rules::{KswapdRun, KswapdSleep};
 use units::{NodeId, Order, ZoneId};
@@ -158,6 +158,9 @@ impl BalanceAgain {
 
     /// Looks for the highest zone that needs reclaim.
     fn begin_pass(&mut self, mm: &mut Mm, env: &Env) {
+        if self.sc.priority == 0 {
+            mm.disable_swap_token();
+        }
         (self.all_ok, self.balanced, self.under_min) = (true, 0, false);
         self.phase = Phase::Out;
         for at in (0..mm.nodes[self.node.index()].zones.len()).rev() {
@@ -426,6 +429,25 @@ mod tests {
             assert!(m.mm.zone_watermark_ok(zone, Order(0), m.mm.wmark(zone, Wmark::High), ZoneKind::Dma, PLAIN));
         }
         m.check();
+    }
+
+    #[test]
+    fn nobody_keeps_the_swap_token_once_priority_0_is_reached() {
+        for (flags, keeps) in [(0, true), (Frame::LOCKED, false)] {
+            let mut m = Machine::new(Rules { swap_token: rules::SwapToken::Kept, ..rules_2_6_39() });
+            let space = m.mm.space_create();
+            m.mm.grab_swap_token(space);
+            m.fill(Kind::File, flags);
+            // What cannot be reclaimed leaves kswapd awake for good: the first time through the priorities will do.
+            let mut run = BalanceAgain::new(&mut m.mm, NODE, Order(0), ZoneKind::Normal);
+            let env = m.env;
+            while run.sc.priority >= 0 && !matches!(run.phase, Phase::Ended) {
+                if let Step::Throttle(reason, _) = run.step(&mut m.mm, &env) {
+                    m.mm.throttle_end(NODE, reason);
+                }
+            }
+            assert_eq!(m.mm.swap_token_holder().is_some(), keeps);
+        }
     }
 
     #[test]

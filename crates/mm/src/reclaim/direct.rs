@@ -6,7 +6,7 @@
 //! Source: `try_to_free_pages()`, `do_try_to_free_pages()`, `shrink_zones()`, `throttle_direct_reclaim()`
 //! `try_to_free_mem_cgroup_pages()` (mm/vmscan.c, 4.20; 6.12).
 //! Since/until: until 4.10 a reclaimer woke the flushers itself after scanning 1.5 times its target ([`FlusherWakeup`]),
-//! until 3.10 it naps between priorities ([`WritebackThrottle`]); since 5.16 it waits
+//! until 3.10 it naps between priorities ([`WritebackThrottle`]), until 3.4 it takes the swap token away at priority 0; since 5.16 it waits
 //! at priority 1 if there is no progress. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
 //! is tried again without sparing them; since 6.8, before that, through all groups; at last without sparing groups within
 //! `memory.low`.
@@ -257,6 +257,9 @@ impl DirectReclaim {
         if sc.nr_reclaimed < sc.nr_to_reclaim && !sc.compaction_ready && sc.priority > 0 {
             sc.may_writepage |= sc.is_desperate();
             sc.priority -= 1;
+            if sc.priority == 0 {
+                mm.disable_swap_token();
+            }
             self.begin_priority();
             return;
         }

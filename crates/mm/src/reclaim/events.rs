@@ -240,7 +240,7 @@ mod tests {
                 m.mm.frames[pfn].set(Frame::ACTIVE);
                 m.mm.lru_add(&m.env, pfn);
             }
-            m.mm.shrink_active_list(LRU, LruList::ActiveAnon, 3, &sc);
+            m.mm.shrink_active_list(&m.env, LRU, LruList::ActiveAnon, 3, &sc);
             let expected = LruShrinkActive {
                 node: NODE,
                 nr_taken: 3,

@@ -181,9 +181,15 @@ impl Machine {
                     waits.push(reason);
                 }
                 Step::Wait(bio) => self.mm.submit(&self.env, bio),
+                Step::WaitPage(pfn) => self.written(pfn),
                 Step::Done => return (steps, waits),
             }
         }
+    }
+
+    /// The writeback of a page ends, of which nothing but its flag ever began.
+    pub(super) fn written(&mut self, pfn: Pfn) {
+        assert!(self.mm.frames[pfn].take(Frame::WRITEBACK), "{pfn:?} is not being written");
     }
 
     /// A run of kswapd; returns it and what it waited for.

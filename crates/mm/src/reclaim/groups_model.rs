@@ -101,7 +101,7 @@ proptest! {
                 }
                 Op::Deactivate(pages) => {
                     model.deactivate(pages);
-                    m.mm.shrink_active_list(lru, LruList::ActiveFile, pages, &sc);
+                    m.mm.shrink_active_list(&m.env, lru, LruList::ActiveFile, pages, &sc);
                 }
             }
             for (group, model) in groups.iter().zip(&models) {

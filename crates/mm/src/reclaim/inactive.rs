@@ -3,11 +3,14 @@
 //! Rule: take up to 32 pages from the tail, free what can be freed, put the rest back. If every page of a batch was
 //! dirty and not queued for writing, the flushers sleep while they are needed: wake them.
 //! Source: `shrink_inactive_list()` (mm/vmscan.c, 4.20; 6.12; 3.1 and commit 92df3a723f84 for what is before 3.11).
-//! Since/until: [`FlusherWakeup`], [`WritebackThrottle`].
+//! Since/until: [`FlusherWakeup`], [`WritebackThrottle`]: until 3.10, who takes a batch of which enough is under writeback waits for a
+//! congested zone. Until 3.4 there may be a second pass ([`super::second_pass`]).
 
 use rules::{FlusherWakeup, WritebackThrottle};
+use units::Pfn;
 
 use super::page_list::BatchStat;
+use super::second_pass::SecondPass;
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, ScanControl};
 use crate::contention::ONCE;
@@ -23,6 +26,27 @@ pub(super) struct InactiveBatch {
     pub wait: Option<Wait>,
 }
 
+/// How far a batch has come.
+#[derive(Debug)]
+pub(super) enum Inactive {
+    /// To its end.
+    Done(InactiveBatch),
+    /// It is to be gone over again.
+    Again(Box<SecondPass>),
+}
+
+/// A batch whose pages have been looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batched {
+    pub lru: LruvecId,
+    pub list: LruList,
+    /// Base pages taken, and looked at, skipped ones included.
+    pub taken: u64,
+    pub scanned: u64,
+    /// What it met, and what came of it.
+    pub stat: BatchStat,
+}
+
 impl Mm {
     /// Reclaims up to `nr_to_scan` pages of an inactive list.
     pub(super) fn shrink_inactive_list(
@@ -32,8 +56,8 @@ impl Mm {
         list: LruList,
         nr_to_scan: u32,
         sc: &mut ScanControl,
-    ) -> InactiveBatch {
-        sc.lumpy = self.is_lumpy(sc);
+    ) -> Inactive {
+        self.set_reclaim_mode(sc);
         self.lru_add_drain(env);
         let isolated = self.isolate_lru_pages(lru, list, nr_to_scan, sc);
         if self.trace.filter.vmscan {
@@ -52,13 +76,31 @@ impl Mm {
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, scanned, 0);
         self.lru_lock(lru, isolated.pages.len() as u64, ONCE);
         if isolated.pages.is_empty() {
-            return InactiveBatch::default();
+            return Inactive::Done(InactiveBatch::default());
         }
         let (stat, kept) = self.shrink_page_list(env, lru, &isolated.pages, sc);
-        sc.lumpy = false;
         self.note_isolated(lru, false, -(by_kind[0] as i64));
         self.note_isolated(lru, true, -(by_kind[1] as i64));
-        self.putback_inactive_pages(lru, &kept);
+        self.note_congested(lru, &stat);
+        let batch = Batched { lru, list, taken, scanned, stat };
+        if self.should_reclaim_stall(env, &batch, sc) {
+            return Inactive::Again(Box::new(SecondPass::new(self, batch, &kept, sc)));
+        }
+        Inactive::Done(self.end_inactive_batch(env, batch, &kept, sc))
+    }
+
+    /// Puts back what is left of a batch, isolated but not counted as that any more, and counts what came of it.
+    pub(super) fn end_inactive_batch(
+        &mut self,
+        env: &Env,
+        batch: Batched,
+        kept: &[Pfn],
+        sc: &mut ScanControl,
+    ) -> InactiveBatch {
+        let Batched { lru, list, taken, scanned, stat } = batch;
+        let file = list.is_file();
+        (sc.lumpy, sc.contiguous) = (false, false);
+        self.putback_inactive_pages(lru, kept);
         if !kept.is_empty() {
             self.lru_lock(lru, kept.len() as u64, ONCE);
         }
@@ -71,7 +113,7 @@ impl Mm {
         self.note_scanned(env, lru, 0, stat.reclaimed);
         self.memcg_note_scan(self.memcg_of(lru), env.task.kswapd, 0, stat.reclaimed);
         self.note_cost(lru, file, stat.pageout, scanned.saturating_sub(stat.reclaimed));
-        if self.rules.flusher_wakeup == FlusherWakeup::DirtyBatch && stat.unqueued_dirty == isolated.taken {
+        if self.rules.flusher_wakeup == FlusherWakeup::DirtyBatch && stat.unqueued_dirty == taken {
             self.effects.push(Effect::WakeFlushers(WakeFlusher::Vmscan));
         }
         sc.nr.dirty += stat.dirty;
@@ -86,23 +128,19 @@ impl Mm {
         if self.trace.filter.vmscan {
             self.trace_shrink_inactive(lru, file, scanned, &stat, sc.priority);
         }
-        let wait = self.throttle_batch(lru, &stat, isolated.taken, sc);
+        let waits = self.rules.writeback_throttle == WritebackThrottle::ShareOfBatch
+            && enough_under_writeback(stat.writeback, taken, sc.priority);
+        let wait = if waits { self.wait_iff_congested(lru) } else { None };
         InactiveBatch { reclaimed: stat.reclaimed, wait }
     }
 
-    /// Until 3.10: a zone is congested once all dirty pages of a batch are; and who takes a batch of which enough is under
-    /// writeback waits for a congested zone.
-    fn throttle_batch(&mut self, lru: LruvecId, stat: &BatchStat, taken: u64, sc: &ScanControl) -> Option<Wait> {
-        if self.rules.writeback_throttle == WritebackThrottle::Flags {
-            return None;
-        }
-        if stat.dirty > 0 && stat.dirty == stat.congested {
+    /// Until 3.10 a zone is congested once all dirty pages of a look at a batch are.
+    pub(super) fn note_congested(&mut self, lru: LruvecId, stat: &BatchStat) {
+        let until_3_10 = self.rules.writeback_throttle != WritebackThrottle::Flags;
+        if until_3_10 && stat.dirty > 0 && stat.dirty == stat.congested {
             let root = self.root_of(lru);
             self.lruvec_mut(root).congested = true;
         }
-        let waits = self.rules.writeback_throttle == WritebackThrottle::ShareOfBatch
-            && enough_under_writeback(stat.writeback, taken, sc.priority);
-        if waits { self.wait_iff_congested(lru) } else { None }
     }
 }
 
@@ -128,6 +166,7 @@ mod tests {
         let env = m.env;
         let batch = m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveFile, nr, &mut sc);
         m.check();
+        let Inactive::Done(batch) = batch else { panic!("{batch:?}") };
         (batch, sc)
     }
 

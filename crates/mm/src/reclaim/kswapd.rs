@@ -179,7 +179,7 @@ impl BalancePgdat {
     /// Ages what is aged before each pass (`kswapd_age_node()`), or says what is to be walked for that.
     fn age(&mut self, mm: &mut Mm, env: &Env) -> (Option<Step>, Option<AgeMemcgs>) {
         if !mm.lru_gen_enabled() {
-            return (mm.age_active_anon_of_all(self.node, &self.sc).then_some(Step::More), None);
+            return (mm.age_active_anon_of_all(env, self.node, &self.sc).then_some(Step::More), None);
         }
         if mm.rules.lru_policy == LruPolicy::MultiGen {
             return (mm.lru_gen_age_node(env, self.node, &mut self.sc).then_some(Step::OutOfMemory), None);

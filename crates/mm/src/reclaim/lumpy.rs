@@ -2,10 +2,10 @@
 //!
 //! Rule ([`Compaction::NotBuilt`]): for an order above 3, and for a lower one below priority 10, a batch takes the whole aligned block around each page,
 //! pages of other lists and active ones included, and does not ask whether they were used. It goes on so until it has to keep
-//! a page for another reason than that it is being written: its block is lost.
+//! a page for another reason than that it is being written: its block is lost. What is being written has a pass of its own
+//! ([`super::second_pass`]).
 //! Source: `set_reclaim_mode()`, `reset_reclaim_mode()`, `page_check_references()`, `shrink_page_list()`, `clear_active_flags()` (mm/vmscan.c, 2.6.39).
 //! Until: c53919adc045 (3.5).
-//! Omitted: the second pass of direct reclaim, which waits for what is being written: for orders 1 to 3 at priority 4 or below, above at once.
 
 use rules::{Compaction, IsolationUnit};
 use units::{Order, Pfn, ZoneId};
@@ -15,11 +15,11 @@ use crate::stat::VmEvent;
 use crate::{Frame, LruList, LruvecId, Mm};
 
 impl Mm {
-    /// Whether a batch begins as lumpy reclaim.
-    pub(super) fn is_lumpy(&self, sc: &ScanControl) -> bool {
+    /// Says what a batch, or another look at it, is for, lumpy reclaim or reclaim for compaction (`set_reclaim_mode()`).
+    pub(super) fn set_reclaim_mode(&self, sc: &mut ScanControl) {
         let blocks = self.rules.isolation_unit == IsolationUnit::AlignedBlock;
-        let pressing = sc.order > Order::COSTLY || (sc.order > Order(0) && sc.is_desperate());
-        blocks && pressing && self.rules.compaction == Compaction::NotBuilt
+        sc.contiguous = sc.order > Order::COSTLY || (sc.order > Order(0) && sc.is_desperate());
+        sc.lumpy = blocks && sc.contiguous && self.rules.compaction == Compaction::NotBuilt;
     }
 
     /// Takes a page off another list than the one that is scanned; an active one is inactive now.
@@ -34,9 +34,11 @@ impl Mm {
         }
     }
 
-    /// Ends lumpy reclaim for the batch if a page is kept that is not being written.
+    /// Ends reclaim of contiguous memory for the batch if a page is kept that is not being written (`reset_reclaim_mode()`).
     pub(super) fn keep_in_lumpy(&self, pfn: Pfn, sc: &mut ScanControl) {
-        sc.lumpy &= self.frames[pfn].has(Frame::WRITEBACK);
+        let written = self.frames[pfn].has(Frame::WRITEBACK);
+        sc.lumpy &= written;
+        sc.contiguous &= written;
     }
 }
 
@@ -66,7 +68,11 @@ mod tests {
     #[test]
     fn it_begins_below_priority_10_or_above_order_3_where_nothing_compacts() {
         let mut m = machine();
-        let lumpy = |m: &Machine, order, priority| m.mm.is_lumpy(&at(order, priority));
+        let lumpy = |m: &Machine, order, priority| {
+            let mut sc = at(order, priority);
+            m.mm.set_reclaim_mode(&mut sc);
+            sc.lumpy
+        };
         assert_eq!(
             [(0, 0), (1, 10), (1, 9), (3, 10), (4, 12)].map(|(o, p)| lumpy(&m, o, p)),
             [false, false, true, false, true]
@@ -101,7 +107,7 @@ mod tests {
             let mut m = machine();
             let pages = block(&mut m);
             let mut sc = at(2, priority);
-            sc.lumpy = m.mm.is_lumpy(&sc);
+            m.mm.set_reclaim_mode(&mut sc);
             let isolated = m.mm.isolate_lru_pages(LRU, LruList::InactiveFile, 1, &sc);
             assert_eq!((isolated.pages.to_vec(), isolated.taken), (pages[..taken].to_vec(), taken as u64));
             let others = if taken > 1 { [1, 2] } else { [0, 0] };

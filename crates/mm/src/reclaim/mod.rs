@@ -6,7 +6,7 @@
 //! gives up the CPU in between; everything that a pass remembers is in the stepper.
 //!
 //! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
-//! other task ever sees a page that reclaim holds).
+//! other task ever sees a page that reclaim holds, but in a second pass).
 //! Omitted: laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
 //! active.
 
@@ -31,6 +31,7 @@ mod node;
 mod page_list;
 mod pagevec;
 mod scan_control;
+mod second_pass;
 mod shrinker;
 mod small_lists;
 mod stat_flush;

@@ -13,10 +13,12 @@
 //! 6.1 it takes the place of the lists alone.
 
 use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
-use units::{MemcgId, Nanos};
+use units::{MemcgId, Nanos, Pfn};
 
 use super::balance::ScanCount;
+use super::inactive::{Inactive, InactiveBatch};
 use super::lru_gen::{ShrinkGen, ShrinkGens, ShrinkLruvec};
+use super::second_pass::{SecondLook, SecondPass};
 use super::shrinker::{SlabPass, SlabStep};
 use super::throttle::Wait;
 use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReason};
@@ -34,6 +36,8 @@ pub enum Step {
     Throttle(ThrottleReason, Nanos),
     /// Submits what a shrinker has to write, waits for its end, and goes on.
     Wait(Bio),
+    /// Sleeps until the writeback of this page, which it holds isolated, has ended, and goes on.
+    WaitPage(Pfn),
     /// Has ended.
     Done,
 }
@@ -52,6 +56,8 @@ enum Phase {
     OldGenerations(Box<ShrinkLruvec>),
     /// The lists are scanned, round by round.
     Lists,
+    /// The last batch of a list is gone over again.
+    SecondPass(Box<SecondPass>),
     /// The active anonymous list may be aged.
     AgeAnon,
     /// The shrinkers.
@@ -193,6 +199,13 @@ impl ShrinkNode {
                         return step;
                     }
                 }
+                Phase::SecondPass(pass) => match pass.step(mm, env, sc) {
+                    SecondLook::Wait(pfn) => return Step::WaitPage(pfn),
+                    SecondLook::Done(batch) => {
+                        self.phase = Phase::Lists;
+                        return self.end_inactive(mm, batch);
+                    }
+                },
                 Phase::AgeAnon => {
                     let scanned = sc.nr_scanned - self.start.1;
                     if sc.may_shrink_slab && mm.shrinks_slab(self.lru, sc) {
@@ -331,16 +344,16 @@ impl ShrinkNode {
                     return Some(self.throttle(mm, wait));
                 }
                 self.take_batch(list);
-            } else {
-                let wait = self.shrink_inactive(mm, env, list, sc);
-                if let Some(wait) = wait {
-                    self.at += 1;
-                    return Some(self.throttle(mm, wait));
-                }
+                return Some(self.end_inactive(mm, InactiveBatch::default()));
             }
-            self.stalled = false;
-            self.at += 1;
-            return Some(Step::More);
+            let batch = self.take_batch(list);
+            return Some(match mm.shrink_inactive_list(env, self.lru, list, batch, sc) {
+                Inactive::Done(batch) => self.end_inactive(mm, batch),
+                Inactive::Again(pass) => {
+                    self.phase = Phase::SecondPass(pass);
+                    Step::More
+                }
+            });
         }
         self.at = 0;
         self.end_round(mm, sc);
@@ -373,16 +386,22 @@ impl ShrinkNode {
         let may = mm.may_shrink_active(self.lru, list, sc);
         if may {
             mm.lru_add_drain(env);
-            mm.shrink_active_list(self.lru, list, batch, sc);
+            mm.shrink_active_list(env, self.lru, list, batch, sc);
         }
         may
     }
 
-    fn shrink_inactive(&mut self, mm: &mut Mm, env: &Env, list: LruList, sc: &mut ScanControl) -> Option<Wait> {
-        let batch = self.take_batch(list);
-        let result = mm.shrink_inactive_list(env, self.lru, list, batch, sc);
-        self.lists_reclaimed += result.reclaimed;
-        result.wait
+    /// An inactive list has given its batch of this round: on to the next list, maybe after a wait.
+    fn end_inactive(&mut self, mm: &mut Mm, batch: InactiveBatch) -> Step {
+        self.lists_reclaimed += batch.reclaimed;
+        self.at += 1;
+        match batch.wait {
+            Some(wait) => self.throttle(mm, wait),
+            None => {
+                self.stalled = false;
+                Step::More
+            }
+        }
     }
 
     /// Sets the flags of the node by what the pass met, and says whether to wait.

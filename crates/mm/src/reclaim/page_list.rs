@@ -17,7 +17,9 @@
 //! ([`AnonStart`]); pages of a congested device count as congested until 5.15 ([`ReclaimThrottle`]), until 3.10 only those
 //! that a reclaimer would have written ([`WritebackThrottle`]).
 //! Abstracted: a huge page never goes to swap as a whole; it counts as `thp_swpout_fallback`.
-//! Omitted: waiting for writeback (case 3: legacy cgroups), `VM_EXEC`, `VM_LOCKED`.
+//! Waiting for writeback: until 3.4 in a pass of its own ([`super::second_pass`]).
+//! Omitted: waiting for writeback of legacy cgroups (case 3), `VM_EXEC`, `VM_LOCKED`; that reclaim for an order above 3 writes to
+//! congested devices too (until 3.4).
 
 use rules::{
     AnonStart, FilePageout, ReclaimThrottle, RefaultDetection, ScanCounting, SkippedDirty, StuckPages,
@@ -57,6 +59,23 @@ pub(super) struct BatchStat {
     pub pageout: u64,
     /// Pages of a huge page that was split just now, which are handled next.
     split: u32,
+}
+
+impl BatchStat {
+    /// Adds what another look at the batch met.
+    pub(super) fn add(&mut self, more: &BatchStat) {
+        self.reclaimed += more.reclaimed;
+        self.dirty += more.dirty;
+        self.unqueued_dirty += more.unqueued_dirty;
+        self.congested += more.congested;
+        self.writeback += more.writeback;
+        self.immediate += more.immediate;
+        self.activated[0] += more.activated[0];
+        self.activated[1] += more.activated[1];
+        self.ref_keep += more.ref_keep;
+        self.unmap_fail += more.unmap_fail;
+        self.pageout += more.pageout;
+    }
 }
 
 /// What page tables and marks say of a page (`enum page_references`).
@@ -150,6 +169,37 @@ impl Mm {
         (stat, kept)
     }
 
+    /// Frees a page that reclaim has written and waited for, unless it is in use again.
+    pub(super) fn free_written(
+        &mut self,
+        env: &Env,
+        lru: LruvecId,
+        pfn: Pfn,
+        sc: &mut ScanControl,
+    ) -> (BatchStat, Batch) {
+        let mut kept = Batch::new();
+        let busy = self.frames[pfn].has_any(Frame::DIRTY | Frame::WRITEBACK | Frame::LOCKED | Frame::MAPPED);
+        let fate = if busy { Fate::Keep } else { self.remove_mapping(env, clock_of(self, lru, sc), pfn) };
+        let mut stat = BatchStat::default();
+        match fate {
+            Fate::Free => {
+                stat.reclaimed = 1;
+                self.charge(self.costs.reclaim_page);
+                self.free_reclaimed(env, &[pfn]);
+                return (stat, kept);
+            }
+            Fate::Activate => {
+                stat.activated[usize::from(is_file_lru(&self.frames[pfn]))] += 1;
+                self.stat.count(VmEvent::Pgactivate, 1);
+                self.frames[pfn].set(Frame::ACTIVE);
+            }
+            Fate::Keep => {}
+        }
+        self.keep_in_lumpy(pfn, sc);
+        kept.push(pfn);
+        (stat, kept)
+    }
+
     fn shrink_one_page(
         &mut self,
         env: &Env,
@@ -213,7 +263,7 @@ impl Mm {
         if self.frames[pfn].has(Frame::WRITEBACK) {
             return self.meet_writeback(env, lru, pfn, stat);
         }
-        let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(pfn) } else { 0 };
+        let ptes = if self.frames[pfn].has(Frame::MAPPED) { self.page_referenced(env, pfn) } else { 0 };
         if ptes > 0 && self.lru_gen_enabled() {
             self.lru_gen_look_around(pfn, sc.has_walk);
         }

@@ -55,6 +55,8 @@ pub struct ScanControl {
     pub compaction_ready: bool,
     /// The batch takes whole blocks, whatever is in them (`RECLAIM_MODE_LUMPYRECLAIM`).
     pub(super) lumpy: bool,
+    /// The batch is for contiguous memory, and all that could not be freed of it is being written (not `RECLAIM_MODE_SINGLE`).
+    pub(super) contiguous: bool,
     /// Inactive pages looked at since it was last reset.
     pub nr_scanned: u64,
     /// Pages reclaimed in all.
@@ -110,6 +112,7 @@ impl ScanControl {
             may_shrink_slab: true,
             compaction_ready: false,
             lumpy: false,
+            contiguous: false,
             nr_scanned: 0,
             nr_reclaimed: 0,
             nr: NodeScan::default(),

@@ -401,3 +401,35 @@ fn dentries_and_inodes_are_shrunk_and_slabs_that_are_freed_at_once_count_as_recl
     assert_eq!(sc.nr_reclaimed, reclaimed);
     m.check();
 }
+
+#[test]
+fn a_direct_reclaimer_at_priority_0_takes_the_swap_token_away() {
+    for (flags, keeps) in [(0, true), (Frame::LOCKED, false)] {
+        let mut m = Machine::new(Rules { swap_token: rules::SwapToken::Ages, ..rules_4_20() });
+        let space = m.mm.space_create();
+        m.mm.grab_swap_token(space);
+        m.fill(Kind::File, flags);
+        m.direct(Gfp::KERNEL, Order(0));
+        assert_eq!(m.mm.swap_token_holder().is_some(), keeps);
+    }
+}
+
+#[test]
+fn a_page_of_the_process_with_the_swap_token_is_activated_by_others() {
+    for (sleeps, freed) in [(false, 1), (true, 0)] {
+        let mut m = with_swap(Rules { swap_token: rules::SwapToken::Ages, ..rules_4_20() }, 4096, ThpEnabled::Never);
+        write_anon(&mut m, 1);
+        let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        let env = m.env;
+        // On the active list, and young: to the inactive one, which takes the mark.
+        m.mm.shrink_active_list(&env, LRU, LruList::ActiveAnon, 1, &sc);
+        let space = m.mm.spaces.live().next().expect("it was written to");
+        m.mm.grab_swap_token(space);
+        if sleeps {
+            m.mm.fault_sleeps(space);
+        }
+        m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, &mut sc);
+        assert_eq!(end_swap_writes(&mut m), freed, "{sleeps}");
+        m.check();
+    }
+}

@@ -22,6 +22,7 @@ mod readahead;
 mod shadow_nodes;
 #[cfg(test)]
 mod tests;
+mod token;
 mod validate;
 mod zram;
 mod zswap;
@@ -38,6 +39,8 @@ use device::{BAD, HAS_CACHE};
 use readahead::ReadaheadState;
 pub(crate) use readahead::readahead_size;
 use shadow_nodes::SwapTrees;
+use token::Token;
+pub(crate) use token::TokenClaim;
 use zswap::Zswap;
 
 use crate::pagecache::NODE_SLOTS;
@@ -61,6 +64,7 @@ pub struct Swap {
     pub contents: Contents,
     zswap: Zswap,
     trees: SwapTrees,
+    token: Token,
     /// Bios of writes under way that no slab had room for.
     reserved_bios: u32,
     total_pages: u64,

@@ -205,6 +205,8 @@ pub struct Rules {
     pub delayed_blocks: DelayedBlocks,
     /// Pages read ahead from swap.
     pub swap_readahead: SwapReadahead,
+    /// Processes spared while they read from swap.
+    pub swap_token: SwapToken,
     /// Slots of pages that are written to.
     pub slot_of_written: SlotOfWritten,
     /// Pages of zeros on their way to swap.
@@ -217,6 +219,8 @@ pub struct Rules {
     pub stuck_pages: StuckPages,
     /// Waits of reclaimers for writeback.
     pub writeback_throttle: WritebackThrottle,
+    /// Batches for high orders that could not be freed.
+    pub second_pass: SecondPass,
     /// Reclaim and all that is under writeback.
     pub vm_writeout: VmWriteout,
     /// Flushers woken by reclaim.
@@ -410,12 +414,14 @@ impl Rules {
             ioend_end: IoendEnd::EachBio,
             delayed_blocks: DelayedBlocks::Unwritten,
             swap_readahead: SwapReadahead::ByAddress,
+            swap_token: SwapToken::None,
             slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,
             zram_io: ZramIo::Bio,
             skipped_dirty: SkippedDirty::Marked,
             stuck_pages: StuckPages::Active,
             writeback_throttle: WritebackThrottle::Flags,
+            second_pass: SecondPass::None,
             vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
             generation_start: GenerationStart::SecondOldest,

@@ -67,6 +67,17 @@ rule!(
     }
 );
 rule!(
+    /// Whether one process at a time that reads from swap is spared by the reclaimers of others (the swap token).
+    SwapToken {
+        /// It is, while it faults more often than others or until reclaim gets into trouble: to 2.6.39.
+        Kept,
+        /// The same; its priority halves with every 256 faults of all: 3.0 to 3.4.
+        Ages,
+        /// There is no such token: since e709ffd6169c (3.5).
+        None,
+    }
+);
+rule!(
     /// What becomes of the slot of a page that was read from swap for a read, once it is written to.
     SlotOfWritten {
         /// It is given up, for its contents are out of date: until 5.18.
@@ -105,6 +116,18 @@ rule!(
         ShareOfBatch,
         /// Flags of the zone or node that kswapd sets after a pass: since 283aba9f9e0e and 8e950282804558 (3.11).
         Flags,
+    }
+);
+rule!(
+    /// What a direct reclaimer for an order above 0 does with a batch that it could not free (`should_reclaim_stall()`).
+    SecondPass {
+        /// It goes over it again, writes what is dirty, and waits page by page for all that is being written: until 3.1.
+        WritesAndWaits,
+        /// It waits for what is being written already, not for what it writes itself: patch 2 of ee72886d8ed5's series
+        /// (3.2), to 3.4.
+        Waits,
+        /// It puts it back: since 41ac1999c3e3 (3.5).
+        None,
     }
 );
 rule!(

@@ -157,22 +157,37 @@ impl SysTwin {
             match self.task.mm_reading(|mm, env| mm.touch(env, touch, hand.take())).await {
                 TouchStop::Done => return Ok(()),
                 TouchStop::Quantum => self.task.ctx.preempt_point().await,
-                TouchStop::NeedPage(request) => {
-                    *hand = self.task.alloc_pages_slowpath(request).await;
-                    // A page for readahead need not be there.
-                    if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
-                        return Err(SysError::NoMemory);
-                    }
-                }
-                TouchStop::Need(need) => self.satisfy(need).await?,
-                TouchStop::Dirtied(file) => self.task.balance_dirty_pages(file).await,
-                TouchStop::NeedHuge(request) => *hand = self.task.alloc_pages_slowpath(request).await,
+                // `mmap_sem` is let go (`lock_page_or_retry()`).
                 TouchStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
                 TouchStop::NoMapping => return Err(SysError::Invalid),
                 TouchStop::IoError => return Err(SysError::Io),
+                lacking => {
+                    self.task.ctx.with(|world, _| world.mm.fault_sleeps(touch.space));
+                    let provided = self.provide_for_fault(lacking, hand).await;
+                    self.task.ctx.with(|world, _| world.mm.fault_goes_on(touch.space));
+                    provided?;
+                }
             }
         }
         Err(SysError::Killed)
+    }
+
+    /// Provides what a fault lacks, or holds it back, while it keeps `mmap_sem`.
+    async fn provide_for_fault(&self, lacking: TouchStop, hand: &mut Option<Pfn>) -> Result<()> {
+        match lacking {
+            TouchStop::NeedPage(request) => {
+                *hand = self.task.alloc_pages_slowpath(request).await;
+                // A page for readahead need not be there.
+                if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
+                    return Err(SysError::NoMemory);
+                }
+            }
+            TouchStop::NeedHuge(request) => *hand = self.task.alloc_pages_slowpath(request).await,
+            TouchStop::Need(need) => self.satisfy(need).await?,
+            TouchStop::Dirtied(file) => self.task.balance_dirty_pages(file).await,
+            other => unreachable!("a fault lacks nothing at {other:?}"),
+        }
+        Ok(())
     }
 
     pub(super) fn is_resident(&self, mapping: Mapping, offset: Bytes) -> bool {

@@ -4,7 +4,7 @@
 //! `mm::reclaim`; here it sleeps, and gives up the CPU between batches.
 
 use mm::reclaim::{BalanceAgain, BalancePgdat, BalanceZones, KswapdRequest, Step};
-use mm::{Env, Mm, ZoneKind};
+use mm::{Env, Frame, Mm, ZoneKind};
 use rules::{KswapdBalance, KswapdOrders, KswapdRun, SkipResetTime};
 use sim::{Ctx, Wake};
 use units::{Nanos, NodeId, Order};
@@ -94,6 +94,7 @@ impl Task {
             }
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
             Step::Wait(bio) => self.write_and_wait(bio).await,
+            Step::WaitPage(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
             Step::OutOfMemory => {
                 self.out_of_memory(mm::memcg::ROOT);
             }

@@ -1,8 +1,8 @@
 //! Direct reclaim.
 
-use mm::AllocRequest;
 use mm::reclaim::{DirectReclaim, Step};
 use mm::zone::gfp_zone;
+use mm::{AllocRequest, Frame};
 
 use super::Task;
 
@@ -27,6 +27,7 @@ impl Task {
                     self.throttle(node, reason, timeout).await;
                 }
                 Step::Wait(bio) => self.write_and_wait(bio).await,
+                Step::WaitPage(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
                 Step::OutOfMemory => unreachable!("kswapd alone looks at the age of the oldest pages"),
                 Step::Done => break,
             }

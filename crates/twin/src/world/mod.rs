@@ -369,9 +369,10 @@ impl World {
 
     /// Makes a new task a thread of a process.
     pub(crate) fn adopt(&mut self, ctl: &mut Ctl<World>, task: TaskId, process: u32) {
-        let memcg = self.mm.memcg_of_space(self.processes.of(process).space);
+        let space = self.processes.of(process).space;
+        let memcg = self.mm.memcg_of_space(space);
         ctl.move_to_psi_group(task, psi_group(memcg));
-        let flags = TaskFlags { memcg, ..TaskFlags::default() };
+        let flags = TaskFlags { memcg, space: Some(space), ..TaskFlags::default() };
         *self.task_mut(task) = TaskInfo { flags, process: Some(process), ..TaskInfo::default() };
         self.processes.of_mut(process).threads.push(task);
     }

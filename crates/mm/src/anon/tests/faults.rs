@@ -58,10 +58,10 @@ fn a_new_page_is_young_mapped_and_knows_its_owner() {
     assert!(frame.has(Frame::YOUNG | Frame::DIRTY | Frame::MAPPED | Frame::SWAPBACKED | Frame::UPTODATE | Frame::LRU));
     assert!(m.mm.mincore(m.space, vpn + 2) && !m.mm.mincore(m.space, vpn + 1));
     let pfn = m.pfn(vpn + 2);
-    assert_eq!(m.mm.page_referenced(pfn), 1);
-    assert_eq!(m.mm.page_referenced(pfn), 0, "asking takes the mark");
+    assert_eq!(m.mm.page_referenced(&m.env, pfn), 1);
+    assert_eq!(m.mm.page_referenced(&m.env, pfn), 0, "asking takes the mark");
     m.touch(vpn + 2, 1, false);
-    assert_eq!(m.mm.page_referenced(pfn), 1, "another access leaves it again");
+    assert_eq!(m.mm.page_referenced(&m.env, pfn), 1, "another access leaves it again");
     assert_eq!(m.event(VmEvent::Pgfault), 1, "and is no fault");
 }
 

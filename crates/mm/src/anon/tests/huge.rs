@@ -48,9 +48,9 @@ fn one_access_anywhere_maps_the_whole_region() {
     assert_eq!((m.mm.frames[pfn].order(), m.mm.anon_home(pfn)), (PAGEBLOCK_ORDER, (m.space, vpn + REGION)));
     assert!(m.mm.mincore(m.space, vpn + 2 * REGION - 1) && !m.mm.mincore(m.space, vpn));
     assert_eq!(m.gauge(NodeStat::ActiveAnon), 512);
-    m.mm.page_referenced(pfn);
+    m.mm.page_referenced(&m.env, pfn);
     m.touch(vpn + REGION, REGION, true);
-    assert_eq!((m.event(VmEvent::Pgfault), m.mm.page_referenced(pfn)), (1, 1));
+    assert_eq!((m.event(VmEvent::Pgfault), m.mm.page_referenced(&m.env, pfn)), (1, 1));
     m.end(0);
 }
 

@@ -178,7 +178,7 @@ fn pages_around_an_accessed_one_are_promoted_with_it() {
         m.touch(at + 131, 1, false);
         m.touch(at + 132, 1, false);
         let pfn = m.pfn(at + 100);
-        assert!(m.mm.page_referenced(pfn) > 0);
+        assert!(m.mm.page_referenced(&m.env, pfn) > 0);
         m.touch(at + 101, 1, false);
         m.mm.lru_gen_look_around(pfn, has_walk);
         // 100 - 32 up to 100 + 32.
@@ -475,7 +475,7 @@ fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
         m.mm.frames[pfn].set(Frame::YOUNG);
     }
     let pfn = page(&m, 31);
-    assert_eq!(m.mm.page_referenced(pfn), 1);
+    assert_eq!(m.mm.page_referenced(&m.env, pfn), 1);
     m.mm.lru_gen_look_around(pfn, true);
     assert_eq!([0, 64].map(|at| youngest(&m, at)), [true, false], "64 entries from the start of the table");
     let before = m.mm.lru_gen(LRU).max_seq;
