@@ -152,12 +152,12 @@ pub const THP_DEFRAG: &[(&str, ThpDefrag)] = &[
 /// Why a tunable was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TunableError {
-    /// No tunable has this name; the closest one is offered.
+    /// No tunable has this name; the closest one is offered, if it is like it.
     Unknown {
         /// What was asked for.
         name: String,
         /// The name most like it.
-        closest: &'static str,
+        closest: Option<&'static str>,
     },
     /// The value is not what the tunable takes.
     Value {
@@ -174,7 +174,9 @@ impl fmt::Display for TunableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TunableError::Unknown { name, closest } => {
-                write!(f, "unknown tunable `{name}`; did you mean `{closest}`? `mmtwin list tunables` shows all")
+                write!(f, "unknown tunable `{name}`; ")?;
+                closest.iter().try_for_each(|closest| write!(f, "did you mean `{closest}`? "))?;
+                write!(f, "`mmtwin list tunables` shows all")
             }
             TunableError::Value { name, given, expected } => {
                 write!(f, "{name}: `{given}` is not {expected}")
@@ -344,10 +346,11 @@ impl Tunables {
     }
 }
 
-/// The registered name most like `name`.
-fn closest(name: &str) -> &'static str {
-    let distance = |t: &&Tunable| strsim::damerau_levenshtein(t.name, name);
-    TUNABLES.iter().min_by_key(distance).map_or("", |t| t.name)
+/// The registered name most like `name`, if more than half of it is.
+fn closest(name: &str) -> Option<&'static str> {
+    let likeness = |tunable: &Tunable| strsim::normalized_damerau_levenshtein(tunable.name, name);
+    let best = TUNABLES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    best.filter(|tunable| likeness(tunable) > 0.5).map(|tunable| tunable.name)
 }
 
 #[cfg(test)]
@@ -370,6 +373,8 @@ mod tests {
             let error = Tunables::default().set(asked, "1").unwrap_err();
             assert!(error.to_string().contains(&format!("did you mean `{offered}`")), "{error}");
         }
+        let error = Tunables::default().set("vm.nosuch", "1").unwrap_err();
+        assert_eq!(error.to_string(), "unknown tunable `vm.nosuch`; `mmtwin list tunables` shows all");
     }
 
     #[test]
