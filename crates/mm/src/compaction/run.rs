@@ -11,7 +11,7 @@
 //! - **Since/until**: [`SpoiltBlock`], [`PageblockRescan`], [`PageCapture`], [`CompactionSearch`].
 //! - **Abstracted**: `need_resched()` and fatal signals are told by the caller between steps
 //!   ([`CompactRun::cpu_is_wanted`], [`CompactRun::interrupt`]). The flush drains the CPU's lists of all zones.
-//! - **Omitted**: `lru_add_drain()`: there are no pagevecs.
+//! - **Omitted**: `lru_add_drain()`: what waits in a pagevec is on its list here (reclaim/pagevec.rs).
 
 use rules::{AsyncAbort, CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
 use units::{Nanos, NodeId, PAGEBLOCK_ORDER, Pfn, ZoneId};

@@ -61,7 +61,8 @@ fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
             Step::Done => break,
             Step::Throttle(reason, _) => m.mm.throttle_end(NODE, reason),
             Step::Wait(bio) => m.mm.submit(&env, bio),
-            Step::More | Step::OutOfMemory | Step::WaitPage(_) => {}
+            Step::More | Step::OutOfMemory => {}
+            Step::WaitPage(pfn) => panic!("a second pass waits for {pfn:?} under a rule that has none"),
         }
         m.finish_io();
     }

@@ -5,7 +5,7 @@
 //! [`SWAP_CLUSTER_MAX`] list entries (64 of generations), or one batch of a shrinker, in a step. Their caller sleeps when told to and
 //! gives up the CPU in between; everything that a pass remembers is in the stepper.
 //!
-//! Abstracted: pagevecs (a page is on its list at once; their cost is in `lru_move`), isolation beyond a step (no
+//! Abstracted: pagevecs (a page is on its list at once, whatever waits in one (pagevec.rs); their cost is in `lru_move`), isolation beyond a step (no
 //! other task ever sees a page that reclaim holds, but in a second pass).
 //! Omitted: laptop mode, hibernation, demotion to slower nodes, `VM_EXEC` pages staying
 //! active.

@@ -17,6 +17,7 @@ use units::{Gfp, Order, Pfn};
 use super::inactive::{Batched, InactiveBatch};
 use super::isolate::Batch;
 use super::lru::is_file_lru;
+use super::page_list::BatchStat;
 use super::{DEF_PRIORITY, ScanControl};
 use crate::{Env, Frame, Kind, LruvecId, Mm};
 
@@ -24,6 +25,8 @@ use crate::{Env, Frame, Kind, LruvecId, Mm};
 #[derive(Debug)]
 pub(super) struct SecondPass {
     batch: Batched,
+    /// What this pass met, and what came of it.
+    stat: BatchStat,
     /// Pages still to look at, the next one last; isolated.
     left: Batch,
     /// Pages that are kept, isolated still.
@@ -93,7 +96,7 @@ impl SecondPass {
             }
         }
         left.reverse();
-        SecondPass { batch, left, kept: Batch::new(), written: false, waited: false }
+        SecondPass { batch, stat: BatchStat::default(), left, kept: Batch::new(), written: false, waited: false }
     }
 
     /// Goes on to the next page to wait for, or to the end.
@@ -119,15 +122,14 @@ impl SecondPass {
         let swapped = frame.has(Frame::SWAPCACHE) && sc.gfp.contains(Gfp::IO);
         let may_wait = sc.contiguous && (sc.gfp.contains(Gfp::FS) || swapped);
         if frame.has(Frame::WRITEBACK) && may_wait {
-            self.batch.stat.writeback += u64::from(!self.waited && !self.written);
+            self.stat.writeback += u64::from(!self.waited && !self.written);
             self.waited = true;
             return true;
         }
         let file = is_file_lru(frame);
         let (stat, kept) =
             if self.written { mm.free_written(env, lru, pfn, sc) } else { mm.shrink_page_list(env, lru, &[pfn], sc) };
-        mm.note_congested(lru, &stat);
-        self.batch.stat.add(&stat);
+        self.stat.add(&stat);
         if kept.is_empty() {
             mm.note_isolated(lru, file, -1);
             return false;
@@ -152,6 +154,8 @@ impl SecondPass {
             }
             !gone
         });
+        mm.note_congested(self.batch.lru, &self.stat);
+        self.batch.stat.add(&self.stat);
         mm.end_inactive_batch(env, self.batch, &kept, sc)
     }
 }
@@ -159,13 +163,14 @@ impl SecondPass {
 #[cfg(test)]
 mod tests {
     use rules::{Compaction, FilePageout, IsolationUnit, Rules, StuckPages, WritebackThrottle, XfsWritepage};
+    use units::Bytes;
 
     use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
     use super::super::inactive::Inactive;
-    use super::super::page_list::BatchStat;
     use super::*;
     use crate::stat::{NodeStat, VmEvent};
     use crate::swap::SwapSpec;
+    use crate::vfs::FsSpec;
     use crate::{LruList, ZoneKind};
 
     fn machine(second_pass: Rule, compaction: Compaction) -> Machine {
@@ -281,6 +286,31 @@ mod tests {
         let pass = shrink(&mut m, LruList::InactiveFile, &mut sc).expect("it is being written");
         assert_eq!(finish(&mut m, pass, &mut sc), (vec![], 0));
         assert_eq!(m.draw(), "inactive: a | active:");
+    }
+
+    #[test]
+    fn a_zone_is_congested_if_all_dirty_pages_of_the_pass_are() {
+        for (busy, congested) in [([true, true], true), ([true, false], false), ([false, true], false)] {
+            let mut m = machine(Rule::Waits, Compaction::Built);
+            let env = m.env;
+            m.add("a", Kind::File, Frame::WRITEBACK);
+            let devices = [m.mm.device_of(m.file), 4];
+            let fs = m.mm.vfs_mkfs(FsSpec::xfs(devices[1], Bytes::gib(4)));
+            let root = m.mm.vfs_root(fs);
+            m.file = m.mm.vfs_create(&env, root).expect("memory is plentiful").file;
+            m.add("b", Kind::File, Frame::WRITEBACK);
+            let mut sc = direct(4, 12);
+            let mut pass = shrink(&mut m, LruList::InactiveFile, &mut sc).expect("both are being written");
+            assert!(matches!(pass.step(&mut m.mm, &env, &mut sc), SecondLook::Wait(pfn) if pfn == m.page('a')));
+            for (name, device, busy) in [('a', devices[0], busy[0]), ('b', devices[1], busy[1])] {
+                let page = m.page(name);
+                m.written(page);
+                m.frame(name).set(Frame::DIRTY);
+                m.mm.set_device_congested(device, busy);
+            }
+            assert_eq!(finish(&mut m, pass, &mut sc), (vec![], 0), "both are dirty again");
+            assert_eq!(m.mm.lruvec(LRU).congested, congested, "{busy:?}");
+        }
     }
 
     /// A machine with swap and an anonymous page that is on it and dirty again, mapped by nobody.

@@ -10,6 +10,7 @@
 //! waits for its pages gets those that can be had by now: direct reclaim passes it over, but for its first priority, at which it
 //! scans none of a list of less than 4096 pages.
 //! Source: `get_scan_count()`, `nr_scan_try_batch()` (mm/vmscan.c; 2.6.39, 3.0, 3.1, 3.19, 4.4).
+//! Omitted: that kswapd scans a batch of each list of a group that was removed (4.4, 4.20, 6.12).
 
 use rules::SmallLists;
 

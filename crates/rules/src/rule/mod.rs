@@ -319,6 +319,8 @@ pub struct Rules {
     pub boot_timers: BootTimers,
     /// Costs of the kernel's work.
     pub path_length: PathLength,
+    /// Killed tasks that allocate without `__GFP_FS`.
+    pub dying_without_fs: DyingWithoutFs,
     /// Kernel stacks.
     pub kernel_stack: KernelStack,
     /// Page tables in the statistics.
@@ -471,6 +473,7 @@ impl Rules {
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
+            dying_without_fs: DyingWithoutFs::IsVictim,
             kernel_stack: KernelStack::Mapped,
             page_table_stat: PageTableStat::AllButTop,
         }

@@ -163,9 +163,9 @@ rule!(
         /// f11c0ca501af, 3.1-rc4 to 3.2.
         ForcedShare,
         /// They are left alone, but where no list gives anything: there kswapd scans a batch of each of a zone that was scanned in
-        /// vain, and reclaim for a cgroup's limit a batch of each of the group: since 6f04f48dc9c0 (3.16).
+        /// vain, and reclaim for a cgroup's limit a batch of each of the group: since 6f04f48dc9c0, in 3.19 and 4.4.
         ForcedInVain,
-        /// They are left alone: since 4.12.
+        /// They are left alone: in 4.18 and since.
         LeftAlone,
     }
 );

@@ -13,6 +13,15 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of a task that was killed and allocates without `__GFP_FS` when memory has run out.
+    DyingWithoutFs {
+        /// It tries for ever, as any other without the flag: 3.19 and 4.4.
+        TriesOn,
+        /// It is the victim, and gets at the reserves: since 3da88fb3bacf (4.7).
+        IsVictim,
+    }
+);
+rule!(
     /// When workers that come at intervals since boot came first, as traced in guests that count instructions. A deferrable timer waits for
     /// the next tick of a CPU that sleeps, so that not only their place in the boot decides.
     BootTimers {

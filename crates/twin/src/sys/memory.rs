@@ -153,6 +153,7 @@ impl SysTwin {
     }
 
     async fn fault_until_done(&self, touch: &mut Touch, hand: &mut Option<Pfn>) -> Result<()> {
+        let space = touch.space;
         while !self.task.fatal_signal_pending() {
             match self.task.mm_reading(|mm, env| mm.touch(env, touch, hand.take())).await {
                 TouchStop::Done => return Ok(()),
@@ -161,33 +162,29 @@ impl SysTwin {
                 TouchStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
                 TouchStop::NoMapping => return Err(SysError::Invalid),
                 TouchStop::IoError => return Err(SysError::Io),
-                lacking => {
-                    self.task.ctx.with(|world, _| world.mm.fault_sleeps(touch.space));
-                    let provided = self.provide_for_fault(lacking, hand).await;
-                    self.task.ctx.with(|world, _| world.mm.fault_goes_on(touch.space));
-                    provided?;
+                TouchStop::NeedPage(request) => {
+                    *hand = self.with_mmap_sem(space, self.task.alloc_pages_slowpath(request)).await;
+                    // A page for readahead need not be there.
+                    if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
+                        return Err(SysError::NoMemory);
+                    }
                 }
+                TouchStop::NeedHuge(request) => {
+                    *hand = self.with_mmap_sem(space, self.task.alloc_pages_slowpath(request)).await;
+                }
+                TouchStop::Need(need) => self.with_mmap_sem(space, self.satisfy(need)).await?,
+                TouchStop::Dirtied(file) => self.with_mmap_sem(space, self.task.balance_dirty_pages(file)).await,
             }
         }
         Err(SysError::Killed)
     }
 
-    /// Provides what a fault lacks, or holds it back, while it keeps `mmap_sem`.
-    async fn provide_for_fault(&self, lacking: TouchStop, hand: &mut Option<Pfn>) -> Result<()> {
-        match lacking {
-            TouchStop::NeedPage(request) => {
-                *hand = self.task.alloc_pages_slowpath(request).await;
-                // A page for readahead need not be there.
-                if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
-                    return Err(SysError::NoMemory);
-                }
-            }
-            TouchStop::NeedHuge(request) => *hand = self.task.alloc_pages_slowpath(request).await,
-            TouchStop::Need(need) => self.satisfy(need).await?,
-            TouchStop::Dirtied(file) => self.task.balance_dirty_pages(file).await,
-            other => unreachable!("a fault lacks nothing at {other:?}"),
-        }
-        Ok(())
+    /// Sleeps in a page fault that keeps `mmap_sem`.
+    async fn with_mmap_sem<T>(&self, space: SpaceId, sleep: impl Future<Output = T>) -> T {
+        self.task.ctx.with(|world, _| world.mm.fault_sleeps(space));
+        let result = sleep.await;
+        self.task.ctx.with(|world, _| world.mm.fault_goes_on(space));
+        result
     }
 
     pub(super) fn is_resident(&self, mapping: Mapping, offset: Bytes) -> bool {

@@ -1,7 +1,8 @@
 //! Out of memory: somebody is killed, or the request waits for somebody who was.
 //!
 //! Rule: up to order 3 the largest process is killed, unless the task has been killed itself: then it is the victim, and gets at the
-//! reserves. Without `__GFP_FS` nobody else is killed, and the request is tried for ever; until 4.6 even by a task that was killed.
+//! reserves. Without `__GFP_FS` nobody else is killed, and the request is tried for ever.
+//! Since/until: until 4.6 even by a task that was killed ([`DyingWithoutFs`]).
 //! Source: `__alloc_pages_may_oom()` (mm/page_alloc.c), `out_of_memory()`, `oom_reaper()` (mm/oom_kill.c), 4.20 and 6.12;
 //! `oom_gfp_allowed()`, 3.19-rc4.
 //! Abstracted: the reaper frees a victim's memory at once; who tries for ever waits a tick each time, where 3.19 waits for a zone
@@ -10,7 +11,7 @@
 use mm::AllocRequest;
 use mm::anon::OomChoice;
 use mm::memcg::ROOT;
-use rules::DirectCompaction;
+use rules::DyingWithoutFs;
 use sys::SysError;
 use units::{Gfp, MemcgId, Nanos, Order, Pfn};
 
@@ -35,8 +36,8 @@ impl Task {
             return (progress == 0).then_some(None);
         }
         let may_kill = request.gfp.contains(Gfp::FS);
-        let asks = may_kill || self.look(|mm| mm.rules.direct_compaction) != DirectCompaction::AroundReclaim;
-        if asks && self.fatal_signal_pending() {
+        let asks_for_it = may_kill || self.look(|mm| mm.rules.dying_without_fs) == DyingWithoutFs::IsVictim;
+        if asks_for_it && self.fatal_signal_pending() {
             // It gives its memory back by itself soon, if need be with the help of the reserves (`task_will_free_mem()`).
             let was = self.set_flags(|flags| flags.oom_victim = true);
             if was.oom_victim {
