@@ -31,9 +31,24 @@ impl Progress {
         Progress { now: Nanos::ZERO, done: 0.0, phase: "boot".to_string() }
     }
 
-    /// The last complete line of what came through the port; none if there is no such line.
-    pub fn last(text: &str) -> Option<Progress> {
-        let line = text[..text.rfind('\n')?].lines().next_back()?;
+    /// What came through the port beyond the first `read` bytes of it, to the last complete line: how far each phase has come, however
+    /// short it was. Counts on in `read`.
+    pub fn news(text: &str, read: &mut usize) -> Vec<Progress> {
+        let end = text.rfind('\n').map_or(0, |at| at + 1);
+        let new = text.get(*read..end).unwrap_or_default();
+        *read = end.max(*read);
+        let mut news: Vec<Progress> = new.lines().filter_map(Progress::of_line).collect();
+        news.dedup_by(|next, kept| {
+            let same = next.phase == kept.phase;
+            if same {
+                std::mem::swap(next, kept);
+            }
+            same
+        });
+        news
+    }
+
+    fn of_line(line: &str) -> Option<Progress> {
         let mut fields = line.splitn(3, ' ');
         let (now, done) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         Some(Progress { now: Nanos(now), done, phase: fields.next()?.to_string() })
@@ -71,13 +86,25 @@ mod tests {
         let told = Told { now: Nanos(1_500_000_000), phase: "run-2/phase 1", done: 0.25 };
         let line = std::str::from_utf8(line_of(&told, &mut room).unwrap()).unwrap().to_string();
         let expected = Progress { now: Nanos(1_500_000_000), done: 0.25, phase: "run-2/phase 1".to_string() };
-        assert_eq!(Progress::last(&format!("0 0.0000 start\n{line}")), Some(expected.clone()));
-        assert_eq!(
-            Progress::last(&format!("{line}17 0.5")),
-            Some(expected),
-            "a line that is being written is none yet"
-        );
-        assert_eq!((Progress::last(""), Progress::last("x y z\n")), (None, None));
+        let half_written = format!("{line}17 0.5");
+        let mut read = 0;
+        assert_eq!(Progress::news(&half_written, &mut read), [expected], "a line that is being written is none yet");
+        assert_eq!(read, line.len());
+        assert_eq!(Progress::news(&half_written, &mut read), []);
+        for text in ["", "x y z\n"] {
+            assert_eq!(Progress::news(text, &mut 0), []);
+        }
+    }
+
+    #[test]
+    fn a_phase_that_was_over_soon_is_told_of_too() {
+        let text = "0 0.0000 write\n5 0.5000 write\n7 0.9000 stop\n8 1.0000 remove\n";
+        let mut read = 0;
+        let told = |news: &[Progress]| news.iter().map(|p| (p.now.0, p.phase.clone())).collect::<Vec<_>>();
+        let phases = [(5, "write"), (7, "stop"), (8, "remove")].map(|(now, phase)| (now, phase.to_string()));
+        assert_eq!(told(&Progress::news(text, &mut read)), phases);
+        let more = format!("{text}9 1.0000 remove\n");
+        assert_eq!(told(&Progress::news(&more, &mut read)), [(9, "remove".to_string())]);
     }
 
     #[test]

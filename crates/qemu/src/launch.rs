@@ -41,7 +41,7 @@ pub struct GuestRun<'a> {
 /// Says, knowing how far the guest is, whether to go on.
 pub type Watch<'a> = &'a mut dyn FnMut(&Progress) -> bool;
 
-/// Boots a guest and waits for its end. `go_on` is asked about twenty times a second; once it says no, the guest is killed.
+/// Boots a guest and waits for its end. `go_on` is asked about twenty times a second, and for each phase; once it says no, the guest is killed.
 ///
 /// # Errors
 /// An input cannot be used, something is not installed, or the guest did not send its results.
@@ -133,18 +133,25 @@ impl Prepared {
         })?;
         let mut guest = Guest(child);
         let mut waited = Duration::ZERO;
+        let (mut progress, mut read) = (Progress::boot(), 0);
         loop {
-            if let Some(status) = guest.0.try_wait().map_err(io_error("wait for", Path::new(QEMU)))? {
+            let ended = guest.0.try_wait().map_err(io_error("wait for", Path::new(QEMU)))?;
+            let mut going_on = go_on(&progress);
+            for news in Progress::news(&text_of(&self.progress), &mut read) {
+                progress = news;
+                going_on &= go_on(&progress);
+            }
+            if let Some(status) = ended {
                 return Ok(status);
             }
-            if !go_on(&self.progress()) {
+            if !going_on {
                 return Err(QemuError::Interrupted);
             }
             if let Some(failure) = kvm_failure(&self.complaint()) {
                 return Err(self.guest_error(format!("QEMU stopped it: {failure}; --mode mttcg needs no KVM")));
             }
             if waited >= limit {
-                let (seconds, Progress { now, phase, .. }) = (limit.as_secs(), self.progress());
+                let (seconds, Progress { now, phase, .. }) = (limit.as_secs(), progress);
                 let at = format!("at {:.0} s of its own, in phase `{phase}`", now.as_secs_f64());
                 let what = format!("the guest was not finished after {seconds} s on the wall, {at}");
                 return Err(self.guest_error(what));
@@ -156,10 +163,6 @@ impl Prepared {
 
     fn console(&self) -> String {
         text_of(&self.console)
-    }
-
-    fn progress(&self) -> Progress {
-        Progress::last(&text_of(&self.progress)).unwrap_or_else(Progress::boot)
     }
 
     fn guest_error(&self, what: String) -> QemuError {
