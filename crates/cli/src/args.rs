@@ -178,7 +178,7 @@ pub(crate) struct ReproduceArgs {
     /// Names of studies, or files [default: all]
     #[arg(value_name = "STUDY")]
     pub(crate) studies: Vec<String>,
-    /// Less memory, as the study says, to see within half a minute whether the effects are there
+    /// On a smaller scale, as the study says, to see within half a minute whether the effects are there
     #[arg(long, conflicts_with_all = ["memory", "cpus"])]
     pub(crate) quick: bool,
     /// Runs of each configuration [default: what the study says]

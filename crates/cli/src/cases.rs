@@ -1,5 +1,7 @@
 //! The cases of a study's file and the runs of each: what `reproduce` and `run EXPERIMENT.toml` have in common.
 
+use std::ops::Range;
+
 use profile::{Case, Kernel, Machine, Study};
 use twin::{Change, TraceFilter};
 use workloads::{ParamError, Workload};
@@ -94,10 +96,18 @@ pub(crate) fn load(name: &str) -> Result<Study, Failure> {
 
 /// Checks what the file says of the workload, so that an error in it is told with its place.
 fn check_workload(study: &Study, case: &Case) -> Result<(), Failure> {
-    let Err(error) = Workload::new(study.workload.get_ref(), &case.params) else { return Ok(()) };
+    check_params(study, &case.params, (&case.params_span, "case.params"))?;
+    let Some(quick) = &study.quick else { return Ok(()) };
+    let params = [case.params.as_slice(), &quick.params].concat();
+    check_params(study, &params, (&quick.params_span, "quick.params"))
+}
+
+/// Checks parameters that stand at a place.
+fn check_params(study: &Study, params: &[(String, String)], at: (&Range<usize>, &str)) -> Result<(), Failure> {
+    let Err(error) = Workload::new(study.workload.get_ref(), params) else { return Ok(()) };
     let (span, key) = match error {
         ParamError::UnknownWorkload { .. } => (study.workload.span(), "workload"),
-        _ => (case.params_span.clone(), "case.params"),
+        _ => (at.0.clone(), at.1),
     };
     Err(study.error_at(span, key, error.to_string()).into())
 }

@@ -38,7 +38,7 @@ impl<'a> Plan<'a> {
             study: &study,
             contenders: &contenders,
             common: &args.common,
-            params: &[],
+            params: quick.map_or(&[], |quick| quick.params.as_slice()),
             changes: &[],
             trace: TraceFilter::default(),
             iterations,
@@ -80,7 +80,10 @@ impl<'a> Plan<'a> {
     fn scale(&self) -> String {
         let common = &self.args.common;
         let mut parts = match self.quick() {
-            Some(quick) => quick.memory.iter().map(|(name, memory)| format!("{name} with {memory}")).collect(),
+            Some(Quick { memory, params, .. }) => {
+                let memory = memory.iter().map(|(name, memory)| format!("{name} with {memory}"));
+                memory.chain(params.iter().map(|(name, value)| format!("{name}={value}"))).collect()
+            }
             None => Vec::new(),
         };
         parts.extend(common.memory.map(|memory| format!("{memory} of memory")));
@@ -89,7 +92,7 @@ impl<'a> Plan<'a> {
         parts.extend(common.fs.map(|fs| fs.name().to_string()));
         parts.extend(common.sysctls.iter().map(|(name, value)| format!("{name}={value}")));
         let head = match self.quick() {
-            Some(_) => "QUICK, less memory: ",
+            Some(_) => "QUICK, on a smaller scale: ",
             None if parts.is_empty() => "full scale",
             None => "WHAT IF: ",
         };

@@ -105,6 +105,11 @@ fn files_are_named_with_line_and_key() {
         ("\"extfrag_events\"", "\"extfrag\"", "bad-study.toml:33: metric: no metric is named `extfrag`"),
         ("\"4.20-rc3-boost\"", "\"5.9\"", "bad-study.toml:15: kernels: unknown kernel `5.9`"),
         ("\"48MiB\"", "\"16MiB\"", "bad-study.toml:10: quick.memory: machine tiny with 16MiB of memory: node.memory: "),
+        (
+            "{ tiny = \"48MiB\" }",
+            "{ tiny = \"48MiB\" }\nparams = { jobs = 1 }",
+            "bad-study.toml:11: quick.params: workload ",
+        ),
     ] {
         change("study.toml", from, to);
         refused_in(&dir, &["reproduce", "bad-study.toml"], &[told]);

@@ -45,7 +45,7 @@ fn the_same_seed_gives_the_same_bytes_whatever_the_threads() {
 fn a_quick_run_says_how_much_memory_its_machines_have() {
     let dir = tempfile::tempdir().unwrap();
     let table = reproduce(dir.path(), &["--quick", "--out", "runs"]);
-    assert!(table.contains("\nQUICK, less memory: tiny with 48MiB; 1 iteration, seed 1: "), "{table}");
+    assert!(table.contains("\nQUICK, on a smaller scale: tiny with 48MiB; 1 iteration, seed 1: "), "{table}");
     assert!(table.contains("  - Quick: a note for tests.\n"), "{table}");
     assert!(table.contains("\ntiny, default THP: 2 CPUs, 48 MiB (skylake1s/thpfioscale-xfs/default-thp)\n"), "{table}");
     assert!(table.contains("Left out of the model:\n  - psi") && table.contains("  - A test.\n"), "{table}");

@@ -46,11 +46,15 @@ pub struct Study {
     text: Text,
 }
 
-/// A study with less memory: the effects are there, their sizes are others.
+/// A study with less memory and less work: the effects are there, their sizes are others.
 #[derive(Clone, Debug)]
 pub struct Quick {
     /// Memory of machines, by their names; those that are not named keep what they have.
     pub memory: IndexMap<String, Size>,
+    /// Parameters of the workload that go before those of the cases.
+    pub params: Vec<(String, String)>,
+    /// Where the parameters stand.
+    pub params_span: Range<usize>,
     /// Iterations of each configuration.
     pub iterations: u32,
     /// What the reader must know of it.

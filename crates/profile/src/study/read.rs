@@ -44,6 +44,8 @@ struct StudyFile {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct QuickFile {
     memory: Spanned<IndexMap<String, Size>>,
+    #[serde(default)]
+    params: Values,
     iterations: Spanned<u32>,
     note: String,
 }
@@ -166,6 +168,8 @@ fn check_names(text: &Text, file: &StudyFile) -> Result<(), ProfileError> {
 fn read_quick(text: &Text, quick: &QuickFile, cases: &[Case]) -> Result<Quick, ProfileError> {
     let read = Quick {
         memory: quick.memory.get_ref().clone(),
+        params: pairs(&quick.params),
+        params_span: quick.params.as_ref().map_or_else(|| quick.memory.span(), Spanned::span),
         iterations: times(text, "quick.iterations", &quick.iterations)?,
         note: quick.note.clone(),
     };

@@ -11,7 +11,7 @@ title = "mine"
 workload = "thpfioscale"
 iterations = 2
 [quick]
-
+params = { fio-jobs = 1 }
 iterations = 1
 memory = { small = "1GiB" }
 note = "half"
@@ -60,6 +60,7 @@ fn a_users_study_names_files_beside_it() {
     assert_eq!(study.cases[0].params, [pair("fio-jobs", "2"), pair("madvise", "yes")]);
     assert_eq!(study.cases[0].sysctls, [pair("vm.swappiness", "10")]);
     let quick = study.quick.unwrap();
+    assert_eq!(quick.params, [pair("fio-jobs", "1")]);
     let machine = quick.machine(&study.cases[0].machine).unwrap();
     assert_eq!((machine.memory(), quick.iterations), (Bytes::gib(1), 1));
     assert_eq!(machine.name.get_ref(), "small-1GiB");
