@@ -96,18 +96,18 @@ pub(crate) fn load(name: &str) -> Result<Study, Failure> {
 
 /// Checks what the file says of the workload, so that an error in it is told with its place.
 fn check_workload(study: &Study, case: &Case) -> Result<(), Failure> {
-    check_params(study, &case.params, (&case.params_span, "case.params"))?;
+    check_params(study, &case.params, &case.params_span, "case.params")?;
     let Some(quick) = &study.quick else { return Ok(()) };
     let params = [case.params.as_slice(), &quick.params].concat();
-    check_params(study, &params, (&quick.params_span, "quick.params"))
+    check_params(study, &params, &quick.params_span, "quick.params")
 }
 
-/// Checks parameters that stand at a place.
-fn check_params(study: &Study, params: &[(String, String)], at: (&Range<usize>, &str)) -> Result<(), Failure> {
+/// Checks parameters of the workload; an error is told with the place and the key given.
+fn check_params(study: &Study, params: &[(String, String)], at: &Range<usize>, key: &str) -> Result<(), Failure> {
     let Err(error) = Workload::new(study.workload.get_ref(), params) else { return Ok(()) };
     let (span, key) = match error {
         ParamError::UnknownWorkload { .. } => (study.workload.span(), "workload"),
-        _ => (at.0.clone(), at.1),
+        _ => (at.clone(), key),
     };
     Err(study.error_at(span, key, error.to_string()).into())
 }

@@ -57,6 +57,26 @@ fn a_quick_run_says_how_much_memory_its_machines_have() {
 }
 
 #[test]
+fn parameters_of_the_quick_form_go_before_those_of_the_cases() {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    let text = std::fs::read_to_string(dir.path().join("study.toml")).unwrap();
+    let less = text.replace("note = \"a note", "params = { fio-jobs = 1 }\nnote = \"a note");
+    std::fs::write(dir.path().join("less.toml"), less).unwrap();
+    let run = |args: &[&str], out: &str| {
+        let args = [&["reproduce", "less.toml", "--iterations", "1", "--out", out], args].concat();
+        let told = stdout(mmtwin().current_dir(&dir).args(args));
+        let kept = dir.path().join(out).join("skylake1s-thpfioscale-xfs-default-thp/4.20-rc3/iter-0/manifest.json");
+        let manifest: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+        (told, manifest["workload"]["params"]["fio-jobs"].clone())
+    };
+    let (told, jobs) = run(&["--quick"], "quick");
+    assert!(told.contains("\nQUICK, on a smaller scale: tiny with 48MiB, fio-jobs=1; 1 iteration, seed 1: "), "{told}");
+    assert_eq!(jobs, "1");
+    assert_eq!(run(&[], "full").1, "2");
+}
+
+#[test]
 fn a_what_if_is_told_apart_from_the_study() {
     let dir = tempfile::tempdir().unwrap();
     let boost = ["--set", "vm.watermark_boost_factor=0"];
