@@ -59,6 +59,8 @@ impl Mm {
             self.frames[pfn] = Frame::RESERVED;
         }
         for pfn in &gaps {
+            // Frames that boot does not free have no links of lists yet.
+            self.frames[*pfn] = Frame::RESERVED;
             self.frames[*pfn].set_kind(Kind::Kernel, Order(0));
         }
         gaps

@@ -313,6 +313,8 @@ fn what_pads_the_image_is_movable_and_in_use_and_taken_first() {
         let padding = |pfn: u32| (2748..3072).contains(&pfn) || (3572..3584).contains(&pfn);
         for pfn in 4 * 512..16 * 512 {
             assert_eq!(mm.frames[Pfn(pfn)].kind() == Kind::Pcp, padding(pfn), "frame {pfn}, {end:?}");
+            let frame = &mm.frames[Pfn(pfn)];
+            assert!(!padding(pfn) || !frame.prev.is_some() && !frame.next.is_some(), "frame {pfn} is on no list");
         }
         assert_eq!(take(&mut mm, MigrateType::Movable, 0), Some(Pfn(2748)));
     }
