@@ -2,14 +2,14 @@
 //!
 //! Source: mmtests' `simple-writeback`: for CPU factors from the least to the greatest, doubled each time, as many processes for each
 //! CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=1M obs=1M` side by side, each to a file of its own, which are equal parts of
-//! the whole; then the files are removed, in their order. The script then sleeps for a second, and makes a line of results of each
+//! the whole; the script waits for them in their order, and removes the file of each when it has ended. The script then sleeps for a second, and makes a line of results of each
 //! job's log by some twenty short programs (subshells, grep, awk, head, tail, perl), one after the other.
 //! A guess: what one of them takes, a millisecond, from its fork to its end.
 
 use sys::{Dir, FileName, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos};
 
-use crate::steps::{join_all, start};
+use crate::steps::start;
 
 const BLOCK: Bytes = Bytes::mib(1);
 /// What the script sleeps after the files are removed.
@@ -59,8 +59,8 @@ impl SimpleWb {
             let dd = move |sys: S| dd(sys, name, blocks);
             processes.push(start(sys, SpawnOptions::process("dd"), dd));
         }
-        join_all(sys, &processes).await;
-        for number in 0..jobs {
+        for (number, process) in (0..).zip(processes) {
+            sys.join(process).await;
             sys.unlink(FileName { dir, number }).await?;
         }
         Ok(())
