@@ -1,4 +1,4 @@
-//! `make -j1` in a kernel tree: programs that start, map, read and write small files, and end.
+//! `make` in a kernel tree: programs that start, map, read and write small files, and end.
 //!
 //! Source: defconfig of linux-3.1 for x86-64 built with gcc 4.9 (`getrusage()` of all its programs, which files there were afterwards and
 //! what their `.*.o.cmd` name): 1 783 files of C in 256 s of user time and 17.57 million page faults, and of 60 of them what the
@@ -68,6 +68,22 @@ struct Program {
     writes: Vec<(FileName, Bytes)>,
 }
 
+/// Which of the jobs of a `make -jN` one is: each compiles what every so many archives are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub(super) number: u32,
+    pub(super) of: u32,
+}
+
+impl Job {
+    /// That of `make -j1`.
+    pub(super) const ONLY: Job = Job { number: 0, of: 1 };
+
+    fn compiles(self, unit: u32) -> bool {
+        unit / ARCHIVE_UNITS % self.of == self.number
+    }
+}
+
 /// One `make`.
 #[derive(Debug)]
 pub(super) struct Builder {
@@ -93,29 +109,35 @@ impl Builder {
         Ok(())
     }
 
-    /// Compiles file after file, and links them, until all is done or it is stopped.
-    pub(super) async fn run<S: Sys>(mut self, sys: &S) -> sys::Result<()> {
-        let units = self.compile.units.min(self.tree.len());
-        for unit in 0..units {
+    /// Compiles what is a job's file after file, until all is done or it is stopped.
+    pub(super) async fn compile<S: Sys>(&mut self, sys: &S, job: Job) {
+        for unit in (0..self.units()).filter(|unit| job.compiles(*unit)) {
             for program in self.programs_after(unit) {
                 if sys.stopping() {
-                    return Ok(());
+                    return;
                 }
                 program.start(sys).await;
             }
         }
-        Ok(())
     }
 
-    /// What is started for a file, and for what it completes.
+    /// Links what has been compiled, unless it is stopped.
+    pub(super) async fn link<S: Sys>(&self, sys: &S) {
+        if !sys.stopping() {
+            self.image().start(sys).await;
+        }
+    }
+
+    /// Files that a build compiles: not more than the tree has.
+    fn units(&self) -> u32 {
+        self.compile.units.min(self.tree.len())
+    }
+
+    /// What is started for a file, and for the archive that it completes.
     fn programs_after(&mut self, unit: u32) -> Vec<Program> {
-        let units = self.compile.units.min(self.tree.len());
         let mut programs = self.programs(self.file(unit)).to_vec();
         if (unit + 1).is_multiple_of(ARCHIVE_UNITS) {
             programs.push(self.archive(unit));
-        }
-        if unit + 1 == units {
-            programs.push(self.image(units));
         }
         programs
     }
@@ -128,7 +150,7 @@ impl Builder {
     /// The source that is compiled so many others later than the first: those of one archive are in one directory, and the
     /// directories are spread over what is behind the headers.
     fn file(&self, unit: u32) -> u32 {
-        let units = self.compile.units.min(self.tree.len());
+        let units = self.units();
         let first = self.headers().div_ceil(FILES_PER_DIR);
         let dirs = (self.tree.len() / FILES_PER_DIR).saturating_sub(first).max(1);
         let dir = first
@@ -171,7 +193,8 @@ impl Builder {
     }
 
     /// Links the kernel from all archives.
-    fn image(&self, units: u32) -> Program {
+    fn image(&self) -> Program {
+        let units = self.units();
         let last = (1..=units / ARCHIVE_UNITS).map(|archive| archive * ARCHIVE_UNITS - 1);
         Program {
             name: "ld",
@@ -251,10 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn jobs_compile_each_file_once_and_an_archive_in_one_job() {
+        let jobs: Vec<Job> = (0..8).map(|number| Job { number, of: 8 }).collect();
+        for unit in 0..1_783 {
+            let of = |unit| jobs.iter().filter(|job| job.compiles(unit)).map(|job| job.number).collect::<Vec<_>>();
+            assert_eq!(of(unit), [unit / 7 % 8], "{unit}");
+        }
+    }
+
+    #[test]
     fn a_build_faults_and_writes_what_one_did() {
         let compile = Compile { units: 1_783, pages: 6_500, time: Nanos::millis(376) };
         let mut builder = Builder::new(Tree::of_files(36_788), compile, 1, 1);
-        let programs: Vec<Program> = (0..compile.units).flat_map(|unit| builder.programs_after(unit)).collect();
+        let mut programs: Vec<Program> = (0..compile.units).flat_map(|unit| builder.programs_after(unit)).collect();
+        programs.push(builder.image());
         let pages: u64 = programs.iter().map(|program| program.pages).sum();
         assert!((17_300_000..17_800_000).contains(&pages), "{pages}");
         // All but configuring it.

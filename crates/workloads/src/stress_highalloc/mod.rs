@@ -8,19 +8,25 @@
 //! the size of memory is written, read and removed, caches are dropped, `min_free_kbytes` is set to 1024, and the
 //! module tries once more (phase 3). The next run follows without a reboot. mmtests' monitors run beside all of it.
 //! Measured: successful attempts of each phase in percent, cut to a whole number.
+//! That configuration runs kernbench and vmr-stream first, each time; `kernbench` and `stream` do so here (by default they are left out).
 //! Abstracted: while it waits for its next attempt the module spins, as the original does (`schedule()` in a loop). A
 //! killed build ends with the program that it is just running. Compiling the module itself is left out.
 
+mod archive;
 mod build;
+mod kernbench;
 mod module;
 mod monitor;
+mod stream;
 
 use sys::{FileName, OpenMode, SpawnOptions, Sys, Thread};
 use units::{Bytes, Gfp, Nanos};
 
 use crate::tree::Tree;
 use crate::{Param, ParamError, Params, WorkloadSpec};
-use build::{Builder, Compile};
+use archive::Archive;
+use build::{Builder, Compile, Job};
+use kernbench::Kernbench;
 use module::{Attempts, Outcome};
 
 /// As the command line lists it.
@@ -33,6 +39,17 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             name: "kernels",
             default: "auto",
             doc: "copies of the kernel tree built at once; auto: MemTotal / 400 MB",
+        },
+        Param {
+            name: "kernbench",
+            default: "0",
+            doc: "builds of one tree with a job for each CPU before each run; mmtests: 6",
+        },
+        Param { name: "stream", default: "0", doc: "programs of STREAM of each size before each run; mmtests: 10" },
+        Param {
+            name: "archive",
+            default: "0KiB",
+            doc: "size of the archive that is downloaded and unpacked; mmtests: 94418KiB",
         },
         Param { name: "gfp", default: "highuser-movable", doc: "flags: highuser-movable, like-hugetlb or like-thp" },
         Param { name: "percent", default: "95", doc: "share of memory that is tried for, in percent" },
@@ -55,6 +72,9 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
 pub struct StressHighalloc {
     runs: u64,
     kernels: Option<u64>,
+    kernbench: u64,
+    stream: u64,
+    archive: Bytes,
     gfp: Gfp,
     percent: u64,
     mb_per_sec: u64,
@@ -69,6 +89,9 @@ impl StressHighalloc {
         Ok(StressHighalloc {
             runs: params.number("runs", 1, 100)?,
             kernels: params.number_or_auto("kernels", 1, 1000)?,
+            kernbench: params.number("kernbench", 0, 1000)?,
+            stream: params.number("stream", 0, 1000)?,
+            archive: params.size("archive", Bytes(0), Bytes::gib(1))?,
             gfp: params.choice("gfp", module::GFP_FLAGS)?,
             percent: params.number("percent", 1, 100)?,
             mb_per_sec: params.number("mb-per-sec", 1, 1_000_000)?,
@@ -87,8 +110,24 @@ impl StressHighalloc {
         let memory = sys.info().mem_total.bytes();
         let kernels = self.kernels.unwrap_or(memory.0 / (400 << 20)).max(1);
         for run in 1..=self.runs {
+            self.run_before(&sys, run).await?;
             self.run_once(&sys, run, kernels).await?;
             sys.progress(run as f64 / self.runs as f64);
+        }
+        Ok(())
+    }
+
+    /// The benchmarks that mmtests runs first.
+    async fn run_before<S: Sys>(&self, sys: &S, run: u64) -> sys::Result<()> {
+        if self.kernbench > 0 {
+            sys.phase(&format!("before-{run}/kernbench"));
+            let kernbench =
+                Kernbench { passes: self.kernbench, archive: self.archive, files: self.files, compile: self.compile };
+            kernbench.run(sys, run).await?;
+        }
+        if self.stream > 0 {
+            sys.phase(&format!("before-{run}/stream"));
+            stream::run(sys, self.stream).await?;
         }
         Ok(())
     }
@@ -97,7 +136,11 @@ impl StressHighalloc {
         let begin = |part: &str| sys.phase(&format!("run-{run}/{part}"));
         begin("prepare");
         let monitors = monitor::start(sys, run).await?;
-        let (trees, builders) = self.start_builds(sys, run, kernels).await?;
+        let archive = Archive::fetch(sys, &format!("archive-{run}"), self.archive).await?;
+        if self.archive > Bytes(0) {
+            archive.list(sys, self.files).await?;
+        }
+        let (trees, builders) = self.start_builds(sys, run, kernels, &archive).await?;
         begin("build");
         sys.sleep(self.warmup).await;
         begin("phase-1");
@@ -121,14 +164,20 @@ impl StressHighalloc {
         self.attempt(sys).await?;
         sys.set_sysctl("vm.min_free_kbytes", min_free).await?;
         stop_all(sys, &monitors).await;
-        Ok(())
+        archive.remove(sys).await
     }
 
     /// Unpacks a tree, copies it, and starts to build each copy when it is there, the first tree last.
-    async fn start_builds<S: Sys>(&self, sys: &S, run: u64, copies: u64) -> sys::Result<(Vec<Tree>, Vec<Thread>)> {
+    async fn start_builds<S: Sys>(
+        &self,
+        sys: &S,
+        run: u64,
+        copies: u64,
+        archive: &Archive,
+    ) -> sys::Result<(Vec<Tree>, Vec<Thread>)> {
         let name = |number: u64| format!("run-{run}/linux-{number}");
         let first = Tree::new(sys, &name(0), self.files).await?;
-        first.unpack(sys).await?;
+        archive.unpack(sys, &first).await?;
         let (mut trees, mut builders) = (vec![first], Vec::new());
         for number in 1..=copies {
             let copy = Tree::new(sys, &name(number), self.files).await?;
@@ -142,12 +191,11 @@ impl StressHighalloc {
 
     /// Cleans and configures a tree, and starts to build it.
     async fn build<S: Sys>(&self, sys: &S, tree: &Tree, number: u64) -> sys::Result<Thread> {
-        let builder = Builder::new(tree.clone(), self.compile, sys.seed(), number);
+        let mut builder = Builder::new(tree.clone(), self.compile, sys.seed(), number);
         builder.configure(sys).await?;
         Ok(sys.spawn(SpawnOptions::process(format!("make-{}", number & 0xFFFF)), move |sys: S| async move {
-            if let Err(error) = builder.run(&sys).await {
-                sys.fail(error);
-            }
+            builder.compile(&sys, Job::ONLY).await;
+            builder.link(&sys).await;
         }))
     }
 
