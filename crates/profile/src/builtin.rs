@@ -73,6 +73,7 @@ const PUBLISHED: &[(&str, &str)] = &[
     ("004_reclaim_writeback.json", include_str!("../../../studies/published/004_reclaim_writeback.json")),
     ("100_companion_boost_series.json", include_str!("../../../studies/published/100_companion_boost_series.json")),
     ("103_companion_mglru.json", include_str!("../../../studies/published/103_companion_mglru.json")),
+    ("104_companion_page_writes.json", include_str!("../../../studies/published/104_companion_page_writes.json")),
 ];
 
 /// A kind of input file: what errors call it, where the built-in ones are and how their names end, and these by name.

@@ -383,3 +383,44 @@ fn swap_may_be_compressed_memory_or_have_a_compressed_cache_before_it() {
     mmtwin().args(["run", "wbstrm", "--set", "zswap.enabled=maybe"]).assert().code(2).stderr(contains("one of N, Y"));
     mmtwin().args(["reproduce", "--fs", "btrfs"]).assert().code(2).stderr(contains("expected xfs or ext4"));
 }
+
+/// A run of the three benchmarks of writeback on 64 MiB under the baseline of their study: means of metrics, growth of counters.
+fn writeback_of_64_mib(args: &[&str]) -> impl Fn(&str) -> u64 + use<> {
+    let common =
+        ["run", "reclaim-writeback", "-m", "amd-4core", "--memory", "64MiB", "-k", "3.1-rc", "--verify", "--json"];
+    let sizes = ["-p", "memory=64", "-p", "strm-passes=0", "-p", "resident=1MiB"];
+    let document = json(mmtwin().args(common).args(sizes).args(args));
+    move |counter| document["vmstat"][counter].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn files_of_fs_mark_stay_until_all_loops_are_done() {
+    let loops = ["-p", "threads=2", "-p", "fsmark-loops=3", "-p", "fsmark-memory=1", "-p", "file-size=1MiB"];
+    let vmstat = writeback_of_64_mib(&[&loops[..], &["-p", "wb-iterations=0"]].concat());
+    let zones = ["dma", "dma32"]
+        .map(|zone| vmstat(&format!("pgsteal_kswapd_{zone}")) + vmstat(&format!("pgsteal_direct_{zone}")));
+    // 192 MiB were written, of which 64 at most are still there.
+    assert!(zones.iter().sum::<u64>() >= 128 << 8, "{zones:?}");
+}
+
+#[test]
+fn the_buffers_of_dd_are_memory_that_reclaim_takes() {
+    let vmstat = writeback_of_64_mib(&["-p", "fsmark-loops=0", "-p", "wb-factor-max=1"]);
+    // What is resident is written to once, so that its 256 pages go to swap once; four dd have 256 each.
+    assert!(vmstat("pswpout") > 256, "{}", vmstat("pswpout"));
+}
+
+#[test]
+fn other_benchmarks_come_before_stress_highalloc_and_do_not_count_as_its_run() {
+    let small =
+        ["kernels=1", "files=64", "units=14", "cc1-pages=64", "unit-ms=10", "warmup-s=0", "wait-s=0", "percent=2"];
+    let before = ["runs=1", "kernbench=2", "stream=1", "archive=1MiB"];
+    let params: Vec<&str> = small.iter().chain(&before).flat_map(|param| ["-p", param]).collect();
+    let machine = ["run", "stress-highalloc", "-m", "desktop-4g", "--memory", "1GiB", "-k", "3.19-rc4", "--json"];
+    let document = json(mmtwin().args(machine).args(params));
+    let metrics = document["metrics"].as_array().unwrap();
+    let mean = |name: &str| metrics.iter().find(|m| m["name"] == name).unwrap()["mean"].as_f64().unwrap();
+    assert!(mean("elapsed_s/before-1/kernbench") > 0.0 && mean("elapsed_s/before-1/stream") > 0.0);
+    // Two builds with a job for each CPU before, one of each tree in the run.
+    assert!(mean("user_s/before-1") > mean("user_s/run-1"), "{} {}", mean("user_s/before-1"), mean("user_s/run-1"));
+}
