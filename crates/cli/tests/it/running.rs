@@ -384,7 +384,7 @@ fn swap_may_be_compressed_memory_or_have_a_compressed_cache_before_it() {
     mmtwin().args(["reproduce", "--fs", "btrfs"]).assert().code(2).stderr(contains("expected xfs or ext4"));
 }
 
-/// A run of the three benchmarks of writeback on 64 MiB under the baseline of their study: means of metrics, growth of counters.
+/// A run of the three benchmarks of writeback on 64 MiB under the baseline of their study: by how much counters grew.
 fn writeback_of_64_mib(args: &[&str]) -> impl Fn(&str) -> u64 + use<> {
     let common =
         ["run", "reclaim-writeback", "-m", "amd-4core", "--memory", "64MiB", "-k", "3.1-rc", "--verify", "--json"];
@@ -414,13 +414,26 @@ fn the_buffers_of_dd_are_memory_that_reclaim_takes() {
 fn other_benchmarks_come_before_stress_highalloc_and_do_not_count_as_its_run() {
     let small =
         ["kernels=1", "files=64", "units=14", "cc1-pages=64", "unit-ms=10", "warmup-s=0", "wait-s=0", "percent=2"];
-    let before = ["runs=1", "kernbench=2", "stream=1", "archive=1MiB"];
-    let params: Vec<&str> = small.iter().chain(&before).flat_map(|param| ["-p", param]).collect();
-    let machine = ["run", "stress-highalloc", "-m", "desktop-4g", "--memory", "1GiB", "-k", "3.19-rc4", "--json"];
-    let document = json(mmtwin().args(machine).args(params));
-    let metrics = document["metrics"].as_array().unwrap();
-    let mean = |name: &str| metrics.iter().find(|m| m["name"] == name).unwrap()["mean"].as_f64().unwrap();
-    assert!(mean("elapsed_s/before-1/kernbench") > 0.0 && mean("elapsed_s/before-1/stream") > 0.0);
-    // Two builds with a job for each CPU before, one of each tree in the run.
-    assert!(mean("user_s/before-1") > mean("user_s/run-1"), "{} {}", mean("user_s/before-1"), mean("user_s/run-1"));
+    let user_s = |before: &[&str]| {
+        let params = small.iter().chain(before).flat_map(|param| ["-p", param]);
+        let machine = ["run", "stress-highalloc", "-m", "desktop-4g", "--memory", "1GiB", "-k", "3.19-rc4", "--json"];
+        let document = json(mmtwin().args(machine).args(["-p", "runs=1"]).args(params));
+        let metrics = document["metrics"].as_array().unwrap().clone();
+        let mean = move |name: &str| metrics.iter().find(|m| m["name"] == name).map(|m| m["mean"].as_f64().unwrap());
+        (mean("user_s/before-1"), mean("user_s/run-1").unwrap())
+    };
+    let (none, alone) = user_s(&[]);
+    assert_eq!(none, None);
+    let (kernbench, run) = user_s(&["kernbench=2"]);
+    // 17 units of 10 ms for configuring, and twice 14 units of 0.87, 2 archives of 0.8 and the image's 14 times 0.006.
+    let builds = 0.01 * (17.0 + 2.0 * (14.0 * 0.87 + 2.0 * 0.8 + 14.0 * 0.006));
+    let kernbench = kernbench.expect("it has a part of its own");
+    assert!(kernbench > builds && kernbench < 2.0 * builds, "{kernbench} {builds}");
+    assert!((run / alone - 1.0).abs() < 0.1, "{run} {alone}");
+    let (stream, run) = user_s(&["stream=1"]);
+    // Four times each power of two from 2 to 256 MiB, and 512 MiB once; 33 bytes are moved for each, at 10 GB/s.
+    let moved = 33.0 * (4.0 * (512.0 - 2.0) + 512.0) * f64::from(1 << 20) / 1e10;
+    let stream = stream.expect("it has a part of its own");
+    assert!(stream > moved && stream < 1.1 * moved, "{stream} {moved}");
+    assert!((run / alone - 1.0).abs() < 0.1, "{run} {alone}");
 }

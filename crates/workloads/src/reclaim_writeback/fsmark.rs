@@ -65,7 +65,7 @@ impl FsMark {
         Ok(self.files as f64 / sys.clock().since(started).as_secs_f64())
     }
 
-    /// Removes the files of all loops (`rm -rf`).
+    /// Removes the files of all loops, and leaves the directories.
     async fn remove<S: Sys>(self, sys: &S) -> sys::Result<()> {
         for thread in 0..self.threads {
             for number in 0..self.loops * self.files {

@@ -6,7 +6,8 @@
 //! makes a line of results of each job's log by some twenty short programs (subshells, grep, awk, head, tail, perl), one after the other.
 //! The buffer of a dd is anonymous memory, which reclaim may take while dd waits within its write: in a guest of 3.1 with the lists
 //! of 3.1-rc1 all dd together take 112 s instead of 79 because of that.
-//! Abstracted: a block is written in pieces, so that what is missing of the buffer is missed as the copy comes to it.
+//! Abstracted: a block is written in pieces, so that what is missing of the buffer is missed as the copy comes to it; 64 KiB is a choice, the
+//! copy goes page by page.
 //! A guess: what one of the script's programs takes, a millisecond, from its fork to its end.
 
 use sys::{Access, Dir, FileName, OpenMode, SpawnOptions, Sys};

@@ -3,7 +3,7 @@
 //! Source: mmtests of January 2015: `sources_fetch()` (`shellpacks/common.sh`) downloads the archive for each benchmark that wants it
 //! (linux-3.0.tar.gz: 96,684,037 bytes), `bench-stresshighalloc.sh` lists it for its name and unpacks it.
 //! Abstracted: gzip decodes at an even pace; the network gives 117 MB/s, as gigabit Ethernet does. With a size of 0 there is
-//! no file, and only the tree is written.
+//! no file, and only the tree is written. It is downloaded in whole parts of 128 KiB, the last one too.
 
 use sys::{FileName, OpenMode, Sys};
 use units::{Bytes, Nanos};
@@ -39,8 +39,11 @@ impl Archive {
         Ok(Archive { name: Some(name), size })
     }
 
-    /// Decodes all of it for its first name (`tar -t`).
+    /// Decodes all of it for its first name (`tar -t`), if there is a file.
     pub(super) async fn list<S: Sys>(&self, sys: &S, files: u32) -> sys::Result<()> {
+        if self.name.is_none() {
+            return Ok(());
+        }
         self.decode(sys, files, async |_| {
             sys.compute(UNPACK).await;
             Ok(())
@@ -66,10 +69,9 @@ impl Archive {
         };
         let mut read = 0;
         for number in 0..files {
-            while read * u64::from(files) < self.size.0 * u64::from(number + 1) {
-                if let Some(fd) = fd {
-                    sys.read(fd, Bytes(read), Bytes(CHUNK)).await?;
-                }
+            let done = (self.size.0 * u64::from(number + 1)).div_ceil(u64::from(files));
+            while let Some(fd) = fd.filter(|_| read < done) {
+                sys.read(fd, Bytes(read), Bytes(CHUNK)).await?;
                 read += CHUNK;
             }
             file(number).await?;

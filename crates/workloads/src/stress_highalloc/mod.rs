@@ -6,7 +6,7 @@
 //! After 5 minutes a module tries to allocate 95 % of memory in blocks of 2 MiB, one every 125 ms, holds what it got and
 //! then frees it (phase 1); after 5 s again (phase 2). 180 s later the builds are killed and the trees removed; a file of
 //! the size of memory is written, read and removed, caches are dropped, `min_free_kbytes` is set to 1024, and the
-//! module tries once more (phase 3). The next run follows without a reboot. mmtests' monitors run beside all of it.
+//! module tries once more (phase 3). The next run follows without a reboot. mmtests' monitors run beside all of that.
 //! Measured: successful attempts of each phase in percent, cut to a whole number.
 //! That configuration runs kernbench and vmr-stream first, each time; `kernbench` and `stream` do so here (by default they are left out).
 //! Abstracted: while it waits for its next attempt the module spins, as the original does (`schedule()` in a loop). A
@@ -137,9 +137,7 @@ impl StressHighalloc {
         begin("prepare");
         let monitors = monitor::start(sys, run).await?;
         let archive = Archive::fetch(sys, &format!("archive-{run}"), self.archive).await?;
-        if self.archive > Bytes(0) {
-            archive.list(sys, self.files).await?;
-        }
+        archive.list(sys, self.files).await?;
         let (trees, builders) = self.start_builds(sys, run, kernels, &archive).await?;
         begin("build");
         sys.sleep(self.warmup).await;

@@ -3,10 +3,14 @@
 //! Source: mmtests of January 2015, `vmr/bin/bench-stream.sh` as `shellpack-bench-vmr-stream` calls it: three sizes for each power of
 //! two from 2 MiB to the largest that memory holds, 2 GiB at most, and ten programs of each, one after the other. STREAM (`stream.c`,
 //! `NTIMES` 10) goes ten times over its three arrays with four kernels, which read or write an array ten times in all.
-//! Abstracted: what they do to the arrays is CPU time, at 10 GB/s, of two channels of DDR3.
+//! Abstracted: the arrays are written to once, and what is done to them is CPU time.
+//! A guess: that memory gives 10 GB/s, as two channels of DDR3 do to one CPU.
+//! Omitted: gcc, which compiles the program for each size; mmtests' monitors.
 
-use sys::{Access, SpawnOptions, Sys};
+use sys::{Access, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
+
+use crate::steps::run_process;
 
 const POWERS: std::ops::RangeInclusive<u32> = 21..=31;
 /// Sizes from a power of two to the next.
@@ -30,12 +34,7 @@ fn sizes(memory: Bytes) -> impl Iterator<Item = Bytes> {
 pub(super) async fn run<S: Sys>(sys: &S, instances: u64) -> sys::Result<()> {
     for size in sizes(sys.info().mem_total.bytes()) {
         for _ in 0..instances {
-            let program = sys.spawn(SpawnOptions::process("stream"), move |sys: S| async move {
-                if let Err(error) = stream(&sys, size).await {
-                    sys.fail(error);
-                }
-            });
-            sys.join(program).await;
+            run_process(sys, "stream", move |sys: S| async move { stream(&sys, size).await }).await;
         }
     }
     Ok(())
