@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::io;
+use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 use rustix::mm::{Advice as MmAdvice, MapFlags, ProtFlags};
@@ -131,6 +133,28 @@ impl SysLinux {
                 (Access::Write, Some(fill)) => fill.store(start, length.0 as usize),
                 (Access::Write, None) => std::ptr::write_bytes(start, FILL, length.0 as usize),
                 (Access::Read, _) => read_all(start, length.0 as usize),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the first `length` bytes of a mapping to a file.
+    pub(crate) fn write_mapped(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()> {
+        let start = self.mapped(source)?.part(Bytes(0), length.0)?;
+        let file = self.file(fd)?;
+        let mut done = 0;
+        while done < length.0 {
+            let at = i64::try_from(offset.0 + done).map_err(|_| SysError::FileTooLarge)?;
+            // SAFETY: the range lies in a mapping of this table; only the kernel reads it, as raw memory.
+            let written = unsafe {
+                libc::pwrite(file.as_raw_fd(), start.add(done as usize).cast(), (length.0 - done) as usize, at)
+            };
+            match u64::try_from(written) {
+                Ok(written) => done += written,
+                Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {
+                    Some(Errno::INTR) => {}
+                    errno => return Err(errno.map_or(SysError::Io, sys_error)),
+                },
             }
         }
         Ok(())

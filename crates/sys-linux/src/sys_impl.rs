@@ -134,6 +134,10 @@ impl Sys for SysLinux {
         self.write_file(fd, offset, length)
     }
 
+    async fn write_from(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()> {
+        self.write_mapped(fd, offset, source, length)
+    }
+
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()> {
         self.advise_file(fd, advice)
     }

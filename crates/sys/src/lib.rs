@@ -108,6 +108,12 @@ pub trait Sys: Clone + 'static {
     }
     /// Writes. What was written before an error (`ENOSPC`) stays.
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()>;
+    /// Writes the first `length` bytes of a mapping: each page of it is read as its page of the file is written, so that one that was
+    /// reclaimed meanwhile is waited for. [`Sys::write`] has a source that is always there.
+    ///
+    /// # Errors
+    /// Those of [`Sys::write`]; [`SysError::Invalid`], before anything is written, for what does not lie in the mapping.
+    async fn write_from(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()>;
     /// Says how the file will be read (`posix_fadvise`).
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()>;
     /// Writes a file's dirty data and waits for it.

@@ -6,7 +6,7 @@
 use mm::Frame;
 use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
-use sys::{Fd, FileAdvice, Result, SysError};
+use sys::{Access, Fd, FileAdvice, Mapping, Result, SysError};
 use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pages, Pfn};
 
 use super::SysTwin;
@@ -14,6 +14,24 @@ use super::descriptors::Descriptors;
 
 /// `s_maxbytes` here: pages of a file are numbered by 32 bits.
 const FILE_PAGES_MAX: u64 = u32::MAX as u64;
+
+/// What is written: so much of a mapping, from its start, to this offset of the file.
+#[derive(Clone, Copy)]
+struct Source {
+    mapping: Mapping,
+    offset: Bytes,
+    length: Bytes,
+}
+
+impl Source {
+    /// The part of the mapping that is written to a page of the file: where it begins, and its length.
+    fn of_page(self, index: u32) -> (Bytes, Bytes) {
+        let page = Pages(u64::from(index)).bytes().0;
+        let begin = page.saturating_sub(self.offset.0);
+        let end = (page + PAGE_SIZE - self.offset.0).min(self.length.0);
+        (Bytes(begin), Bytes(end - begin))
+    }
+}
 
 /// The pages that a part of a file lies in: first, and one past the last.
 fn pages_of(offset: Bytes, length: Bytes) -> Result<(u64, u64)> {
@@ -65,7 +83,14 @@ impl SysTwin {
         Ok(())
     }
 
-    pub(super) async fn write_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
+    /// Writes the first `length` bytes of a mapping.
+    pub(super) async fn write_mapped(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()> {
+        self.check_part(source, length)?;
+        self.write_file(fd, offset, length, Some(source)).await
+    }
+
+    /// Writes, from the first bytes of a mapping or from what is always in memory.
+    pub(super) async fn write_file(&self, fd: Fd, offset: Bytes, length: Bytes, source: Option<Mapping>) -> Result<()> {
         let (first, end) = pages_of(offset, length)?;
         if end > FILE_PAGES_MAX {
             return Err(SysError::FileTooLarge);
@@ -75,7 +100,8 @@ impl SysTwin {
         let before = self.size(file);
         let mut next = first as u32;
         let before_writing = self.task.writes_to(Some(self.task.look(|mm| mm.device_of(file))));
-        let result = self.write_pages(file, &mut next, end as u32).await;
+        let source = source.map(|mapping| Source { mapping, offset, length });
+        let result = self.write_pages(file, &mut next, end as u32, source).await;
         self.task.writes_to(before_writing);
         if u64::from(next) > first {
             let whole = Pages(u64::from(next)).bytes();
@@ -94,14 +120,19 @@ impl SysTwin {
         }
     }
 
-    /// Writes the pages from `next` up to `end`; `next` is the first that is not written.
-    async fn write_pages(&self, file: FileId, next: &mut u32, end: u32) -> Result<()> {
+    /// Writes the pages from `next` up to `end`; `next` is the first that is not written. The source's page is faulted in before each
+    /// (`iov_iter_fault_in_readable()`).
+    async fn write_pages(&self, file: FileId, next: &mut u32, end: u32, source: Option<Source>) -> Result<()> {
         if *next < end {
             self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_update_time(env, file))).await?;
         }
         while *next < end {
             if self.task.fatal_signal_pending() {
                 return Err(SysError::Killed);
+            }
+            if let Some(source) = source {
+                let (begin, part) = source.of_page(*next);
+                self.fault_in(source.mapping, begin, part, Access::Read).await?;
             }
             let mut hand = None;
             let written = self.write_one(file, *next, &mut hand).await;
@@ -366,6 +397,47 @@ mod tests {
         let (locked, stalled) = preempted_reader(true);
         assert!(locked && stalled >= OTHERS, "{locked} {stalled:?}");
         assert_eq!(preempted_reader(false), (true, Nanos::ZERO));
+    }
+
+    #[test]
+    fn a_page_of_the_file_takes_its_part_of_the_source() {
+        let source = |offset, length| Source {
+            mapping: Mapping { id: 0, length: Bytes(length) },
+            offset: Bytes(offset),
+            length: Bytes(length),
+        };
+        let parts = |source: Source, pages: std::ops::Range<u32>| {
+            pages.map(|page| source.of_page(page)).map(|(begin, part)| (begin.0, part.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(parts(source(0, 8192), 0..2), [(0, 4096), (4096, 4096)]);
+        // A byte into the second page of the file: its last 4095 bytes, and one of the page after it.
+        assert_eq!(parts(source(4097, 4096), 1..3), [(0, 4095), (4095, 1)]);
+        assert_eq!(parts(source(8192, 10), 2..3), [(0, 10)]);
+    }
+
+    /// A buffer of 64 pages is swapped out when memory is filled once over. A fault that finds its page in no memory reads at most 8 from
+    /// the device (`page-cluster` 3).
+    #[test]
+    fn a_write_waits_for_pages_of_its_source_that_were_swapped_out() {
+        let machine = Machine::load("guest-512m-free").expect("built in");
+        let kernel = Kernel::load("6.1").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, kernel)).expect("it has room");
+        start_workload(&mut sim, |sys| async move {
+            let buffer = sys.mmap(Bytes::kib(256), Bytes(PAGE_SIZE)).await?;
+            sys.touch(buffer, Bytes(0), Bytes::kib(256), Access::Write).await?;
+            let all = sys.mmap(Bytes::mib(512), Bytes(PAGE_SIZE)).await?;
+            sys.touch(all, Bytes(0), Bytes::mib(512), Access::Write).await?;
+            assert!((0..64).all(|page| !sys.mincore(buffer, Pages(page).bytes())), "it is the oldest");
+            let faults = |mm: &mm::Mm| mm.stat.event(mm::stat::VmEvent::Pgmajfault);
+            let before = sys.task.look(faults);
+            let name = FileName { dir: sys.mkdir("d").await?, number: 0 };
+            let fd = sys.open(name, OpenMode::Create).await?;
+            sys.write_from(fd, Bytes(0), buffer, Bytes::kib(256)).await?;
+            assert!(sys.task.look(faults) - before >= 64 / 8);
+            assert_eq!(sys.stat(name).await?, Bytes::kib(256));
+            sys.close(fd).await
+        });
+        sim.run().expect("nobody waits for ever");
     }
 
     /// 200 files take at least 13 blocks of inodes and one of their directory, which the journal has committed and the device has then.

@@ -25,6 +25,11 @@ impl SysTwin {
         found.ok_or(SysError::Invalid)
     }
 
+    /// Refuses what is longer than a mapping.
+    pub(super) fn check_part(&self, mapping: Mapping, length: Bytes) -> Result<()> {
+        self.mapped(mapping)?.part(Bytes(0), length).map(drop)
+    }
+
     pub(super) async fn map_anonymous(&self, length: Bytes, align: Bytes) -> Result<Mapping> {
         let pages = length.pages_up().0;
         if pages == 0 || pages > u64::from(u32::MAX) / 2 || !align.0.is_multiple_of(PAGE_SIZE) {

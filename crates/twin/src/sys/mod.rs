@@ -193,7 +193,11 @@ impl Sys for SysTwin {
     }
 
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
-        self.syscall(pin!(self.write_file(fd, offset, length))).await
+        self.syscall(pin!(self.write_file(fd, offset, length, None))).await
+    }
+
+    async fn write_from(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()> {
+        self.syscall(pin!(self.write_mapped(fd, offset, source, length))).await
     }
 
     async fn fadvise(&self, fd: Fd, advice: FileAdvice) -> Result<()> {

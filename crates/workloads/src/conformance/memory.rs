@@ -59,3 +59,22 @@ pub(crate) async fn a_mapped_file_is_the_file<S: Sys>(sys: S) -> Result<()> {
     sys.sample("conformance/read", size(sys.read(fd, Bytes(0), pages(9)).await));
     Ok(())
 }
+
+pub(crate) async fn a_write_takes_what_is_mapped<S: Sys>(sys: S) -> Result<()> {
+    let name = FileName { dir: sys.mkdir("a_write_takes_what_is_mapped").await?, number: 0 };
+    let fd = sys.open(name, OpenMode::Create).await?;
+    let source = sys.mmap(pages(4), pages(1)).await?;
+    sys.madvise(source, Advice::NoHugePage).await?;
+    sys.sample("conformance/too long", done(sys.write_from(fd, Bytes(0), source, Bytes(pages(4).0 + 1)).await));
+    sys.sample("conformance/size", size(sys.stat(name).await));
+    sys.sample("conformance/nothing", done(sys.write_from(fd, Bytes(0), source, Bytes(0)).await));
+    // Across three pages of the file, from the first two of the mapping and a byte of the third.
+    sys.sample("conformance/part", done(sys.write_from(fd, Bytes(100), source, Bytes(pages(2).0 + 1)).await));
+    sys.sample("conformance/size", size(sys.stat(name).await));
+    for page in 0..4 {
+        resident(&sys, source, page);
+    }
+    sys.munmap(source).await?;
+    sys.sample("conformance/unmapped", done(sys.write_from(fd, Bytes(0), source, pages(1)).await));
+    sys.close(fd).await
+}

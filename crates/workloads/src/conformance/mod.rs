@@ -51,6 +51,7 @@ programs!(
     memory::memory_is_resident_once_touched,
     memory::bad_mappings_and_ranges_are_invalid,
     memory::a_mapped_file_is_the_file,
+    memory::a_write_takes_what_is_mapped,
     readahead::a_read_brings_its_window,
     readahead::advice_is_heeded,
     files::reads_end_where_the_file_ends,
