@@ -32,6 +32,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "wb-factor-max", default: "64", doc: "dd for each CPU at last; doubled each time" },
         Param { name: "wb-iterations", default: "1", doc: "how often each number of dd writes; 0 leaves it out" },
         Param {
+            name: "wb-block",
+            default: "512KiB",
+            doc: "size of each of the two buffers of dd, whose blocks they are",
+        },
+        Param {
             name: "wb-script-ms",
             default: "20",
             doc: "what the script of dd takes for each of them, in milliseconds",
@@ -42,6 +47,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: the memory of the machine" },
         Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
         Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },
+        Param { name: "resident-written", default: "37", doc: "share of it that is written to, in percent" },
         Param {
             name: "launches",
             default: "0",
@@ -60,6 +66,7 @@ pub struct ReclaimWriteback {
     wb_memory: u64,
     wb_factors: (u64, u64),
     wb_iterations: u64,
+    wb_block: Bytes,
     wb_script: Nanos,
     strm_memory: u64,
     strm_anon_pct: u64,
@@ -79,6 +86,7 @@ impl ReclaimWriteback {
             wb_memory: params.number("wb-memory", 1, 100)?,
             wb_factors: (params.number("wb-factor-min", 0, 1024)?, params.number("wb-factor-max", 0, 1024)?),
             wb_iterations: params.number("wb-iterations", 0, 1000)?,
+            wb_block: params.size("wb-block", Bytes(PAGE_SIZE), Bytes::mib(1024))?,
             wb_script: Nanos::millis(params.number("wb-script-ms", 0, 10_000)?),
             strm_memory: params.number("strm-memory", 1, 100)?,
             strm_anon_pct: params.number("strm-anon", 0, 100)?,
@@ -87,6 +95,7 @@ impl ReclaimWriteback {
             resident: Resident {
                 size: params.size("resident", Bytes(PAGE_SIZE), Bytes::gib(64))?,
                 period: Nanos::secs(params.number("resident-period", 1, 86_400)?),
+                written: params.number("resident-written", 0, 100)?,
             },
             launches: Launches { size: params.size("launches", Bytes(0), Bytes::gib(64))? },
         })
@@ -123,6 +132,7 @@ impl ReclaimWriteback {
                 cpus,
                 factors: self.wb_factors,
                 iterations: self.wb_iterations,
+                block: self.wb_block,
                 script: self.wb_script,
             };
             sys.phase("simple-wb/dd");
