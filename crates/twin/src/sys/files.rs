@@ -6,6 +6,7 @@
 use mm::Frame;
 use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
+use smallvec::{SmallVec, smallvec};
 use sys::{Access, Fd, FileAdvice, Mapping, Result, SysError};
 use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pages, Pfn};
 
@@ -24,12 +25,12 @@ struct Source {
 }
 
 impl Source {
-    /// The part of the mapping that is written to a page of the file: where it begins, and its length.
-    fn of_page(self, index: u32) -> (Bytes, Bytes) {
+    /// First and last byte of the mapping that are written to a page of the file; once if they lie in one page.
+    fn of_page(self, index: u32) -> SmallVec<[u64; 2]> {
         let page = Pages(u64::from(index)).bytes().0;
-        let begin = page.saturating_sub(self.offset.0);
-        let end = (page + PAGE_SIZE - self.offset.0).min(self.length.0);
-        (Bytes(begin), Bytes(end - begin))
+        let first = page.saturating_sub(self.offset.0);
+        let last = (page + PAGE_SIZE - self.offset.0).min(self.length.0) - 1;
+        if first / PAGE_SIZE == last / PAGE_SIZE { smallvec![first] } else { smallvec![first, last] }
     }
 }
 
@@ -131,8 +132,7 @@ impl SysTwin {
                 return Err(SysError::Killed);
             }
             if let Some(source) = source {
-                let (begin, part) = source.of_page(*next);
-                self.fault_in(source.mapping, begin, part, Access::Read).await?;
+                self.fault_in_many(source.mapping, &source.of_page(*next), Access::Read).await?;
             }
             let mut hand = None;
             let written = self.write_one(file, *next, &mut hand).await;
@@ -401,18 +401,15 @@ mod tests {
 
     #[test]
     fn a_page_of_the_file_takes_its_part_of_the_source() {
-        let source = |offset, length| Source {
-            mapping: Mapping { id: 0, length: Bytes(length) },
-            offset: Bytes(offset),
-            length: Bytes(length),
+        let parts = |offset, length, pages: std::ops::Range<u32>| {
+            let mapping = Mapping { id: 0, length: Bytes(length) };
+            let source = Source { mapping, offset: Bytes(offset), length: Bytes(length) };
+            pages.map(|page| source.of_page(page).to_vec()).collect::<Vec<_>>()
         };
-        let parts = |source: Source, pages: std::ops::Range<u32>| {
-            pages.map(|page| source.of_page(page)).map(|(begin, part)| (begin.0, part.0)).collect::<Vec<_>>()
-        };
-        assert_eq!(parts(source(0, 8192), 0..2), [(0, 4096), (4096, 4096)]);
-        // A byte into the second page of the file: its last 4095 bytes, and one of the page after it.
-        assert_eq!(parts(source(4097, 4096), 1..3), [(0, 4095), (4095, 1)]);
-        assert_eq!(parts(source(8192, 10), 2..3), [(0, 10)]);
+        assert_eq!(parts(0, 8192, 0..2), [[0], [4096]]);
+        // Its first byte goes to the last of a page of the file, the rest to the next, which takes one of the mapping's second page.
+        assert_eq!(parts(4095, 4097, 0..2), [vec![0], vec![1, 4096]]);
+        assert_eq!(parts(8192, 10, 2..3), [[0]]);
     }
 
     /// A buffer of 64 pages is swapped out when memory is filled once over. A fault that finds its page in no memory reads at most 8 from
