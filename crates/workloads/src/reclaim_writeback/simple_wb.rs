@@ -7,7 +7,7 @@
 //! Without `bs=` a dd has two buffers: it reads to one, copies that to the other, and writes this (`C_TWOBUFS`, src/dd.c, coreutils 8.12).
 //! Both are anonymous memory, which reclaim may take while dd waits.
 //! Chosen: blocks of 512 KiB, which the publication does not give. With the script's default of 1 MiB 256 dd have buffers of 512 MiB, and
-//! reclaim writes 2.4 million pages of files in 512 MiB and, with all patches, 20 thousand in 1 GiB; published are 32 thousand and 5.
+//! reclaim writes 3.3 million pages of files in 512 MiB and, with all patches, 15 thousand in 1 GiB; published are 32 thousand and 5.
 //! A guess: what one of the script's programs takes, a millisecond, from its fork to its end.
 
 use sys::{Access, Dir, FileName, OpenMode, SpawnOptions, Sys};
