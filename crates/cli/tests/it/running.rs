@@ -405,8 +405,9 @@ fn files_of_fs_mark_stay_until_all_loops_are_done() {
 
 #[test]
 fn the_buffers_of_dd_are_memory_that_reclaim_takes() {
-    let vmstat = writeback_of_64_mib(&["-p", "fsmark-loops=0", "-p", "wb-factor-max=1"]);
-    // What is resident is written to once, so that its 256 pages go to swap once; four dd have 256 each.
+    let dd = ["-p", "wb-factor-min=4", "-p", "wb-factor-max=4"];
+    let vmstat = writeback_of_64_mib(&[&["-p", "fsmark-loops=0", "-p", "resident-written=0"], &dd[..]].concat());
+    // What is resident is written to once, so that its 256 pages go to swap once; sixteen dd have 256 each.
     assert!(vmstat("pswpout") > 256, "{}", vmstat("pswpout"));
 }
 
