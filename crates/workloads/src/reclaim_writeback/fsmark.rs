@@ -2,9 +2,9 @@
 //!
 //! Source: fs_mark 3.3 (`-d DIR.. -D 100 -N 150 -n FILES -L LOOPS -t 1 -S0 -s SIZE`), as mmtests calls it. Steps of a loop: each
 //! thread clears its buffer (`setup()`) and with it creates and writes its files, without fsync, in writes of 16 KiB; the time for that counts. A loop's files per second
-//! are the sum over the threads, as fs_mark adds them up. The files stay until mmtests removes the directory: of 25 loops in 512 MiB, which
-//! wrote 9.60 million pages, its author counted 9.76 million pages reclaimed (linux-mm, 2011-07-21, version 2 of the series), so
-//! that none went with a file.
+//! are the sum over the threads, as fs_mark adds them up. The files stay until mmtests removes the directory (`-L` sets `keep_files`): of 25
+//! loops in 512 MiB, which wrote 9.60 million pages, its author counted 9.76 million pages reclaimed (linux-mm, 2011-07-21,
+//! version 2 of the series), so that none went with a file.
 //! Abstracted: threads of one process, where fs_mark forks; the names are numbers.
 
 use std::sync::{Arc, Mutex};

@@ -5,8 +5,8 @@
 //! beside: one after the other, each fills memory of its own and ends, and the next one comes five seconds later.
 //! A guess, since the publication does not say what ran beside the benchmarks: neither how much memory nor how often. The
 //! share that is written to is chosen by the author's run of fs_mark (linux-mm, 2011-07-21), in which 132 thousand pages
-//! were swapped out for 352 thousand that were swapped in. A program's launch is one of firefox and gnome-terminal "to vaguely simulate a user"; its files are left out, because they
-//! lie on another file system than the one that is mounted.
+//! were swapped out for 352 thousand that were swapped in. A program's launch is one of firefox and gnome-terminal "to
+//! vaguely simulate a user"; its files are left out, because they lie on another file system than the one that is mounted.
 
 use sys::{Access, Advice, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos, PAGE_SIZE};
