@@ -89,13 +89,7 @@ impl SysLinux {
     pub(crate) fn write_file(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()> {
         let file = self.file(fd)?;
         let buffer = self.buffer(length)?;
-        let mut done = 0;
-        while done < length.0 {
-            let part = &buffer[done as usize..length.0 as usize];
-            let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&file, part, offset.0 + done));
-            done += written.map_err(sys_error)? as u64;
-        }
-        Ok(())
+        write_all(offset, length, |done, at| rustix::io::pwrite(&file, &buffer[done as usize..length.0 as usize], at))
     }
 
     /// This thread's buffer for I/O, of at least `length` bytes.
@@ -152,5 +146,41 @@ impl SysLinux {
                 rustix::fs::syncfs(mount).map_err(sys_error)
             }
         }
+    }
+}
+
+/// Calls `pwrite`, with what is done and the offset in the file where it goes on, until so much is written.
+pub(crate) fn write_all(
+    offset: Bytes,
+    length: Bytes,
+    pwrite: impl Fn(u64, u64) -> rustix::io::Result<usize>,
+) -> Result<()> {
+    let mut done = 0;
+    while done < length.0 {
+        done += rustix::io::retry_on_intr(|| pwrite(done, offset.0 + done)).map_err(sys_error)? as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn what_a_write_leaves_is_written_by_the_next_one() {
+        let calls = RefCell::new(Vec::new());
+        let answers = RefCell::new(vec![Ok(3), Err(Errno::INTR), Ok(5), Err(Errno::NOSPC)]);
+        let pwrite = |done, at| {
+            calls.borrow_mut().push((done, at));
+            answers.borrow_mut().pop().expect("an answer for each call")
+        };
+        assert_eq!(write_all(Bytes(100), Bytes(8), pwrite), Err(SysError::NoSpace));
+        assert_eq!(write_all(Bytes(100), Bytes(8), pwrite), Ok(()));
+        // The first fails; then five bytes, an interrupted call, which is made again, and the three that are left.
+        assert_eq!(*calls.borrow(), [(0, 100), (0, 100), (5, 105), (5, 105)]);
     }
 }

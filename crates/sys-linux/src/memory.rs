@@ -13,6 +13,7 @@ use units::{Bytes, PAGE_SIZE};
 use crate::SysLinux;
 use crate::contents::PageFill;
 use crate::errno::sys_error;
+use crate::files::write_all;
 use crate::process::lock;
 
 /// What stores write: not zero, so that a page that was written cannot be taken for one that was not.
@@ -142,22 +143,13 @@ impl SysLinux {
     pub(crate) fn write_mapped(&self, fd: Fd, offset: Bytes, source: Mapping, length: Bytes) -> Result<()> {
         let start = self.mapped(source)?.part(Bytes(0), length.0)?;
         let file = self.file(fd)?;
-        let mut done = 0;
-        while done < length.0 {
-            let at = i64::try_from(offset.0 + done).map_err(|_| SysError::FileTooLarge)?;
+        write_all(offset, length, |done, at| {
+            let (from, left) = (start.wrapping_add(done as usize), (length.0 - done) as usize);
             // SAFETY: the range lies in a mapping of this table; only the kernel reads it, as raw memory.
-            let written = unsafe {
-                libc::pwrite(file.as_raw_fd(), start.add(done as usize).cast(), (length.0 - done) as usize, at)
-            };
-            match u64::try_from(written) {
-                Ok(written) => done += written,
-                Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {
-                    Some(Errno::INTR) => {}
-                    errno => return Err(errno.map_or(SysError::Io, sys_error)),
-                },
-            }
-        }
-        Ok(())
+            let written = unsafe { libc::pwrite(file.as_raw_fd(), from.cast(), left, at as i64) };
+            let failed = || Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO);
+            usize::try_from(written).map_err(|_| failed())
+        })
     }
 
     pub(crate) fn poke_byte(&self, mapping: Mapping, offset: Bytes, access: Access) -> Result<()> {

@@ -109,7 +109,8 @@ pub trait Sys: Clone + 'static {
     /// Writes. What was written before an error (`ENOSPC`) stays.
     async fn write(&self, fd: Fd, offset: Bytes, length: Bytes) -> Result<()>;
     /// Writes the first `length` bytes of a mapping: each page of it is read as its page of the file is written, so that one that was
-    /// reclaimed meanwhile is waited for. [`Sys::write`] has a source that is always there.
+    /// reclaimed meanwhile is waited for. The source of [`Sys::write`] is always there on the twin; real worlds have a buffer of their own
+    /// for it, which is memory like any other.
     ///
     /// # Errors
     /// Those of [`Sys::write`]; [`SysError::Invalid`], before anything is written, for what does not lie in the mapping.

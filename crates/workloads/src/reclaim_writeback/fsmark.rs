@@ -5,7 +5,8 @@
 //! are the sum over the threads, as fs_mark adds them up. The files stay until mmtests removes the directory (`-L` sets `keep_files`): of 25
 //! loops in 512 MiB, which wrote 9.60 million pages, its author counted 9.76 million pages reclaimed (linux-mm, 2011-07-21,
 //! version 2 of the series), so that none went with a file.
-//! Abstracted: threads of one process, where fs_mark forks; the names are numbers.
+//! Abstracted: threads of one process, where fs_mark forks; the names are numbers; a thread's time begins before it clears its
+//! buffer, not after.
 
 use std::sync::{Arc, Mutex};
 

@@ -4,10 +4,11 @@
 //! CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=N obs=N` side by side, each to a file of its own, which are equal parts of
 //! the whole; the script waits for them in their order, and removes the file of each when it has ended. Then it sleeps for a second, and
 //! makes a line of results of each job's log by some twenty short programs (subshells, grep, awk, head, tail, perl), one after the other.
-//! Without `bs=` a dd has two buffers: it reads to one, copies that to the other, and writes this (`C_TWOBUFS`, src/dd.c, coreutils 8.12).
+//! Without `bs=` a dd has two buffers: it reads to one, copies that to the other, and writes this (`C_TWOBUFS`, src/dd.c, coreutils).
 //! Both are anonymous memory, which reclaim may take while dd waits.
 //! Chosen: blocks of 512 KiB, which the publication does not give. With the script's default of 1 MiB 256 dd have buffers of 512 MiB, and
 //! reclaim writes 3.3 million pages of files in 512 MiB and, with all patches, 15 thousand in 1 GiB; published are 32 thousand and 5.
+//! Abstracted: copying takes what reading the one and writing to the other does.
 //! A guess: what one of the script's programs takes, a millisecond, from its fork to its end.
 
 use sys::{Access, Dir, FileName, OpenMode, SpawnOptions, Sys};
