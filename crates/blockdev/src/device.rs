@@ -3,7 +3,7 @@
 use crate::bio::{Bio, Completion, Op};
 use crate::disk::Disk;
 use crate::fault::Fault;
-use crate::queue::QueueSpec;
+use crate::queue::{Batch, QueueSpec};
 use crate::raid0::Raid0;
 use crate::spec::{DeviceSpec, SpecError};
 use crate::stats::DeviceStats;
@@ -64,9 +64,18 @@ impl BlockDevice {
     /// # Panics
     /// If `now` lies before an earlier instant, or a read or write has no sectors.
     pub fn submit(&mut self, now: Nanos, bio: Bio) {
+        self.submit_in_batch(now, bio, &mut Batch::default());
+    }
+
+    /// The same for a task with its batch. Says at which list of requests the task would have had to sleep before, if at any:
+    /// it is to do so now, unless it is not refused any more.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant, or a read or write has no sectors.
+    pub fn submit_in_batch(&mut self, now: Nanos, bio: Bio, batch: &mut Batch) -> Option<usize> {
         match &mut self.kind {
-            Kind::Disk(disk) => disk.submit(now, bio),
-            Kind::Raid0(raid) => raid.submit(now, bio),
+            Kind::Disk(disk) => disk.submit(now, bio, batch).then_some(0),
+            Kind::Raid0(raid) => raid.submit(now, bio, batch),
         }
     }
 
@@ -120,12 +129,38 @@ impl BlockDevice {
         }
     }
 
-    /// Whether `nr_requests` of this kind are queued, so that a submitter must sleep until a completion. The
-    /// device itself takes more.
-    pub fn full(&self, op: Op) -> bool {
+    /// How many lists of requests there are, each of which has tasks that wait for room: one, for a RAID one for each member.
+    pub fn request_lists(&self) -> usize {
+        self.disks().len()
+    }
+
+    /// Whether a task that asks this list for a request must sleep; the device itself takes more.
+    ///
+    /// # Panics
+    /// If there is no such list.
+    pub fn refuses(&self, list: usize, now: Nanos, op: Op, batch: &Batch) -> bool {
+        self.disks()[list].refuses(now, op != Op::Write, batch)
+    }
+
+    /// How many of the tasks that wait for writes of this list are to be woken since this was asked last, those first that
+    /// have waited longest; `u32::MAX` for all.
+    ///
+    /// # Panics
+    /// If there is no such list.
+    pub fn take_wakes(&mut self, list: usize) -> u32 {
+        match &mut self.kind {
+            Kind::Disk(disk) => {
+                assert!(list == 0, "a single disk has one list");
+                disk.take_wakes()
+            }
+            Kind::Raid0(raid) => raid.members_mut()[list].take_wakes(),
+        }
+    }
+
+    fn disks(&self) -> &[Disk] {
         match &self.kind {
-            Kind::Disk(disk) => disk.full(op != Op::Write),
-            Kind::Raid0(raid) => raid.full(op != Op::Write),
+            Kind::Disk(disk) => std::slice::from_ref(disk),
+            Kind::Raid0(raid) => raid.members(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 use crate::device::Room;
 use crate::fault::{Fault, Faults};
 use crate::model::{Command, Finished, Model, Traits};
-use crate::queue::{Added, Congestion, Part, Queue, QueueSpec, Request, SchedulerSpec};
+use crate::queue::{Added, Batch, Congestion, Part, Queue, QueueSpec, Request, SchedulerSpec};
 use crate::slab::{NIL, Slab};
 use crate::spec::DeviceSpec;
 use crate::stats::{Accounting, DeviceStats};
@@ -80,42 +80,44 @@ impl Disk {
         self.capacity_sectors
     }
 
-    pub(crate) fn submit(&mut self, now: Nanos, bio: Bio) {
+    /// Says whether the submitter would have had to sleep for a request.
+    pub(crate) fn submit(&mut self, now: Nanos, bio: Bio, batch: &mut Batch) -> bool {
         self.run_before(now);
         let mut state = BioState { id: bio.id, submitted: now, parts_left: 1, failed: false };
         if bio.op == Op::Flush {
             let slot = self.bios.insert(state);
-            self.add(now, bio, (0, 0), slot);
-            return;
+            return self.add(now, bio, (0, 0), slot, batch);
         }
         assert!(bio.sectors > 0, "a bio without data");
         let end = bio.sector.checked_add(u64::from(bio.sectors));
         if end.is_none_or(|end| end > self.capacity_sectors) {
             self.done.push(completion(&state, now, Err(IoError::BeyondEnd)));
-            return;
+            return false;
         }
         let longest = self.queue.sectors_max();
         state.parts_left = bio.sectors.div_ceil(longest);
         let slot = self.bios.insert(state);
-        let mut offset = 0;
+        let (mut offset, mut refused) = (0, false);
         while offset < bio.sectors {
             let sectors = longest.min(bio.sectors - offset);
-            self.add(now, bio, (bio.sector + u64::from(offset), sectors), slot);
+            refused |= self.add(now, bio, (bio.sector + u64::from(offset), sectors), slot, batch);
             offset += sectors;
         }
+        refused
     }
 
-    /// Adds one part of `bio` to the queue.
-    fn add(&mut self, now: Nanos, bio: Bio, range: (u64, u32), slot: u32) {
+    /// Adds one part of `bio` to the queue; says whether its submitter would have had to sleep.
+    fn add(&mut self, now: Nanos, bio: Bio, range: (u64, u32), slot: u32, batch: &mut Batch) -> bool {
         let sync = bio.sync || bio.op != Op::Write;
         let part = self.queue.parts.insert(Part { bio: slot, next: NIL });
         let request = Request::new(now, bio.op, sync, range, part);
         let added = self.queue.add(now, request.by(bio.context, bio.meta));
+        let mut refused = false;
         match added {
             Added::New => {
                 self.accounting.start(now);
                 if let Some(congestion) = &mut self.congestion {
-                    congestion.add(sync);
+                    refused = congestion.add(now, sync, batch);
                 }
             }
             Added::Merged => self.accounting.merge_bio(bio.op),
@@ -131,6 +133,7 @@ impl Disk {
             self.unplug_at = Some(now);
             self.refresh();
         }
+        refused
     }
 
     /// Recomputes when something happens inside, whoever may have taken the completions so far.
@@ -299,8 +302,12 @@ impl Disk {
         self.congestion.as_ref().is_some_and(|c| c.is_congested(sync))
     }
 
-    pub(crate) fn full(&self, sync: bool) -> bool {
-        self.congestion.as_ref().is_some_and(|c| c.is_full(sync))
+    pub(crate) fn refuses(&self, now: Nanos, sync: bool, batch: &Batch) -> bool {
+        self.congestion.as_ref().is_some_and(|c| c.refuses(now, sync, batch))
+    }
+
+    pub(crate) fn take_wakes(&mut self) -> u32 {
+        self.congestion.as_mut().map_or(0, Congestion::take_wakes)
     }
 
     pub(crate) fn in_flight(&self) -> usize {

@@ -10,10 +10,10 @@
 //! block/blk-core.c of 3.x for congestion); each model names its own.
 //!
 //! **Abstracted.** One hardware queue and one software queue. A submitter is never put to sleep here: it asks
-//! [`BlockDevice::full`] and [`BlockDevice::congested`] and sleeps by itself. No data is stored, so no two
+//! [`BlockDevice::refuses`] and [`BlockDevice::congested`] and sleeps by itself. No data is stored, so no two
 //! requests to one sector are ordered.
 //!
-//! **Omitted.** CFQ, BFQ, Kyber; I/O priorities and cgroups (io.weight, io.latency); writeback throttling
+//! **Omitted.** BFQ, Kyber; I/O priorities and cgroups (io.weight, io.latency); writeback throttling
 //! (blk-wbt); discard; zoned devices; FUA; polling; CPU time (the owner charges it).
 //!
 //! Same specification, seed and calls give the same completions. How often `advance` is called between two
@@ -37,7 +37,7 @@ pub use bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 pub use device::{BlockDevice, Room};
 pub use fault::Fault;
 pub use model::{GcSpec, HddSpec, RamSpec, SsdSpec, UsbSpec};
-pub use queue::{CfqSpec, DeadlineSpec, QueueSpec, SchedulerSpec};
+pub use queue::{Batch, CfqSpec, DeadlineSpec, QueueSpec, SchedulerSpec};
 pub use raid0::Raid0Spec;
 pub use spec::{DeviceSpec, SpecError};
 pub use stats::{DeviceStats, OpStats};

@@ -3,14 +3,15 @@
 //! **Rule.** A bio is cut at chunk boundaries; chunk n lies on member n modulo their number. Each piece goes to its
 //! member's own queue, where pieces that touch merge again. The bio is done with its last piece, and fails if one
 //! of them failed. A flush goes to every member.
-//! **Source.** drivers/md/raid0.c (`raid0_make_request()`), 6.12; congestion as in `raid0_congested()` before 5.0: that of any member.
+//! **Source.** drivers/md/raid0.c (`raid0_make_request()`), 6.12; congestion as in `raid0_congested()` before 5.0: that of any member. Each member
+//! has a list of requests of its own.
 //! **Abstracted.** Every member counts as large as the smallest (md uses the rest of larger ones in further zones).
 //! **Omitted.** Md's own CPU cost; nested arrays.
 
 use crate::bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 use crate::disk::Disk;
 use crate::fault::Fault;
-use crate::queue::QueueSpec;
+use crate::queue::{Batch, QueueSpec};
 use crate::slab::Slab;
 use crate::spec::{DeviceSpec, SpecError, check};
 use crate::stats::{Accounting, DeviceStats};
@@ -114,40 +115,45 @@ impl Raid0 {
         self.capacity_sectors
     }
 
-    pub(crate) fn submit(&mut self, now: Nanos, bio: Bio) {
+    /// Says at which member the submitter would have had to sleep for a request, if at any.
+    pub(crate) fn submit(&mut self, now: Nanos, bio: Bio, batch: &mut Batch) -> Option<usize> {
         self.collect(|member, pieces| member.take_done_before(now, pieces));
         let end = bio.sector.checked_add(u64::from(bio.sectors));
         if bio.op != Op::Flush && end.is_none_or(|end| end > self.capacity_sectors) {
             self.done.push(Completion { id: bio.id, result: Err(IoError::BeyondEnd), submitted: now, at: now });
-            return;
+            return None;
         }
         self.accounting.start(now);
         let slot = self.bios.insert(Striped { bio, submitted: now, pieces_left: 0, failed: false, at: now });
         if bio.op == Op::Flush {
             self.bios[slot].pieces_left = self.members.len() as u32;
             for member in &mut self.members {
-                member.submit(now, piece(bio, slot, 0, 0));
+                member.submit(now, piece(bio, slot, 0, 0), batch);
             }
+            None
         } else {
-            self.stripe(now, bio, slot);
+            self.stripe(now, bio, slot, batch)
         }
     }
 
     /// Cuts a read or write at the chunks.
-    fn stripe(&mut self, now: Nanos, bio: Bio, slot: u32) {
+    fn stripe(&mut self, now: Nanos, bio: Bio, slot: u32, batch: &mut Batch) -> Option<usize> {
         assert!(bio.sectors > 0, "a bio without data");
         let width = self.members.len() as u64;
         let end = bio.sector + u64::from(bio.sectors);
-        let mut sector = bio.sector;
+        let (mut sector, mut refused) = (bio.sector, None);
         while sector < end {
             let (chunk, offset) = (sector / self.chunk_sectors, sector % self.chunk_sectors);
             let sectors = (self.chunk_sectors - offset).min(end - sector) as u32;
             let on_member = chunk / width * self.chunk_sectors + offset;
-            let member = &mut self.members[(chunk % width) as usize];
-            member.submit(now, piece(bio, slot, on_member, sectors));
+            let member = (chunk % width) as usize;
+            if self.members[member].submit(now, piece(bio, slot, on_member, sectors), batch) {
+                refused = refused.or(Some(member));
+            }
             self.bios[slot].pieces_left += 1;
             sector += u64::from(sectors);
         }
+        refused
     }
 
     pub(crate) fn next_event(&self) -> Option<Nanos> {
@@ -204,10 +210,6 @@ impl Raid0 {
         self.members.iter().any(|member| member.congested(sync))
     }
 
-    pub(crate) fn full(&self, sync: bool) -> bool {
-        self.members.iter().any(|member| member.full(sync))
-    }
-
     pub(crate) fn in_flight(&self) -> usize {
         self.members.iter().map(Disk::in_flight).sum()
     }
@@ -227,6 +229,10 @@ impl Raid0 {
 
     pub(crate) fn members(&self) -> &[Disk] {
         &self.members
+    }
+
+    pub(crate) fn members_mut(&mut self) -> &mut [Disk] {
+        &mut self.members
     }
 
     pub(crate) fn inject_fault(&mut self, now: Nanos, fault: Fault) {

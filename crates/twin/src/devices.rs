@@ -1,6 +1,6 @@
 //! The block devices of the machine and the bios in flight on them.
 
-use blockdev::{BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError};
+use blockdev::{Batch, BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError};
 use mm::{Bio, BioTarget, CopyRoom, Mm};
 use sim::{Class, Ctl, WaitQueueId};
 use units::{Nanos, PAGE_SIZE};
@@ -21,8 +21,8 @@ pub(crate) struct InFlight {
 /// One device with its timer.
 pub(crate) struct Device {
     model: BlockDevice,
-    /// Tasks that wait for room in the request queue.
-    pub(crate) room: WaitQueueId,
+    /// Tasks that wait for requests, at each of the device's lists.
+    room: Vec<WaitQueueId>,
     /// Latest instant the model was told; submitters on different CPUs may be a slice apart.
     clock: Nanos,
     /// When the next timer event fires.
@@ -32,8 +32,15 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(spec: &DeviceSpec, queue: &QueueSpec, seed: u64, room: WaitQueueId) -> Result<Device, SpecError> {
-        Ok(Device { model: BlockDevice::new(spec, queue, seed)?, room, clock: Nanos::ZERO, armed: None, writes: 0 })
+    pub(crate) fn new(
+        spec: &DeviceSpec,
+        queue: &QueueSpec,
+        seed: u64,
+        new_wait_queue: impl FnMut() -> WaitQueueId,
+    ) -> Result<Device, SpecError> {
+        let model = BlockDevice::new(spec, queue, seed)?;
+        let room = std::iter::repeat_with(new_wait_queue).take(model.request_lists()).collect();
+        Ok(Device { model, room, clock: Nanos::ZERO, armed: None, writes: 0 })
     }
 
     /// Whether a background submitter should wait.
@@ -41,9 +48,19 @@ impl Device {
         self.model.congested(op)
     }
 
-    /// Whether a submitter must wait.
-    pub(crate) fn full(&self, op: Op) -> bool {
-        self.model.full(op)
+    /// The list of requests at which a task that writes would have to sleep first.
+    pub(crate) fn refusing(&self, now: Nanos, batch: &Batch) -> Option<usize> {
+        (0..self.room.len()).find(|list| self.refuses(*list, now, batch))
+    }
+
+    /// Whether a task that writes has to sleep at a list.
+    pub(crate) fn refuses(&self, list: usize, now: Nanos, batch: &Batch) -> bool {
+        self.model.refuses(list, now, Op::Write, batch)
+    }
+
+    /// Where it sleeps.
+    pub(crate) fn room(&self, list: usize) -> WaitQueueId {
+        self.room[list]
     }
 
     fn tick(&mut self, now: Nanos) -> Nanos {
@@ -102,8 +119,14 @@ impl Devices {
         device.model.pass(now, op, bio.pages * SECTORS_PER_PAGE, !of_root);
     }
 
-    /// Gives a bio to its device.
-    pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: Bio, waiter: Option<WaitQueueId>) {
+    /// Gives a bio of a task with this batch to its device; says at which list of requests the task has to sleep, if at any.
+    pub(crate) fn submit(
+        &mut self,
+        ctl: &mut Ctl<World>,
+        bio: Bio,
+        waiter: Option<WaitQueueId>,
+        batch: &mut Batch,
+    ) -> Option<usize> {
         let entry = InFlight { bio, waiter };
         let id = match self.free.pop() {
             Some(id) => {
@@ -118,7 +141,7 @@ impl Devices {
         let device = &mut self.list[bio.device as usize];
         let now = device.tick(ctl.now());
         device.writes += u32::from(bio.write);
-        device.model.submit(
+        let refused = device.model.submit_in_batch(
             now,
             blockdev::Bio {
                 id: u64::from(id),
@@ -129,8 +152,25 @@ impl Devices {
                 context: ctl.current().map_or(0, |task| task.0 + 1),
                 meta: !bio.write && bio.target == BioTarget::Metadata,
             },
+            batch,
         );
         self.arm(ctl, bio.device);
+        refused
+    }
+
+    /// Wakes those for whom requests of a device became free.
+    pub(crate) fn wake_waiters(&mut self, ctl: &mut Ctl<World>, number: u16) {
+        let device = &mut self.list[usize::from(number)];
+        for (list, &room) in device.room.iter().enumerate() {
+            let wakes = device.model.take_wakes(list);
+            if wakes == u32::MAX {
+                ctl.wake_all(room);
+            } else {
+                for _ in 0..wakes {
+                    ctl.wake_one(room);
+                }
+            }
+        }
     }
 
     /// Lets a device go on to `now`; the completed bios are appended to `completed`.

@@ -451,7 +451,7 @@ fn wire(
     let mut devices = Vec::new();
     for disk in &machine.disks {
         let seed = streams.rng(&format!("disk/{}", disk.name)).next_u64();
-        let device = Device::new(disk.device.get_ref(), &disk.queue, seed, ctl.new_wait_queue())
+        let device = Device::new(disk.device.get_ref(), &disk.queue, seed, || ctl.new_wait_queue())
             .map_err(|error| RunError::Device(disk.name.clone(), error))?;
         devices.push(device);
     }
@@ -513,7 +513,8 @@ fn start_daemons(
     sim.spawn(options, task::zswap_shrink);
     for device in 0..nr_devices as u16 {
         let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();
-        sim.spawn(options, |ctx| task::flusher(ctx, device));
+        let flusher = sim.spawn(options, |ctx| task::flusher(ctx, device));
+        sim.with_world(|world, _| world.flushers.push(flusher));
     }
 }
 

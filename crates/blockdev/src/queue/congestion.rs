@@ -2,17 +2,26 @@
 //!
 //! **Rule.** Requests are counted from submission to completion, synchronous and asynchronous apart. A side becomes
 //! congested when it reaches 7/8 of `nr_requests` plus one, stays so until it falls below 13/16 minus one, and
-//! is full at `nr_requests`. In a multi-queue (blk-mq) both sides share these, and nothing ever says that it is
-//! congested.
+//! is full at `nr_requests`. Who fills it begins a [`Batch`]; others have to sleep for a request until one is freed that leaves fewer than
+//! `nr_requests`, which wakes who has waited longest, and lets anybody fill the queue again. Those with a batch may take
+//! up to half as many again. In a multi-queue (blk-mq) both sides share `nr_requests`, nobody takes more, and
+//! nothing ever says that it is congested.
 //! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
 //! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
-//! **Omitted.** The batch of 32 requests that a task may allocate beyond a full queue (`ioc_batching()`).
+//! **Abstracted.** Who has to sleep gets the request all the same, and is told to; a multi-queue wakes all who wait. Readers never wait.
+
+use super::batch::Batch;
+use units::Nanos;
 
 /// One side of the queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     count: u32,
     congested: bool,
+    /// Somebody filled it, and nothing that was freed has made room since (`QUEUE_FLAG_ASYNCFULL`).
+    full: bool,
+    /// Requests freed that each wake a waiter.
+    wakes: u32,
 }
 
 /// The counts of both sides.
@@ -37,11 +46,18 @@ impl Congestion {
         }
     }
 
-    /// A request was made.
-    pub(crate) fn add(&mut self, sync: bool) {
+    /// A request is made; says whether its submitter would have had to sleep for it.
+    pub(crate) fn add(&mut self, now: Nanos, sync: bool, batch: &mut Batch) -> bool {
+        let refused = self.refuses(now, sync, batch);
         let side = &mut self.sides[usize::from(sync)];
+        if !self.shared && side.count + 1 >= self.nr_requests && !side.full {
+            batch.begin(now);
+            side.full = true;
+        }
+        batch.take(now);
         side.count += 1;
         side.congested |= !self.shared && side.count >= self.on;
+        refused
     }
 
     /// A request completed or was merged into another.
@@ -50,36 +66,68 @@ impl Congestion {
         assert!(side.count > 0, "a request leaves once");
         side.count -= 1;
         side.congested &= side.count >= self.off;
+        if side.count < self.nr_requests {
+            side.full = false;
+            side.wakes += 1;
+        }
+    }
+
+    /// Whether a task that asks for a request must sleep.
+    pub(crate) fn refuses(&self, now: Nanos, sync: bool, batch: &Batch) -> bool {
+        if self.shared {
+            return self.sides.iter().map(|side| side.count).sum::<u32>() >= self.nr_requests;
+        }
+        let side = &self.sides[usize::from(sync)];
+        let others = side.full && side.count + 1 >= self.nr_requests && !batch.is_open(now);
+        others || side.count >= self.nr_requests / 2 * 3
+    }
+
+    /// How many of those who wait for asynchronous requests are to be woken.
+    pub(crate) fn take_wakes(&mut self) -> u32 {
+        let [asynchronous, synchronous] = &mut self.sides;
+        let freed = std::mem::take(&mut asynchronous.wakes);
+        match self.shared {
+            true if freed + std::mem::take(&mut synchronous.wakes) > 0 => u32::MAX,
+            true => 0,
+            false => freed,
+        }
     }
 
     pub(crate) fn is_congested(&self, sync: bool) -> bool {
         self.sides[usize::from(sync)].congested
     }
-
-    pub(crate) fn is_full(&self, sync: bool) -> bool {
-        let [asynchronous, synchronous] = self.sides.map(|side| side.count);
-        let queued = match (self.shared, sync) {
-            (true, _) => asynchronous + synchronous,
-            (false, true) => synchronous,
-            (false, false) => asynchronous,
-        };
-        queued >= self.nr_requests
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Congestion;
+    use super::{Batch, Congestion};
+    use units::Nanos;
+
+    /// A queue to which tasks without a batch have added so many asynchronous requests.
+    fn with(count: u32, nr_requests: u32, shared: bool) -> Congestion {
+        let mut congestion = Congestion::new(nr_requests, shared);
+        for _ in 0..count {
+            add(&mut congestion, &mut Batch::default());
+        }
+        congestion.take_wakes();
+        congestion
+    }
+
+    /// Whether the task would have had to sleep.
+    fn add(congestion: &mut Congestion, batch: &mut Batch) -> bool {
+        congestion.add(Nanos::ZERO, false, batch)
+    }
+
+    fn refuses(congestion: &Congestion, batch: &Batch) -> bool {
+        congestion.refuses(Nanos::ZERO, false, batch)
+    }
 
     #[test]
     fn on_at_113_of_128_and_off_below_103() {
         // on: 128 - 16 + 1 = 113; off: 128 - 16 - 8 - 1 = 103
-        let mut congestion = Congestion::new(128, false);
-        for _ in 0..112 {
-            congestion.add(false);
-        }
+        let mut congestion = with(112, 128, false);
         assert!(!congestion.is_congested(false));
-        congestion.add(false);
+        add(&mut congestion, &mut Batch::default());
         assert!(congestion.is_congested(false));
         assert!(!congestion.is_congested(true), "sides are apart");
         for _ in 103..113 {
@@ -91,26 +139,57 @@ mod tests {
     }
 
     #[test]
-    fn a_multi_queue_is_never_congested() {
-        let mut congestion = Congestion::new(128, true);
-        for _ in 0..128 {
-            congestion.add(false);
-        }
-        assert!(congestion.is_full(false));
+    fn a_multi_queue_is_never_congested_and_takes_nr_requests_of_both_kinds() {
+        let mut congestion = with(127, 128, true);
+        assert!(!refuses(&congestion, &Batch::default()));
+        let mut batch = Batch::default();
+        batch.begin(Nanos::ZERO);
+        assert!(!congestion.add(Nanos::ZERO, true, &mut batch));
+        assert!(refuses(&congestion, &batch), "a batch is worth nothing here");
         assert!(!congestion.is_congested(false));
+        congestion.remove(true);
+        assert_eq!(congestion.take_wakes(), u32::MAX);
+        assert_eq!(congestion.take_wakes(), 0);
     }
 
     #[test]
-    fn full_at_nr_requests() {
-        for shared in [false, true] {
-            let mut congestion = Congestion::new(4, shared);
-            for _ in 0..3 {
-                congestion.add(true);
-            }
-            assert!(!congestion.is_full(true));
-            congestion.add(true);
-            assert!(congestion.is_full(true));
-            assert_eq!(congestion.is_full(false), shared, "the other side");
+    fn who_fills_a_queue_goes_on_for_a_batch_and_others_wait() {
+        let mut congestion = with(127, 128, false);
+        let (mut filler, other) = (Batch::default(), Batch::default());
+        assert!(!refuses(&congestion, &other));
+        // The request that fills it is the first of 32.
+        for _ in 0..32 {
+            assert!(!add(&mut congestion, &mut filler));
+            assert!(refuses(&congestion, &other));
         }
+        assert!(refuses(&congestion, &filler));
+        assert!(!congestion.refuses(Nanos::ZERO, true, &other), "sides are apart");
+        // 159 of them; who asks may be woken once 127 are left.
+        for left in (128..159).rev() {
+            congestion.remove(false);
+            assert_eq!((congestion.take_wakes(), refuses(&congestion, &other)), (0, true), "{left} are left");
+        }
+        congestion.remove(false);
+        assert_eq!((congestion.take_wakes(), refuses(&congestion, &other)), (1, false));
+    }
+
+    #[test]
+    fn nobody_takes_more_than_half_as_many_again() {
+        let mut congestion = with(191, 128, false);
+        let mut batch = Batch::default();
+        batch.begin(Nanos::ZERO);
+        assert!(!add(&mut congestion, &mut batch));
+        assert!(refuses(&congestion, &batch));
+        assert!(add(&mut congestion, &mut batch), "it is told to sleep, and gets the request");
+    }
+
+    #[test]
+    fn each_request_that_leaves_room_wakes_one() {
+        let mut congestion = with(3, 4, false);
+        for _ in 0..3 {
+            congestion.remove(false);
+        }
+        assert_eq!(congestion.take_wakes(), 3);
+        assert_eq!(congestion.take_wakes(), 0);
     }
 }

@@ -8,6 +8,7 @@
 //! mq-deadline and CFQ here find only the one next to it in sector order, where Linux's hash also finds one that overlaps.
 //! **Omitted.** BFQ, Kyber; `nomerges`; the flush machinery's order of data and post-flush (no FUA here).
 
+mod batch;
 mod cfq;
 mod congestion;
 mod deadline;
@@ -18,6 +19,7 @@ use crate::bio::Op;
 use crate::model::Traits;
 use crate::slab::{NIL, Slab};
 use crate::spec::{SpecError, check};
+pub use batch::Batch;
 use cfq::Cfq;
 pub use cfq::CfqSpec;
 pub(crate) use congestion::Congestion;

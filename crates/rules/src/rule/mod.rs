@@ -281,6 +281,8 @@ pub struct Rules {
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
     pub dirty_throttle: DirtyThrottle,
+    /// What flushers are.
+    pub flushers: Flushers,
     /// Devices' shares of the dirty limit.
     pub device_share: DeviceShare,
     /// Base of the dirty ratios.
@@ -454,6 +456,7 @@ impl Rules {
             log_vectors: LogVectors::Reserved,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
+            flushers: Flushers::Works,
             device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
             boot_pages: BootPages::FirstSection,

@@ -39,6 +39,15 @@ rule!(
     }
 );
 rule!(
+    /// What the flushers are.
+    Flushers {
+        /// A thread for each device, which `wake_up_process()` gets out of whatever it sleeps for: until 3.9.
+        Threads,
+        /// Work of a workqueue, to which the wakeups go: since 839a8e8660b6 (3.10).
+        Works,
+    }
+);
+rule!(
     /// When what a device wrote fades from its share of the dirty limit.
     DeviceShare {
         /// By half whenever all devices together have written so many pages as the limit's power of two: lib/proportions.c,

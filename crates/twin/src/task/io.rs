@@ -2,10 +2,12 @@
 
 use mm::vfs::FsKind;
 use mm::{Bio, Env, Frame, Mm};
-use units::Pfn;
+use sim::WaitQueueId;
+use units::{Nanos, Pfn};
 
 use super::Task;
 use crate::reason::SleepReason;
+use crate::world::World;
 
 impl Task {
     /// Calls a mechanism that may read pages, and submits what it reads. The block layer may sleep (`might_sleep()` in `submit_bio_noacct()`),
@@ -50,28 +52,43 @@ impl Task {
         self.metadata_io(bio).await;
     }
 
-    /// Waits until the queue of a device has room for more writes (`get_request`).
+    /// Waits until a device has a request for each of its lists that this task may write with (`get_request_wait()`).
     pub(crate) async fn wait_for_room(&self, device: u16) {
-        loop {
-            let full = self.ctx.with(|world, _| {
-                let device = &world.devices.list[device as usize];
-                device.full(blockdev::Op::Write).then_some(device.room)
-            });
-            match full {
-                Some(queue) => self.ctx.wait(queue, SleepReason::RequestQueue).await,
-                None => return,
-            }
+        let task = self.ctx.task();
+        self.sleep_while_refused(|world, now| {
+            let device = &world.devices.list[usize::from(device)];
+            device.refusing(now, &world.task(task).batch).map(|list| device.room(list))
+        })
+        .await;
+        self.ctx.with(|world, _| world.task_mut(task).refused = None);
+    }
+
+    /// Waits where this task should have as it wrote (`get_request_wait()`), if it still has to.
+    /// Abstracted: after the pages that it wrote in one go, not amidst them.
+    pub(crate) async fn wait_for_own_writes(&self) {
+        let task = self.ctx.task();
+        let (wrote, refused) = self.ctx.with(|world, _| {
+            let info = world.task_mut(task);
+            (info.wrote.take(), info.refused.take())
+        });
+        if let Some((device, list)) = refused {
+            self.sleep_while_refused(|world, now| {
+                let device = &world.devices.list[usize::from(device)];
+                device.refuses(list, now, &world.task(task).batch).then(|| device.room(list))
+            })
+            .await;
+        }
+        if let Some(device) = wrote {
+            self.wait_for_swap_bio(device).await;
         }
     }
 
-    /// Waits until the queue that this task has just written to, if it has, takes more: who writes sleeps in `get_request`
-    /// when there is none left. Abstracted: after its batch, not amidst it.
-    pub(crate) async fn wait_for_own_writes(&self) {
+    /// Sleeps while there is no request for this task, where `refusing` says; who has slept begins a batch.
+    async fn sleep_while_refused(&self, refusing: impl Fn(&World, Nanos) -> Option<WaitQueueId>) {
         let task = self.ctx.task();
-        let wrote = self.ctx.with(|world, _| world.task_mut(task).wrote.take());
-        if let Some(device) = wrote {
-            self.wait_for_room(device).await;
-            self.wait_for_swap_bio(device).await;
+        while let Some(queue) = self.ctx.with(|world, ctl| refusing(world, ctl.now())) {
+            self.ctx.wait(queue, SleepReason::RequestQueue).await;
+            self.ctx.with(|world, ctl| world.task_mut(task).batch.begin(ctl.now()));
         }
     }
 

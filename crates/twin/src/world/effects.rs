@@ -1,11 +1,13 @@
 //! What a mechanism asks of the world around it, carried out: who is woken, what is submitted, what is armed.
 
 use mm::Effect;
-use sim::{Class, Ctl};
+use rules::Flushers;
+use sim::{Class, Ctl, TaskState};
 use units::{Nanos, SpaceId};
 
 use super::{Event, World};
 use crate::notify::Told;
+use crate::reason::SleepReason;
 
 impl World {
     pub(super) fn carry_out(&mut self, ctl: &mut Ctl<World>) {
@@ -21,12 +23,10 @@ impl World {
                 }
                 Effect::WakeFlushers(reason) => {
                     for device in self.mm.ask_flushers(reason) {
-                        ctl.wake_all(self.queues.flusher[device as usize]);
+                        self.wake_flusher(ctl, device);
                     }
                 }
-                Effect::WakeFlusher(device) => {
-                    ctl.wake_all(self.queues.flusher[device as usize]);
-                }
+                Effect::WakeFlusher(device) => self.wake_flusher(ctl, device),
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
                 }
@@ -86,6 +86,17 @@ impl World {
         self.effects = effects;
     }
 
+    /// Wakes the flusher of a device, be it asleep with nothing to do or, if it is a thread, for a request.
+    pub(super) fn wake_flusher(&mut self, ctl: &mut Ctl<World>, device: u16) {
+        ctl.wake_all(self.queues.flusher[usize::from(device)]);
+        let flusher = self.flushers[usize::from(device)];
+        if self.mm.rules.flushers == Flushers::Threads
+            && let TaskState::Blocked { reason: SleepReason::RequestQueue, .. } = ctl.task_state(flusher)
+        {
+            ctl.wake_task(flusher);
+        }
+    }
+
     /// Has the worker of this CPU tell the watchers of a memory cgroup.
     pub(super) fn notify(&mut self, ctl: &mut Ctl<World>) {
         let cpu = self.env(ctl).cpu;
@@ -109,5 +120,52 @@ impl World {
         if others > 0 {
             ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use profile::{Kernel, Machine};
+    use sim::Ctl;
+    use sys::{FileName, OpenMode, Sys};
+    use units::{Bytes, Nanos};
+
+    use crate::RunSpec;
+    use crate::run::{boot, start_workload};
+    use crate::world::World;
+
+    /// Whether a flusher that waits for a request sleeps on after it was woken.
+    fn sleeps_on(kernel: &str) -> bool {
+        let machine = Machine::load("desktop-4g").expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, Kernel::load(kernel).expect("built in"))).expect("it has room");
+        let sleeps_on = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&sleeps_on);
+        start_workload(&mut sim, |sys| async move {
+            let name = FileName { dir: sys.mkdir("d").await?, number: 0 };
+            let fd = sys.open(name, OpenMode::Create).await?;
+            // More than a tenth of the memory, which is written in the background then, faster than the disk takes it.
+            sys.write(fd, Bytes(0), Bytes::mib(700)).await?;
+            let waits = |world: &World, ctl: &Ctl<World>| ctl.has_waiters(world.devices.list[0].room(0));
+            while !sys.task.ctx.with(|world, ctl| waits(world, ctl)) {
+                sys.sleep(Nanos::millis(1)).await;
+            }
+            let sleeps = sys.task.ctx.with(|world, ctl| {
+                world.wake_flusher(ctl, 0);
+                waits(world, ctl)
+            });
+            seen.store(sleeps, Ordering::Relaxed);
+            Ok(())
+        });
+        sim.run().expect("nobody waits for ever");
+        sleeps_on.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_flusher_that_is_a_thread_is_woken_from_a_full_queue() {
+        assert!(!sleeps_on("3.1-rc"));
+        assert!(sleeps_on("3.19-rc4"));
     }
 }

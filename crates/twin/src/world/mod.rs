@@ -4,7 +4,7 @@ mod effects;
 
 use std::collections::VecDeque;
 
-use blockdev::Op;
+use blockdev::{Batch, Op};
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
 use mm::{Bio, Effect, Env, Mm, TaskFlags};
@@ -168,6 +168,10 @@ pub(crate) struct TaskInfo {
     pub(crate) over_high: u64,
     /// The device that it last gave a write to, and has not looked at since.
     pub(crate) wrote: Option<u16>,
+    /// Requests that it may take though the queue is full.
+    pub(crate) batch: Batch,
+    /// The device and its list of requests at which it would have had to sleep as it wrote, and has not yet.
+    pub(crate) refused: Option<(u16, usize)>,
     /// It stalls for memory (`in_memstall`).
     pub(crate) memstall: bool,
     /// The allocation that it is in the slow path of.
@@ -182,6 +186,8 @@ pub(crate) struct World {
     pub(crate) mm: Mm,
     pub(crate) devices: Devices,
     pub(crate) queues: Queues,
+    /// The flusher of each device.
+    pub(crate) flushers: Vec<TaskId>,
     tasks: Vec<TaskInfo>,
     /// A task of which nothing was told.
     untold: TaskInfo,
@@ -219,6 +225,7 @@ impl World {
             mm,
             devices: Devices::new(Vec::new(), Vec::new(), None),
             queues: Queues::none(),
+            flushers: Vec::new(),
             tasks: Vec::new(),
             untold: TaskInfo::default(),
             processes,
@@ -320,10 +327,17 @@ impl World {
 
     /// Gives a bio to its device; `waiter` is woken at its end.
     pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
-        self.devices.submit(ctl, bio, waiter);
+        let task = ctl.current();
+        let mut batch = task.map_or_else(Batch::default, |task| self.task(task).batch);
+        let refused = self.devices.submit(ctl, bio, waiter, &mut batch);
         self.note_congestion(bio.device);
-        if let Some(task) = ctl.current().filter(|_| bio.write) {
-            self.task_mut(task).wrote = Some(bio.device);
+        if let Some(task) = task {
+            let info = self.task_mut(task);
+            info.batch = batch;
+            if bio.write {
+                info.wrote = Some(bio.device);
+                info.refused = refused.map(|list| (bio.device, list)).or(info.refused);
+            }
         }
     }
 
@@ -348,7 +362,7 @@ impl World {
         self.completed = completed;
         if any {
             self.note_congestion(number);
-            ctl.wake_all(self.devices.list[number as usize].room);
+            self.devices.wake_waiters(ctl, number);
         }
     }
 
@@ -494,7 +508,7 @@ impl sim::World for World {
             Event::Device(number) => self.device_event(ctl, number),
             Event::Flusher(device) => {
                 if self.mm.flusher_is_due(device, ctl.now()) {
-                    ctl.wake_all(self.queues.flusher[device as usize]);
+                    self.wake_flusher(ctl, device);
                 }
             }
             Event::Rcu => {
