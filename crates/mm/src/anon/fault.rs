@@ -45,6 +45,8 @@ pub struct Touch {
     /// Frame brought by the caller for the request in `asked`.
     spare: Pfn,
     asked: Gfp,
+    /// The page of a file that the fault at `vpn` holds locked until its writeback has ended.
+    pub(super) locked: Option<(FileId, u32)>,
     /// Huge page that waits for its page table.
     huge: Pfn,
     /// Number of the attempt at a huge page for the region at `vpn`.
@@ -68,6 +70,7 @@ impl Touch {
             quantum_ns,
             spare: Pfn::NONE,
             asked: Gfp::NONE,
+            locked: None,
             huge: Pfn::NONE,
             attempt: 0,
             attempt_asked: false,
@@ -104,8 +107,10 @@ pub enum TouchStop {
     NeedPage(AllocRequest),
     /// A huge page is missing: take the slow path and come back with it, or without one to fall back.
     NeedHuge(AllocRequest),
-    /// Wait until this frame's read ends (its `WAITERS` flag is set), then come back.
+    /// Wait until this frame's read ends, or whoever holds it locked lets go (its `WAITERS` flag is set), then come back.
     Wait(Pfn),
+    /// Wait until this frame's writeback ends (its `WAITERS` flag is set), then come back.
+    WaitWriteback(Pfn),
     /// Nothing is mapped at `vpn` (SIGSEGV).
     NoMapping,
     /// The page at `vpn` could not be read from swap, or lies behind the end of its file, or there is no space for it
@@ -133,6 +138,9 @@ impl Mm {
             Some(pfn) if self.frames[pfn].order() == PAGEBLOCK_ORDER => touch.huge = pfn,
             Some(pfn) => touch.spare = pfn,
             None => {}
+        }
+        if let Some(file) = self.unlock_written(touch) {
+            return TouchStop::Dirtied(file);
         }
         let deadline = self.cpu_ns() + touch.quantum_ns;
         let mut tally = Tally::default();
@@ -172,6 +180,7 @@ impl Mm {
         if let Some(pfn) = hand {
             self.free_pages(env, pfn, self.frames[pfn].order());
         }
+        self.unlock_written(&mut touch);
         self.forget_huge(env, &mut touch);
         self.give_back_spare(env, &mut touch);
     }

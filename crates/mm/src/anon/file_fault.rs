@@ -1,15 +1,17 @@
 //! Accesses to pages of mapped files, a range at a time.
 //!
 //! Rule: a read fault maps what is ready around it, any other fault its own page; a store to a clean page is a fault
-//! that makes it dirty, after which the task answers for dirty pages.
+//! that makes it dirty, after which the task answers for dirty pages. A page that was cleaned until it has done so faults once more.
+//! While the page is under writeback the fault may have to wait with the page locked ([`WrittenMeanwhile`]), which holds up who would write it.
 //! Abstracted: who reads for such a fault is not preempted as it submits the read.
-//! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12.
+//! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12;
+//! `__do_fault()`, `do_wp_page()` (mm/memory.c), `__block_page_mkwrite()` (fs/buffer.c), 3.1.
 
-use rules::FaultAround;
+use rules::{FaultAround, WrittenMeanwhile};
 use units::{FileId, Pfn};
 
 use super::{REGION_PAGES, Slot, Tally, Touch, TouchStop, Vma};
-use crate::pagecache::FaultStop;
+use crate::pagecache::{FaultStop, Slot as CacheSlot};
 use crate::vfs::Need;
 use crate::{Env, Frame, Mm, TaskFlags};
 
@@ -71,6 +73,10 @@ impl Mm {
         self.frames[pfn].set(Frame::YOUNG);
         let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
         if store {
+            if self.frames[pfn].has(Frame::LOCKED) {
+                self.frames[pfn].set(Frame::WAITERS);
+                return Some(TouchStop::Wait(pfn));
+            }
             if !self.has_room_for(area.file, touch.vpn - area.base) {
                 return Some(TouchStop::IoError);
             }
@@ -83,8 +89,28 @@ impl Mm {
             self.charge(self.costs.fault);
             tally.fault();
         }
-        touch.vpn += 1;
-        store.then_some(TouchStop::Dirtied(area.file))
+        if !store {
+            touch.vpn += 1;
+            return None;
+        }
+        if self.rules.written_meanwhile == WrittenMeanwhile::Waits && self.frames[pfn].has(Frame::WRITEBACK) {
+            self.frames[pfn].set(Frame::LOCKED | Frame::WAITERS);
+            touch.locked = Some((area.file, touch.vpn - area.base));
+            return Some(TouchStop::WaitWriteback(pfn));
+        }
+        Some(TouchStop::Dirtied(area.file))
+    }
+
+    /// Unlocks the page that a fault held, if it did, and unless it was truncated meanwhile; says of which file it was.
+    pub(super) fn unlock_written(&mut self, touch: &mut Touch) -> Option<FileId> {
+        let (file, index) = touch.locked.take()?;
+        if let CacheSlot::Page(pfn) = self.pagecache_get(file, index)
+            && self.frames[pfn].has(Frame::UPTODATE)
+            && self.frames[pfn].take(Frame::LOCKED)
+        {
+            self.wake_page(pfn);
+        }
+        Some(file)
     }
 
     /// Maps the page at `touch.vpn`.

@@ -1,11 +1,11 @@
 //! Mapped files on a small machine.
 
-use rules::Rules;
+use rules::{Rules, WrittenMeanwhile};
 use units::{FileId, Order, Pfn, SpaceId};
 
 use super::rig::Rig;
 use crate::anon::{Touch, TouchStop};
-use crate::stat::{NodeStat, VmEvent};
+use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Frame, Kind};
 
 struct Mapped {
@@ -110,6 +110,78 @@ fn a_store_dirties_a_page_once_until_it_is_written() {
     assert_eq!(m.event(VmEvent::Pgfault), 4, "they are mapped still");
     assert_eq!(m.touch(0, 1, true), 1);
     assert_eq!((m.event(VmEvent::Pgfault), m.rig.mm.stat.node_sum(NodeStat::Dirtied)), (5, 5));
+}
+
+/// A store to the first page of a file that is under writeback, and the touch that came with it.
+fn store_under_writeback(rule: WrittenMeanwhile) -> (Mapped, Touch, TouchStop) {
+    let mut m = Mapped::new(64);
+    m.rig.mm.rules.written_meanwhile = rule;
+    m.touch(0, 1, true);
+    m.rig.write_back(m.file);
+    let mut touch = Touch::new(m.space, m.base, 1, true, u64::MAX >> 1);
+    let stop = m.rig.mm.touch(&m.rig.env, &mut touch, None);
+    (m, touch, stop)
+}
+
+#[test]
+fn a_page_that_was_written_before_its_writer_goes_on_faults_again() {
+    let mut m = Mapped::new(64);
+    m.touch(0, 1, false);
+    let mut touch = Touch::new(m.space, m.base, 1, true, u64::MAX >> 1);
+    for stores in 1..=2 {
+        assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+        assert_eq!((m.event(VmEvent::Pgfault), m.rig.mm.stat.node_sum(NodeStat::Dirtied)), (1 + stores, stores));
+        // Meanwhile its writer sleeps, because too much is dirty.
+        if stores == 1 {
+            m.rig.write_back(m.file);
+            m.rig.complete_all();
+        }
+    }
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Done);
+    m.check();
+}
+
+#[test]
+fn a_store_to_a_page_under_writeback_waits_with_it_locked_from_3_0_to_3_8() {
+    let (m, _, stop) = store_under_writeback(WrittenMeanwhile::Changes);
+    assert_eq!(stop, TouchStop::Dirtied(m.file));
+
+    let (mut m, mut touch, stop) = store_under_writeback(WrittenMeanwhile::Waits);
+    let pfn = m.rig.page(m.file, 0);
+    assert_eq!(stop, TouchStop::WaitWriteback(pfn));
+    assert!([Frame::LOCKED, Frame::DIRTY, Frame::WRITEBACK].iter().all(|&flag| m.rig.mm.frames[pfn].has(flag)));
+    // Another one, and who would write it, wait for the lock.
+    let mut other = Touch::new(m.space, m.base, 1, true, u64::MAX >> 1);
+    m.rig.complete_all();
+    m.rig.mm.frames[pfn].clear(Frame::DIRTY);
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut other, None), TouchStop::Wait(pfn));
+    m.rig.mm.frames[pfn].set(Frame::DIRTY);
+    assert_eq!(m.rig.mm.write_dirty_pages(&m.rig.env, m.file, 0, u32::MAX).pages, 0);
+    // It answers for the page once it has let go.
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+    assert!(!m.rig.mm.frames[pfn].has(Frame::LOCKED));
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Done);
+    m.check();
+}
+
+#[test]
+fn who_is_killed_while_it_holds_a_page_lets_go_of_it() {
+    let (mut m, touch, _) = store_under_writeback(WrittenMeanwhile::Waits);
+    m.rig.mm.touch_cancel(&m.rig.env, touch, None);
+    assert!(!m.rig.mm.frames[m.rig.page(m.file, 0)].has(Frame::LOCKED));
+    m.rig.complete_all();
+    m.check();
+}
+
+#[test]
+fn a_page_that_is_truncated_while_a_fault_holds_it_is_gone() {
+    let (mut m, mut touch, _) = store_under_writeback(WrittenMeanwhile::Waits);
+    m.rig.mm.truncate_pages(&m.rig.env, m.file, 0);
+    m.rig.complete_all();
+    let free = m.rig.mm.stat.zone_sum(ZoneStat::FreePages);
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+    assert_eq!(m.rig.mm.stat.zone_sum(ZoneStat::FreePages), free);
+    m.check();
 }
 
 #[test]

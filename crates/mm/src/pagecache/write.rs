@@ -6,10 +6,10 @@
 //! fails. Until 4.6 a write marks the page accessed, as a read does ([`WriteAccess`]): a page that is written twice becomes
 //! active, and reclaim spares a written page that is still dirty when it first meets it.
 //! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20; 6.12 the same).
-//! Abstracted: no wait for writeback of the same page (only devices that need stable pages want that).
+//! A page under writeback may have to be waited for ([`WrittenMeanwhile`]).
 //! Omitted: parts of pages, hence reads before writes.
 
-use rules::{DelayedWrite, WriteAccess};
+use rules::{DelayedWrite, WriteAccess, WrittenMeanwhile};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::Slot;
@@ -26,7 +26,7 @@ pub enum WriteStop {
     },
     /// Something is missing; provide it and call again.
     Need(Need),
-    /// The page is being read; wait for it and call again.
+    /// The page is being read, or written by the device; wait for it and call again.
     Wait(Pfn),
 }
 
@@ -38,8 +38,9 @@ impl Mm {
         let pfn = match self.pagecache_get(file, index) {
             Slot::Page(pfn) => {
                 self.free_hand(env, hand);
+                let waits = self.rules.written_meanwhile == WrittenMeanwhile::Waits;
                 let frame = &mut self.frames[pfn];
-                if frame.has(Frame::LOCKED) {
+                if frame.has(Frame::LOCKED) || waits && frame.has(Frame::WRITEBACK) {
                     frame.set(Frame::WAITERS);
                     return WriteStop::Wait(pfn);
                 }

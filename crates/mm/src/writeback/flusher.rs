@@ -108,7 +108,7 @@ enum Stage {
 pub enum FlushStep {
     /// Something; call again when the device's queue has room.
     More,
-    /// Wait for the page's writeback, then call again.
+    /// Wait until the page is neither locked nor under writeback, then call again.
     Wait(Pfn),
     /// Wait for the journal, then call again.
     Journal(JournalWait),

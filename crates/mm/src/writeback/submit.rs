@@ -36,7 +36,7 @@ pub(crate) enum Written {
     Enough,
     /// No dirty page is left from here to the end.
     End,
-    /// A page is under an earlier writeback; wait for it.
+    /// A page is under an earlier writeback, or locked; wait for it.
     Wait(Pfn),
     /// Blocks are to be allocated, and the journal is to be waited for.
     Journal(JournalWait),
@@ -129,7 +129,8 @@ impl Mm {
     }
 
     /// Starts the writeback of up to `max` dirty pages of a file from page `from` on; the last of them may be left in the
-    /// open bio. With `sync` somebody waits for the data, and pages under an earlier writeback are waited for.
+    /// open bio. With `sync` somebody waits for the data, and pages under an earlier writeback are waited for; locked ones
+    /// always are.
     pub(crate) fn write_into(
         &mut self,
         env: &Env,
@@ -149,6 +150,11 @@ impl Mm {
             let Slot::Page(pfn) = self.pagecache_get(file, index) else {
                 panic!("a dirty tag without a page: {file:?} {index}");
             };
+            if self.frames[pfn].has(Frame::LOCKED) {
+                self.frames[pfn].set(Frame::WAITERS);
+                run.stop = Written::Wait(pfn);
+                break;
+            }
             if self.frames[pfn].has(Frame::WRITEBACK) {
                 if sync {
                     self.frames[pfn].set(Frame::WAITERS);

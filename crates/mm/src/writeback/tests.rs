@@ -1,9 +1,10 @@
 //! Throttling and the flusher on small machines.
 
-use rules::{BioVectors, IoendEnd, MapLock, Rules, XfsWritepage};
+use rules::{BioVectors, IoendEnd, MapLock, Rules, WrittenMeanwhile, XfsWritepage};
 use units::{Bytes, FileId, Nanos, Pfn};
 
 use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty};
+use crate::pagecache::WriteStop;
 use crate::pagecache::rig::{Rig, old_rules};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::vfs::FsSpec;
@@ -481,6 +482,20 @@ fn until_3_1_a_writer_above_the_limit_writes_one_and_a_half_times_what_brought_i
     let written: u32 = rig.bios.iter().map(|bio| bio.pages).sum();
     assert!(u64::from(written) >= ratelimit + ratelimit / 2, "{written}");
     rig.check();
+}
+
+#[test]
+fn a_write_to_a_page_under_writeback_waits_from_3_0_to_3_8() {
+    for (rule, waits) in [(WrittenMeanwhile::Changes, false), (WrittenMeanwhile::Waits, true)] {
+        let mut rig = Rig::with_rules(1, 1 << 14, Rules { written_meanwhile: rule, ..old_rules() });
+        let file = rig.create();
+        rig.write(file, 0);
+        rig.write_back(file);
+        let stop = rig.mm.write_page(&rig.env, file, 0, &mut None);
+        assert_eq!(stop == WriteStop::Wait(rig.page(file, 0)), waits, "{stop:?}");
+        rig.complete_all();
+        assert_eq!(rig.write(file, 0), waits, "it is clean now, or dirty since");
+    }
 }
 
 #[test]

@@ -283,6 +283,8 @@ pub struct Rules {
     pub dirty_throttle: DirtyThrottle,
     /// What flushers are.
     pub flushers: Flushers,
+    /// Writes to pages under writeback.
+    pub written_meanwhile: WrittenMeanwhile,
     /// Devices' shares of the dirty limit.
     pub device_share: DeviceShare,
     /// Base of the dirty ratios.
@@ -457,6 +459,7 @@ impl Rules {
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
             flushers: Flushers::Works,
+            written_meanwhile: WrittenMeanwhile::Changes,
             device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
             boot_pages: BootPages::FirstSection,

@@ -48,6 +48,15 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of a page under writeback that is written to.
+    WrittenMeanwhile {
+        /// It changes: until 2.6.39, and since 1d1d1a767206 (3.9) unless the device wants stable pages.
+        Changes,
+        /// Who writes waits until the writeback has ended, in a fault with the page locked: 3.0 to 3.8.
+        Waits,
+    }
+);
+rule!(
     /// When what a device wrote fades from its share of the dirty limit.
     DeviceShare {
         /// By half whenever all devices together have written so many pages as the limit's power of two: lib/proportions.c,

@@ -156,7 +156,7 @@ impl SysTwin {
                     *hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
                 }
                 WriteStop::Need(need) => self.satisfy(need).await?,
-                WriteStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
+                WriteStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
             }
         }
     }

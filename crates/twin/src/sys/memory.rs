@@ -165,6 +165,9 @@ impl SysTwin {
                 TouchStop::Quantum => self.task.ctx.preempt_point().await,
                 // `mmap_sem` is let go (`lock_page_or_retry()`).
                 TouchStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
+                TouchStop::WaitWriteback(pfn) => {
+                    self.with_mmap_sem(space, self.task.wait_on_page_bit(pfn, Frame::WRITEBACK)).await;
+                }
                 TouchStop::NoMapping => return Err(SysError::Invalid),
                 TouchStop::IoError => return Err(SysError::Io),
                 TouchStop::NeedPage(request) => {

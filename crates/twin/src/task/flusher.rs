@@ -34,7 +34,7 @@ pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
         task.wait_for_room(device).await;
         match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
             FlushStep::More => task.ctx.preempt_point().await,
-            FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+            FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
             FlushStep::Journal(wait) => task.wait_for_journal(wait).await,
             FlushStep::Busy => {
                 let written = task.ctx.with(|world, _| world.queues.written);
@@ -233,7 +233,7 @@ impl Task {
         loop {
             match self.mm(|mm, env| mm.fsync_step(env, file, &mut fsync)) {
                 FsyncStep::More => self.ctx.preempt_point().await,
-                FsyncStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                FsyncStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
                 FsyncStep::Journal(wait) => self.wait_for_journal(wait).await,
                 FsyncStep::Log(bio) => self.metadata_io(bio).await,
                 FsyncStep::Done => return,

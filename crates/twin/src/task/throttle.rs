@@ -54,7 +54,7 @@ impl Task {
         loop {
             self.wait_for_room(device).await;
             match self.mm(|mm, env| mm.writeback_by_writer(env, device, &mut work, STEP_PAGES)) {
-                Some(FlushStep::Wait(pfn)) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                Some(FlushStep::Wait(pfn)) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
                 Some(FlushStep::Journal(wait)) => self.wait_for_journal(wait).await,
                 Some(_) => self.ctx.preempt_point().await,
                 None => return u64::try_from(wanted - work.pages_left()).unwrap_or(0),
