@@ -34,7 +34,7 @@ impl Costs {
         match rule {
             PathLength::Whole => self,
             PathLength::ShortFaultsAndReclaim => self.with_short_faults_and_reclaim(),
-            PathLength::ThreeQuarters => self.shortened(4.0 / 3.0),
+            PathLength::ThreeQuartersButFaults => self.clone().shortened(4.0 / 3.0).with_faults_of(&self),
             PathLength::HalfButFiles => self.clone().shortened(2.0).with_files_of(&self),
             PathLength::HalfButCalls => self.clone().shortened(2.0).with_calls_of(self),
         }
@@ -75,6 +75,11 @@ impl Costs {
             reclaim_pass: six_tenths(self.reclaim_pass),
             ..self
         }
+    }
+
+    /// The same, but a sixth of what a fault takes in `whole` paths.
+    fn with_faults_of(self, whole: &Costs) -> Costs {
+        Costs { fault: whole.fault / 6, ..self }
     }
 
     /// The same, but a fifth of what making a file takes in `whole` paths, a quarter of removing it, and a twentieth of a pass of reclaim.

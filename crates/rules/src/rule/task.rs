@@ -39,8 +39,8 @@ rule!(
         /// Half of 6.12's, but three quarters for finding, opening, reading and writing files, for unmapping a page, its buffer and a run of kswapd, a third for making files and two
         /// fifths for removing them: 4.4, which stands for 3.19.
         HalfButCalls,
-        /// Three quarters of them: 3.1.
-        ThreeQuarters,
+        /// Three quarters of 6.12's, but a sixth for a fault: 3.1.
+        ThreeQuartersButFaults,
         /// As the table of costs says, but half of that for a fault, and six tenths for freeing a page in reclaim, for its buffer, and for a pass: 4.18 and 5.0.
         ShortFaultsAndReclaim,
         /// As the table of costs says, which 6.12 was measured for.
