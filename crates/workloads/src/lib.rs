@@ -5,6 +5,7 @@
 
 mod cgroup_scenarios;
 pub mod conformance;
+mod desktop;
 mod fio;
 mod groups;
 mod large_copy;

@@ -412,6 +412,19 @@ fn the_buffers_of_dd_are_memory_that_reclaim_takes() {
 }
 
 #[test]
+fn programs_that_are_launched_beside_take_their_cpu_time_at_least() {
+    let common = ["run", "reclaim-writeback", "-m", "laptop-usb", "--memory", "64MiB", "-k", "3.1-rc", "--json"];
+    let params = ["memory=64", "fsmark-loops=0", "wb-factor-max=1", "strm-passes=0", "launches=yes"];
+    let document = json(mmtwin().args(common).args(params.iter().flat_map(|param| ["-p", param])));
+    let metrics = document["metrics"].as_array().unwrap();
+    // Firefox computes for 3 s in parts of a 120th, gnome-terminal for 0.8 s in hundredths.
+    for (name, seconds) in [("firefox", 3.0), ("gnome-terminal", 0.8)] {
+        let metric = metrics.iter().find(|m| m["name"] == format!("app_launch_s/{name}")).unwrap();
+        assert!((seconds..4.0 * seconds).contains(&metric["mean"].as_f64().unwrap()), "{metric}");
+    }
+}
+
+#[test]
 fn other_benchmarks_come_before_stress_highalloc_and_do_not_count_as_its_run() {
     let small =
         ["kernels=1", "files=64", "units=14", "cc1-pages=64", "unit-ms=10", "warmup-s=0", "wait-s=0", "percent=2"];

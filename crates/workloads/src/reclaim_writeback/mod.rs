@@ -15,7 +15,7 @@ use crate::steps::run_process;
 use crate::{Param, ParamError, Params, WorkloadSpec};
 use fsmark::FsMark;
 use mmap_strm::MmapStrm;
-use resident::{Launches, Resident};
+use resident::{Resident, start_launches};
 use simple_wb::SimpleWb;
 
 /// As the command line lists it.
@@ -48,11 +48,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
         Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },
         Param { name: "resident-written", default: "37", doc: "share of it that is written to, in percent" },
-        Param {
-            name: "launches",
-            default: "0",
-            doc: "memory of a program that is launched again and again; 0: none is",
-        },
+        Param { name: "launches", default: "no", doc: "yes: firefox and gnome-terminal are launched beside, in turn" },
     ],
 };
 
@@ -73,7 +69,7 @@ pub struct ReclaimWriteback {
     strm_passes: u64,
     memory_mib: Option<u64>,
     resident: Resident,
-    launches: Launches,
+    launches: bool,
 }
 
 impl ReclaimWriteback {
@@ -97,12 +93,12 @@ impl ReclaimWriteback {
                 period: Nanos::secs(params.number("resident-period", 1, 86_400)?),
                 written: params.number("resident-written", 0, 100)?,
             },
-            launches: Launches { size: params.size("launches", Bytes(0), Bytes::gib(64))? },
+            launches: params.flag("launches")?,
         })
     }
 
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
-        let beside = [Some(self.resident.start(&sys)), self.launches.start(&sys)];
+        let beside = [Some(self.resident.start(&sys)), self.launches.then(|| start_launches(&sys))];
         self.benchmarks(&sys).await;
         for thread in beside.into_iter().flatten() {
             sys.stop(thread);

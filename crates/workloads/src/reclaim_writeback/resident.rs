@@ -1,16 +1,17 @@
 //! What else lives on the machine: services, and the monitors of the benchmark.
 //!
 //! Rule: one process holds anonymous memory, and every so often accesses all of it, page by page, as a set of daemons and
-//! periodic monitors does together; it writes to a share of it, and reads the rest. On a desktop, programs are launched
-//! beside: one after the other, each fills memory of its own and ends, and the next one comes five seconds later.
-//! A guess, since the publication does not say what ran beside the benchmarks: neither how much memory nor how often. The
+//! periodic monitors does together; it writes to a share of it, and reads the rest. On a desktop, "firefox and gnome terminal
+//! were launching and exiting to vaguely simulate a user": in turn, each until it is there.
+//! A guess, since the publication does not say what else ran beside the benchmarks: neither how much memory nor how often. The
 //! share that is written to is chosen by the author's run of fs_mark (linux-mm, 2011-07-21), in which 132 thousand pages
-//! were swapped out for 352 thousand that were swapped in. A program's launch is one of firefox and gnome-terminal "to
-//! vaguely simulate a user"; its files are left out, because they lie on another file system than the one that is mounted.
+//! were swapped out for 352 thousand that were swapped in. Files of the programs
+//! are left out, because they lie on another file system than the one that is mounted.
 
 use sys::{Access, Advice, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
+use crate::desktop::{Files, GNOME_TERMINAL, ICEWEASEL};
 use crate::steps::{poke_pages, run_process, start};
 
 /// Memory accessed in one go; then the process sleeps for its share of the period.
@@ -26,36 +27,27 @@ pub(super) struct Resident {
     pub(super) written: u64,
 }
 
-/// Time between the end of a launched program and the next launch.
-const BREAK: Nanos = Nanos::secs(5);
-
-/// Programs that are launched again and again.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Launches {
-    /// Memory that a program fills.
-    pub(super) size: Bytes,
+/// Starts programs in turn, each as soon as the one before has ended; they go on until the thread is stopped.
+pub(super) fn start_launches<S: Sys>(sys: &S) -> Thread {
+    start(sys, SpawnOptions::thread("launcher"), move |sys: S| launch_in_turn(sys))
 }
 
-impl Launches {
-    /// Starts them, if they have a size; they go on until the thread is stopped.
-    pub(super) fn start<S: Sys>(self, sys: &S) -> Option<Thread> {
-        let launcher = move |sys: S| self.run(sys);
-        (self.size.0 > 0).then(|| start(sys, SpawnOptions::thread("launcher"), launcher))
-    }
-
-    async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
-        while !sys.stopping() {
+async fn launch_in_turn<S: Sys>(sys: S) -> sys::Result<()> {
+    loop {
+        for (program, metric) in [(ICEWEASEL, "app_launch_s/firefox"), (GNOME_TERMINAL, "app_launch_s/gnome-terminal")]
+        {
+            if sys.stopping() {
+                return Ok(());
+            }
             let started = sys.clock();
-            run_process(&sys, "program", move |sys: S| async move {
-                let map = sys.mmap(self.size, Bytes(PAGE_SIZE)).await?;
-                sys.madvise(map, Advice::NoHugePage).await?;
-                poke_pages(&sys, map, Bytes(0), self.size, Access::Write).await
-            })
+            run_process(
+                &sys,
+                program.name,
+                move |sys: S| async move { program.start_up(&sys, Files::Elsewhere).await },
+            )
             .await;
-            sys.sample("app_launch_s", sys.clock().since(started).as_secs_f64());
-            sys.sleep(BREAK).await;
+            sys.sample(metric, sys.clock().since(started).as_secs_f64());
         }
-        Ok(())
     }
 }
 
