@@ -8,7 +8,8 @@
 //! nothing ever says that it is congested.
 //! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
 //! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
-//! **Abstracted.** Who has to sleep gets the request all the same, and is told to; a multi-queue wakes all who wait. Readers never wait.
+//! **Abstracted.** Who has to sleep gets the request all the same, and is told to; a multi-queue wakes all who wait, and so does an empty
+//! queue, for those who were woken may have had nothing to write any more. Readers never wait.
 
 use super::batch::Batch;
 use units::Nanos;
@@ -89,6 +90,7 @@ impl Congestion {
         match self.shared {
             true if freed + std::mem::take(&mut synchronous.wakes) > 0 => u32::MAX,
             true => 0,
+            false if freed > 0 && asynchronous.count == 0 => u32::MAX,
             false => freed,
         }
     }
@@ -184,12 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn each_request_that_leaves_room_wakes_one() {
+    fn each_request_that_leaves_room_wakes_one_and_the_last_all() {
         let mut congestion = with(3, 4, false);
-        for _ in 0..3 {
+        for _ in 0..2 {
             congestion.remove(false);
         }
-        assert_eq!(congestion.take_wakes(), 3);
+        assert_eq!(congestion.take_wakes(), 2);
+        assert_eq!(congestion.take_wakes(), 0);
+        congestion.remove(false);
+        assert_eq!(congestion.take_wakes(), u32::MAX);
         assert_eq!(congestion.take_wakes(), 0);
     }
 }
