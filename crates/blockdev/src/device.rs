@@ -3,7 +3,7 @@
 use crate::bio::{Bio, Completion, Op};
 use crate::disk::Disk;
 use crate::fault::Fault;
-use crate::queue::{Batch, QueueSpec};
+use crate::queue::{Batch, QueueSpec, Wakes};
 use crate::raid0::Raid0;
 use crate::spec::{DeviceSpec, SpecError};
 use crate::stats::DeviceStats;
@@ -142,12 +142,11 @@ impl BlockDevice {
         self.disks()[list].refuses(now, op != Op::Write, batch)
     }
 
-    /// How many of the tasks that wait for writes of this list are to be woken since this was asked last, those first that
-    /// have waited longest; `u32::MAX` for all.
+    /// Which of the tasks that wait for writes of this list are to be woken since this was asked last.
     ///
     /// # Panics
     /// If there is no such list.
-    pub fn take_wakes(&mut self, list: usize) -> u32 {
+    pub fn take_wakes(&mut self, list: usize) -> Wakes {
         match &mut self.kind {
             Kind::Disk(disk) => {
                 assert!(list == 0, "a single disk has one list");

@@ -9,7 +9,7 @@ use crate::bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 use crate::device::Room;
 use crate::fault::{Fault, Faults};
 use crate::model::{Command, Finished, Model, Traits};
-use crate::queue::{Added, Batch, Congestion, Part, Queue, QueueSpec, Request, SchedulerSpec};
+use crate::queue::{Added, Batch, Congestion, Part, Queue, QueueSpec, Request, SchedulerSpec, Wakes};
 use crate::slab::{NIL, Slab};
 use crate::spec::DeviceSpec;
 use crate::stats::{Accounting, DeviceStats};
@@ -306,8 +306,8 @@ impl Disk {
         self.congestion.as_ref().is_some_and(|c| c.refuses(now, sync, batch))
     }
 
-    pub(crate) fn take_wakes(&mut self) -> u32 {
-        self.congestion.as_mut().map_or(0, Congestion::take_wakes)
+    pub(crate) fn take_wakes(&mut self) -> Wakes {
+        self.congestion.as_mut().map_or(Wakes::Oldest(0), Congestion::take_wakes)
     }
 
     pub(crate) fn in_flight(&self) -> usize {

@@ -37,7 +37,7 @@ pub use bio::{Bio, Completion, IoError, Op, SECTOR_SIZE};
 pub use device::{BlockDevice, Room};
 pub use fault::Fault;
 pub use model::{GcSpec, HddSpec, RamSpec, SsdSpec, UsbSpec};
-pub use queue::{Batch, CfqSpec, DeadlineSpec, QueueSpec, SchedulerSpec};
+pub use queue::{Batch, CfqSpec, DeadlineSpec, QueueSpec, SchedulerSpec, Wakes};
 pub use raid0::Raid0Spec;
 pub use spec::{DeviceSpec, SpecError};
 pub use stats::{DeviceStats, OpStats};

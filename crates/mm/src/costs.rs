@@ -428,6 +428,9 @@ mod tests {
         assert_eq!((calls.rmap_page, calls.unmap_page, calls.reclaim_page), (128, 180, half.reclaim_page));
         assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (5_233, 9_160, half.unlink_file));
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
+        let quarters = Costs::default().with_paths(PathLength::ThreeQuartersButFaults);
+        // Three quarters of 150 and of 40, and a sixth of 960.
+        assert_eq!((quarters.syscall, quarters.lru_move, quarters.fault), (113, 30, 160));
         let short = Costs::default().with_paths(PathLength::ShortFaultsAndReclaim);
         assert_eq!(short, Costs { fault: 480, reclaim_page: 146, free_buffer: 81, reclaim_pass: 2_280, ..whole });
     }

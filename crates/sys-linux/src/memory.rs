@@ -144,9 +144,10 @@ impl SysLinux {
         let start = self.mapped(source)?.part(Bytes(0), length.0)?;
         let file = self.file(fd)?;
         write_all(offset, length, |done, at| {
+            let at = i64::try_from(at).map_err(|_| Errno::FBIG)?;
             let (from, left) = (start.wrapping_add(done as usize), (length.0 - done) as usize);
             // SAFETY: the range lies in a mapping of this table; only the kernel reads it, as raw memory.
-            let written = unsafe { libc::pwrite(file.as_raw_fd(), from.cast(), left, at as i64) };
+            let written = unsafe { libc::pwrite(file.as_raw_fd(), from.cast(), left, at) };
             let failed = || Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO);
             usize::try_from(written).map_err(|_| failed())
         })

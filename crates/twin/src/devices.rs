@@ -1,6 +1,6 @@
 //! The block devices of the machine and the bios in flight on them.
 
-use blockdev::{Batch, BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError};
+use blockdev::{Batch, BlockDevice, Completion, DeviceSpec, Op, QueueSpec, SpecError, Wakes};
 use mm::{Bio, BioTarget, CopyRoom, Mm};
 use sim::{Class, Ctl, WaitQueueId};
 use units::{Nanos, PAGE_SIZE};
@@ -162,13 +162,9 @@ impl Devices {
     pub(crate) fn wake_waiters(&mut self, ctl: &mut Ctl<World>, number: u16) {
         let device = &mut self.list[usize::from(number)];
         for (list, &room) in device.room.iter().enumerate() {
-            let wakes = device.model.take_wakes(list);
-            if wakes == u32::MAX {
-                ctl.wake_all(room);
-            } else {
-                for _ in 0..wakes {
-                    ctl.wake_one(room);
-                }
+            match device.model.take_wakes(list) {
+                Wakes::All => _ = ctl.wake_all(room),
+                Wakes::Oldest(number) => (0..number).for_each(|_| _ = ctl.wake_one(room)),
             }
         }
     }

@@ -37,6 +37,18 @@ where
     sys.join(process).await;
 }
 
+/// Runs a process to its end, and records the seconds that it took as a metric.
+pub(crate) async fn time_process<S, F, Fut>(sys: &S, name: &str, metric: &'static str, body: F)
+where
+    S: Sys,
+    F: FnOnce(S) -> Fut + Send + 'static,
+    Fut: Future<Output = sys::Result<()>> + 'static,
+{
+    let started = sys.clock();
+    run_process(sys, name, body).await;
+    sys.sample(metric, sys.clock().since(started).as_secs_f64());
+}
+
 /// Accesses one byte of each page of a range.
 pub(crate) async fn poke_pages<S: Sys>(
     sys: &S,

@@ -1,8 +1,9 @@
 //! What a task may ask of a full queue.
 //!
-//! **Rule.** A task that fills a queue, or that slept because one was full, may take 32 requests within 20 ms beyond the
-//! limit; the time begins with the first of them. Queues share this, as it belongs to the task.
+//! **Rule.** A task that fills a queue, or that slept because one was full, may take 32 requests beyond the limit, all but the
+//! first of them within 20 ms from then on. Queues share this, as it belongs to the task.
 //! **Source.** `ioc_batching()`, `ioc_set_batching()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue).
+//! **Abstracted.** The kernel counts the time in ticks.
 
 use units::Nanos;
 
@@ -59,7 +60,7 @@ mod tests {
     fn within_twenty_milliseconds_of_the_wait() {
         let mut batch = Batch::default();
         batch.begin(Nanos::ZERO);
-        assert!(batch.is_open(Nanos::secs(1)), "whose time does not run before the first request");
+        assert!(batch.is_open(Nanos::secs(1)), "the first request may come at any time");
         batch.take(Nanos::millis(1));
         assert!(batch.is_open(Nanos(19_999_999)));
         assert!(!batch.is_open(Nanos::millis(20)));

@@ -25,6 +25,15 @@ struct Side {
     wakes: u32,
 }
 
+/// Which of the tasks that wait for requests are to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wakes {
+    /// So many, those first that have waited longest.
+    Oldest(u32),
+    /// All.
+    All,
+}
+
 /// The counts of both sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Congestion {
@@ -80,18 +89,18 @@ impl Congestion {
         }
         let side = &self.sides[usize::from(sync)];
         let others = side.full && side.count + 1 >= self.nr_requests && !batch.is_open(now);
-        others || side.count >= self.nr_requests / 2 * 3
+        others || side.count >= self.nr_requests * 3 / 2
     }
 
     /// How many of those who wait for asynchronous requests are to be woken.
-    pub(crate) fn take_wakes(&mut self) -> u32 {
+    pub(crate) fn take_wakes(&mut self) -> Wakes {
         let [asynchronous, synchronous] = &mut self.sides;
         let freed = std::mem::take(&mut asynchronous.wakes);
         match self.shared {
-            true if freed + std::mem::take(&mut synchronous.wakes) > 0 => u32::MAX,
-            true => 0,
-            false if freed > 0 && asynchronous.count == 0 => u32::MAX,
-            false => freed,
+            true if freed + std::mem::take(&mut synchronous.wakes) > 0 => Wakes::All,
+            false if freed > 0 && asynchronous.count == 0 => Wakes::All,
+            true => Wakes::Oldest(0),
+            false => Wakes::Oldest(freed),
         }
     }
 
@@ -102,7 +111,7 @@ impl Congestion {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, Congestion};
+    use super::{Batch, Congestion, Wakes};
     use units::Nanos;
 
     /// A queue to which tasks without a batch have added so many asynchronous requests.
@@ -150,8 +159,8 @@ mod tests {
         assert!(refuses(&congestion, &batch), "a batch is worth nothing here");
         assert!(!congestion.is_congested(false));
         congestion.remove(true);
-        assert_eq!(congestion.take_wakes(), u32::MAX);
-        assert_eq!(congestion.take_wakes(), 0);
+        assert_eq!(congestion.take_wakes(), Wakes::All);
+        assert_eq!(congestion.take_wakes(), Wakes::Oldest(0));
     }
 
     #[test]
@@ -169,10 +178,14 @@ mod tests {
         // 159 of them; who asks may be woken once 127 are left.
         for left in (128..159).rev() {
             congestion.remove(false);
-            assert_eq!((congestion.take_wakes(), refuses(&congestion, &other)), (0, true), "{left} are left");
+            assert_eq!(
+                (congestion.take_wakes(), refuses(&congestion, &other)),
+                (Wakes::Oldest(0), true),
+                "{left} are left"
+            );
         }
         congestion.remove(false);
-        assert_eq!((congestion.take_wakes(), refuses(&congestion, &other)), (1, false));
+        assert_eq!((congestion.take_wakes(), refuses(&congestion, &other)), (Wakes::Oldest(1), false));
     }
 
     #[test]
@@ -191,10 +204,10 @@ mod tests {
         for _ in 0..2 {
             congestion.remove(false);
         }
-        assert_eq!(congestion.take_wakes(), 2);
-        assert_eq!(congestion.take_wakes(), 0);
+        assert_eq!(congestion.take_wakes(), Wakes::Oldest(2));
+        assert_eq!(congestion.take_wakes(), Wakes::Oldest(0));
         congestion.remove(false);
-        assert_eq!(congestion.take_wakes(), u32::MAX);
-        assert_eq!(congestion.take_wakes(), 0);
+        assert_eq!(congestion.take_wakes(), Wakes::All);
+        assert_eq!(congestion.take_wakes(), Wakes::Oldest(0));
     }
 }

@@ -23,6 +23,7 @@ pub use batch::Batch;
 use cfq::Cfq;
 pub use cfq::CfqSpec;
 pub(crate) use congestion::Congestion;
+pub use congestion::Wakes;
 use deadline::Deadline;
 pub use deadline::DeadlineSpec;
 use fifo::Fifo;

@@ -107,7 +107,7 @@ pub enum TouchStop {
     NeedPage(AllocRequest),
     /// A huge page is missing: take the slow path and come back with it, or without one to fall back.
     NeedHuge(AllocRequest),
-    /// Wait until this frame's read ends, or whoever holds it locked lets go (its `WAITERS` flag is set), then come back.
+    /// Wait until this frame's read ends (its `WAITERS` flag is set), then come back.
     Wait(Pfn),
     /// Wait until this frame's writeback ends (its `WAITERS` flag is set), then come back.
     WaitWriteback(Pfn),

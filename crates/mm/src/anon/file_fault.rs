@@ -3,7 +3,8 @@
 //! Rule: a read fault maps what is ready around it, any other fault its own page; a store to a clean page is a fault
 //! that makes it dirty, after which the task answers for dirty pages. A page that was cleaned until it has done so faults once more.
 //! While the page is under writeback the fault may have to wait with the page locked ([`WrittenMeanwhile`]), which holds up who would write it.
-//! Abstracted: who reads for such a fault is not preempted as it submits the read.
+//! Abstracted: who reads for such a fault is not preempted as it submits the read; a store to a page that is dirty already is no fault,
+//! though another mapping of it, or another fault that holds it locked, may have made it so.
 //! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12;
 //! `__do_fault()`, `do_wp_page()` (mm/memory.c), `__block_page_mkwrite()` (fs/buffer.c), 3.1.
 
@@ -73,10 +74,6 @@ impl Mm {
         self.frames[pfn].set(Frame::YOUNG);
         let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
         if store {
-            if self.frames[pfn].has(Frame::LOCKED) {
-                self.frames[pfn].set(Frame::WAITERS);
-                return Some(TouchStop::Wait(pfn));
-            }
             if !self.has_room_for(area.file, touch.vpn - area.base) {
                 return Some(TouchStop::IoError);
             }

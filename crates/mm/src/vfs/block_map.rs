@@ -15,10 +15,22 @@
 use units::{FileId, Pfn};
 
 use super::{FileRec, FsId, Need, Vfs};
+use crate::writeback::Written;
 use crate::{Env, Mm};
 
 /// Blocks that an inode names itself (`EXT3_NDIR_BLOCKS`).
 const DIRECT: u64 = 12;
+
+/// What a step of writing the data that goes before a transaction did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OrderedStep {
+    /// Something; go on with this page of the file.
+    More(u32),
+    /// Wait until the page is neither locked nor under writeback, then go on with that page of the file.
+    Wait(Pfn, u32),
+    /// All of the file is being written, or it is gone.
+    Done,
+}
 
 impl Vfs {
     /// Whether a file that has no indirect block needs one.
@@ -52,13 +64,17 @@ impl Mm {
         std::mem::take(&mut self.vfs.fs_mut(fs).ordered).into_iter().collect()
     }
 
-    /// Starts the writing of up to `max` dirty pages of such a file from a page on; the page to go on with, none at the end, or if the file is gone.
-    pub fn vfs_write_ordered(&mut self, env: &Env, file: FileId, from: u32, max: u32) -> Option<u32> {
+    /// Starts the writing of up to `max` dirty pages of such a file from a page on.
+    pub fn vfs_write_ordered(&mut self, env: &Env, file: FileId, from: u32, max: u32) -> OrderedStep {
         if !self.has_data(file) {
-            return None;
+            return OrderedStep::Done;
         }
         let run = self.write_dirty_pages(env, file, from, max);
-        (run.pages == max).then_some(run.next)
+        match run.stop {
+            Written::Wait(pfn) => OrderedStep::Wait(pfn, run.next),
+            _ if run.pages == max => OrderedStep::More(run.next),
+            _ => OrderedStep::Done,
+        }
     }
 
     /// A page of such a file that is under writeback, from a page on, which moves there.

@@ -52,6 +52,7 @@ use crate::slab::{CacheId, Obj, SlabRequest};
 use crate::sparse::Sparse;
 use crate::{AllocRequest, Bio};
 use attributes::{AttributeTable, Attributes};
+pub use block_map::OrderedStep;
 use buffer::Buffer;
 pub use cil::Logged;
 use disk::Fs;

@@ -8,8 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rules::{DirtyThrottle, FilePageout, IoendEnd, MapLock, Rules, StuckPages, WriteErrors, XfsBuffers, XfsWritepage};
-use units::{Bytes, FileId, Nanos, SpaceId};
+use rules::{
+    DirtyThrottle, FilePageout, IoendEnd, MapLock, Rules, StuckPages, WriteErrors, WrittenMeanwhile, XfsBuffers,
+    XfsWritepage,
+};
+use units::{Bytes, FileId, Nanos, Pfn, SpaceId};
 
 use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
 use crate::anon::{Touch, TouchStop};
@@ -192,6 +195,11 @@ impl World {
     fn write(&mut self, file: usize, from: u32, pages: u32) {
         let id = self.files[file].id;
         for index in from..(from + pages).min(PAGES) {
+            if let (WrittenMeanwhile::Waits, Slot::Page(pfn)) =
+                (self.rig.mm.rules.written_meanwhile, self.rig.mm.pagecache_get(id, index))
+            {
+                self.complete_page(pfn, true);
+            }
             if self.rig.try_write(id, index).is_none() {
                 return;
             }
@@ -220,8 +228,19 @@ impl World {
                 TouchStop::Dirtied(_) => {}
                 TouchStop::Done => return self.changed(id, index),
                 TouchStop::IoError => return self.collect(),
+                TouchStop::WaitWriteback(pfn) => self.complete_page(pfn, true),
                 stop => panic!("every page is in memory: {stop:?}"),
             }
+        }
+    }
+
+    /// Completes bios until a page is not under writeback any more.
+    fn complete_page(&mut self, pfn: Pfn, ok: bool) {
+        self.collect();
+        while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
+            // It may be in a bio that the flusher has not submitted yet.
+            self.flush(u32::from(self.flying.is_empty()));
+            self.complete(0, ok);
         }
     }
 
@@ -292,13 +311,7 @@ impl World {
             match step {
                 FsyncStep::More => {}
                 FsyncStep::Journal(_) => panic!("nothing commits"),
-                FsyncStep::Wait(pfn) => {
-                    while self.rig.mm.frames[pfn].has(Frame::WRITEBACK) {
-                        // It may be in a bio that the flusher has not submitted yet.
-                        self.flush(u32::from(self.flying.is_empty()));
-                        self.complete(0, ok);
-                    }
-                }
+                FsyncStep::Wait(pfn) => self.complete_page(pfn, ok),
                 FsyncStep::Log(bio) => {
                     assert!(!self.rig.mm.begin_metadata(bio), "the device does not copy");
                     self.collect();
@@ -351,6 +364,7 @@ fn rules_3_1() -> Rules {
         file_pageout: FilePageout::Anyone,
         stuck_pages: StuckPages::Inactive,
         dirty_throttle: DirtyThrottle::WriterWrites,
+        written_meanwhile: WrittenMeanwhile::Waits,
         xfs_writepage: XfsWritepage::Cluster,
         ioend_end: IoendEnd::LastBio,
         map_lock: MapLock::Try,

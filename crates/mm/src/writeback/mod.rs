@@ -49,6 +49,7 @@ pub use ilock::TASK_SLICE;
 pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use submit::JournalWait;
+pub(crate) use submit::Written;
 pub use sync::{Fsync, FsyncStep};
 
 use crate::env::JIFFY;

@@ -3,8 +3,9 @@
 //! Source: `wb_workfn()`, `sync_inodes_sb()` (fs/fs-writeback.c), `xfsaild()`, `xfs_reclaim_worker()` (fs/xfs), 4.20 and
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
+//! Omitted: memory for a flusher's bios and transactions, for which it may reclaim or wait (`mempool_alloc()`).
 
-use mm::vfs::{FsId, FsKind, Logged};
+use mm::vfs::{FsId, FsKind, Logged, OrderedStep};
 use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait};
 use mm::{Frame, Mm, WakeFlusher};
 use sim::Ctx;
@@ -188,10 +189,17 @@ impl Task {
     async fn write_ordered(&self, fs: FsId) {
         let (device, files) = self.mm(|mm, _| (mm.vfs_device(fs), mm.vfs_take_ordered(fs)));
         for &file in &files {
-            let mut from = Some(0);
-            while let Some(page) = from {
+            let mut from = 0;
+            loop {
                 self.wait_for_room(device).await;
-                from = self.mm(|mm, env| mm.vfs_write_ordered(env, file, page, STEP_PAGES));
+                match self.mm(|mm, env| mm.vfs_write_ordered(env, file, from, STEP_PAGES)) {
+                    OrderedStep::More(next) => from = next,
+                    OrderedStep::Wait(pfn, next) => {
+                        from = next;
+                        self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await;
+                    }
+                    OrderedStep::Done => break,
+                }
                 self.ctx.preempt_point().await;
             }
         }

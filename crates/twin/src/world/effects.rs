@@ -86,7 +86,8 @@ impl World {
         self.effects = effects;
     }
 
-    /// Wakes the flusher of a device, be it asleep with nothing to do or, if it is a thread, for a request.
+    /// Wakes the flusher of a device, be it asleep with nothing to do or, if it is a thread, for a request. A thread that sleeps for
+    /// anything else would only look again.
     pub(super) fn wake_flusher(&mut self, ctl: &mut Ctl<World>, device: u16) {
         ctl.wake_all(self.queues.flusher[usize::from(device)]);
         let flusher = self.flushers[usize::from(device)];

@@ -3,11 +3,11 @@
 //! Source: the monitor of mmtests (facts of the benchmarks, section F): evolution, which is given 30 seconds;
 //! gnome-terminal, in which `find /usr/share` runs to its end; iceweasel, until a page with a table of 100 by 100 is shown.
 
-use sys::{FileName, SpawnOptions, Sys};
+use sys::{FileName, Sys};
 use units::{Bytes, Nanos};
 
 use crate::desktop::{EVOLUTION, Files, GNOME_TERMINAL, ICEWEASEL, Program};
-use crate::steps::start;
+use crate::steps::time_process;
 use crate::tree::write_file;
 
 /// The start of a program.
@@ -52,11 +52,8 @@ pub(super) async fn one_after_the_other<S: Sys>(sys: &S) -> sys::Result<()> {
             if sys.stopping() {
                 return Ok(());
             }
-            let started = sys.clock();
-            let process = SpawnOptions::process(launch.program.name);
-            let thread = start(sys, process, move |sys: S| async move { launch.run(&sys).await });
-            sys.join(thread).await;
-            sys.sample(launch.metric, sys.clock().since(started).as_secs_f64());
+            let run = move |sys: S| async move { launch.run(&sys).await };
+            time_process(sys, launch.program.name, launch.metric, run).await;
         }
     }
 }

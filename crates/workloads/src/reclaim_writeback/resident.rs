@@ -5,14 +5,14 @@
 //! were launching and exiting to vaguely simulate a user": in turn, each until it is there.
 //! A guess, since the publication does not say what else ran beside the benchmarks: neither how much memory nor how often. The
 //! share that is written to is chosen by the author's run of fs_mark (linux-mm, 2011-07-21), in which 132 thousand pages
-//! were swapped out for 352 thousand that were swapped in. Files of the programs
-//! are left out, because they lie on another file system than the one that is mounted.
+//! were swapped out for 352 thousand that were swapped in. Files of the programs are left out, because they lie on another file
+//! system than the one that is mounted.
 
 use sys::{Access, Advice, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::desktop::{Files, GNOME_TERMINAL, ICEWEASEL};
-use crate::steps::{poke_pages, run_process, start};
+use crate::steps::{poke_pages, start, time_process};
 
 /// Memory accessed in one go; then the process sleeps for its share of the period.
 const PIECE: Bytes = Bytes::mib(1);
@@ -39,14 +39,8 @@ async fn launch_in_turn<S: Sys>(sys: S) -> sys::Result<()> {
             if sys.stopping() {
                 return Ok(());
             }
-            let started = sys.clock();
-            run_process(
-                &sys,
-                program.name,
-                move |sys: S| async move { program.start_up(&sys, Files::Elsewhere).await },
-            )
-            .await;
-            sys.sample(metric, sys.clock().since(started).as_secs_f64());
+            let start_up = move |sys: S| async move { program.start_up(&sys, Files::Elsewhere).await };
+            time_process(&sys, program.name, metric, start_up).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! ext3: blocks at once, an indirect block for those behind the twelfth, data before the journal.
 
 use crate::pagecache::rig::Rig;
-use crate::vfs::{FsId, Need};
+use crate::vfs::{FsId, Need, OrderedStep};
 use crate::{Frame, TaskFlags};
 
 const FS: FsId = FsId(0);
@@ -70,6 +70,22 @@ fn reclaim_may_write_what_has_a_block() {
 }
 
 #[test]
+fn a_page_that_a_fault_holds_locked_is_waited_for_before_the_log_is_written() {
+    let mut rig = Rig::ext3(1 << 14);
+    let file = rig.create();
+    for index in 0..5 {
+        rig.write(file, index);
+    }
+    let held = rig.page(file, 2);
+    rig.mm.frames[held].set(Frame::LOCKED);
+    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, file, 0, 5), OrderedStep::Wait(held, 2));
+    rig.mm.frames[held].clear(Frame::LOCKED);
+    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, file, 2, 5), OrderedStep::Done);
+    rig.collect();
+    assert_eq!(rig.bios.iter().map(|bio| bio.pages).sum::<u32>(), 5);
+}
+
+#[test]
 fn the_data_of_new_blocks_goes_before_the_log_and_that_of_old_ones_when_it_will() {
     let mut rig = Rig::ext3(1 << 14);
     let files = [rig.create(), rig.create()];
@@ -78,8 +94,8 @@ fn the_data_of_new_blocks_goes_before_the_log_and_that_of_old_ones_when_it_will(
     }
     assert_eq!(rig.mm.vfs_take_ordered(FS), [files[1]], "the other has none");
     // Five pages, three at a time: the second time fewer are left.
-    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, files[1], 0, 3), Some(3));
-    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, files[1], 3, 3), None);
+    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, files[1], 0, 3), OrderedStep::More(3));
+    assert_eq!(rig.mm.vfs_write_ordered(&rig.env, files[1], 3, 3), OrderedStep::Done);
     rig.collect();
     assert_eq!(rig.bios.iter().map(|bio| bio.pages).sum::<u32>(), 5);
     let mut from = 0;
