@@ -395,7 +395,7 @@ fn writeback_of_64_mib(args: &[&str]) -> impl Fn(&str) -> u64 + use<> {
 
 #[test]
 fn files_of_fs_mark_stay_until_all_loops_are_done() {
-    let loops = ["-p", "threads=2", "-p", "fsmark-loops=3", "-p", "fsmark-memory=1", "-p", "file-size=1MiB"];
+    let loops = ["-p", "threads=2", "-p", "fsmark-loops=3", "-p", "fsmark-files=64", "-p", "file-size=1MiB"];
     let vmstat = writeback_of_64_mib(&[&loops[..], &["-p", "wb-iterations=0"]].concat());
     let zones = ["dma", "dma32"]
         .map(|zone| vmstat(&format!("pgsteal_kswapd_{zone}")) + vmstat(&format!("pgsteal_direct_{zone}")));
@@ -405,16 +405,16 @@ fn files_of_fs_mark_stay_until_all_loops_are_done() {
 
 #[test]
 fn the_buffers_of_dd_are_memory_that_reclaim_takes() {
-    let dd = ["-p", "wb-factor-min=4", "-p", "wb-factor-max=4"];
+    let dd = ["-p", "wb-factor-min=4", "-p", "wb-factor-max=4", "-p", "wb-iterations=1"];
     let vmstat = writeback_of_64_mib(&[&["-p", "fsmark-loops=0", "-p", "resident-written=0"], &dd[..]].concat());
-    // What is resident is written to once, so that its 256 pages go to swap once; sixteen dd have 256 each.
+    // What is resident is written to once, so that its 256 pages go to swap once; sixteen dd have 512 each.
     assert!(vmstat("pswpout") > 256, "{}", vmstat("pswpout"));
 }
 
 #[test]
 fn programs_that_are_launched_beside_take_their_cpu_time_at_least() {
     let common = ["run", "reclaim-writeback", "-m", "laptop-usb", "--memory", "64MiB", "-k", "3.1-rc", "--json"];
-    let params = ["memory=64", "fsmark-loops=0", "wb-factor-max=1", "strm-passes=0", "launches=yes"];
+    let params = ["memory=64", "fsmark-loops=0", "wb-factor-max=1", "wb-iterations=1", "strm-passes=0", "launches=yes"];
     let document = json(mmtwin().args(common).args(params.iter().flat_map(|param| ["-p", param])));
     let metrics = document["metrics"].as_array().unwrap();
     // Firefox computes for 3 s in parts of a 120th, gnome-terminal for 0.8 s in hundredths.

@@ -9,7 +9,7 @@ mod resident;
 mod simple_wb;
 
 use sys::Sys;
-use units::{Bytes, Nanos, PAGE_SIZE, Pages};
+use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::run_process;
 use crate::{Param, ParamError, Params, WorkloadSpec};
@@ -25,26 +25,30 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     params: &[
         Param { name: "threads", default: "auto", doc: "threads of fs_mark and mmap-strm; auto: one for each CPU" },
         Param { name: "file-size", default: "10MiB", doc: "size of a file of fs_mark" },
-        Param { name: "fsmark-memory", default: "3", doc: "files of a loop of fs_mark, in multiples of the memory" },
+        Param {
+            name: "fsmark-files",
+            default: "auto",
+            doc: "files of a loop of fs_mark; auto: of three times the memory",
+        },
         Param { name: "fsmark-loops", default: "10", doc: "loops of fs_mark; 0 leaves it out" },
         Param { name: "wb-memory", default: "4", doc: "what all dd write together, in multiples of the memory" },
         Param { name: "wb-factor-min", default: "1", doc: "dd for each CPU at first; 0: one in all" },
-        Param { name: "wb-factor-max", default: "64", doc: "dd for each CPU at last; doubled each time" },
-        Param { name: "wb-iterations", default: "1", doc: "how often each number of dd writes; 0 leaves it out" },
+        Param { name: "wb-factor-max", default: "4", doc: "dd for each CPU at last; doubled each time" },
+        Param { name: "wb-iterations", default: "4", doc: "how often each number of dd writes; 0 leaves it out" },
         Param {
             name: "wb-block",
-            default: "512KiB",
+            default: "1MiB",
             doc: "size of each of the two buffers of dd, whose blocks they are",
         },
         Param {
             name: "wb-script-ms",
             default: "20",
-            doc: "what the script of dd takes for each of them, in milliseconds",
+            doc: "what the script takes for each dd, in milliseconds",
         },
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
-        Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: the memory of the machine" },
+        Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: MemTotal" },
         Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
         Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },
         Param { name: "resident-written", default: "37", doc: "share of it that is written to, in percent" },
@@ -57,7 +61,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
 pub struct ReclaimWriteback {
     threads: Option<u64>,
     file_size: Bytes,
-    fsmark_memory: u64,
+    fsmark_files: Option<u64>,
     fsmark_loops: u64,
     wb_memory: u64,
     wb_factors: (u64, u64),
@@ -77,7 +81,7 @@ impl ReclaimWriteback {
         Ok(ReclaimWriteback {
             threads: params.number_or_auto("threads", 1, 4096)?,
             file_size: params.size("file-size", Bytes(1), Bytes::gib(1))?,
-            fsmark_memory: params.number("fsmark-memory", 1, 100)?,
+            fsmark_files: params.number_or_auto("fsmark-files", 1, 1 << 32)?,
             fsmark_loops: params.number("fsmark-loops", 0, 1000)?,
             wb_memory: params.number("wb-memory", 1, 100)?,
             wb_factors: (params.number("wb-factor-min", 0, 1024)?, params.number("wb-factor-max", 0, 1024)?),
@@ -110,12 +114,13 @@ impl ReclaimWriteback {
     async fn benchmarks<S: Sys>(self, sys: &S) {
         let info = sys.info();
         let threads = self.threads.unwrap_or(u64::from(info.cpus));
-        let memory = self.memory_mib.map_or_else(|| installed(info.mem_total), Bytes::mib);
+        let memory = self.memory_mib.map_or_else(|| info.mem_total.bytes(), Bytes::mib);
         let times = |n: u64| Bytes(memory.0 * n);
         let work = [self.fsmark_loops, self.wb_iterations, self.strm_passes].map(|n| n as f64);
         let all: f64 = work.iter().sum();
         if self.fsmark_loops > 0 {
-            let files = (times(self.fsmark_memory).0 / self.file_size.0 / threads).max(1);
+            let files = self.fsmark_files.unwrap_or(times(3).0 / self.file_size.0);
+            let files = (files / threads).max(1);
             let fsmark = FsMark { threads, files, size: self.file_size, loops: self.fsmark_loops };
             sys.phase("fsmark/loops");
             run_process(sys, "fs_mark", move |sys: S| fsmark.run(sys)).await;
@@ -143,22 +148,5 @@ impl ReclaimWriteback {
             sys.phase("mmap-strm/mixed");
             run_process(sys, "mmap-strm", move |sys: S| stream.run(sys)).await;
         }
-    }
-}
-
-/// What a machine was booted with, of what its kernel left: the next multiple of 128 MiB.
-fn installed(total: Pages) -> Bytes {
-    Bytes(total.bytes().0.next_multiple_of(Bytes::mib(128).0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_memory_of_a_machine_is_rounded_up() {
-        assert_eq!(installed(Pages(123_456)), Bytes::mib(512));
-        assert_eq!(installed(Pages(131_072)), Bytes::mib(512));
-        assert_eq!(installed(Pages(131_073)), Bytes::mib(640));
     }
 }

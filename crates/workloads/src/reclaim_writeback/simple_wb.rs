@@ -1,13 +1,14 @@
 //! simple-wb: dd processes write four times the memory together, first a few of them, then twice as many, and so on.
 //!
-//! Source: mmtests' `simple-writeback`: for CPU factors from the least to the greatest, doubled each time, as many processes for each
-//! CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=N obs=N` side by side, each to a file of its own, which are equal parts of
-//! the whole; the script waits for them in their order, and removes the file of each when it has ended. Then it sleeps for a second, and
-//! makes a line of results of each job's log by some twenty short programs (subshells, grep, awk, head, tail, perl), one after the other.
+//! Source: mmtests' `simple-writeback` of July 2011: for CPU factors from the least to the greatest, doubled each time, as many
+//! processes for each CPU (a factor of 0: one in all) run `dd if=/dev/zero ibs=N obs=N` side by side, several times, each to a file of
+//! its own, which are equal parts of the whole; the script waits for them in their order, and removes the file of each when it has
+//! ended. Then it sleeps for a second, and makes a line of results of each log and time by some twenty short programs (subshells, grep,
+//! awk, head, tail, perl), one after the other.
 //! Without `bs=` a dd has two buffers: it reads to one, copies that to the other, and writes this (`C_TWOBUFS`, src/dd.c, coreutils).
 //! Both are anonymous memory, which reclaim may take while dd waits.
-//! Chosen: blocks of 512 KiB, which the publication does not give. With the script's default of 1 MiB 256 dd have buffers of 512 MiB, and
-//! reclaim writes 3.3 million pages of files in 512 MiB and, with all patches, 15 thousand in 1 GiB; published are 32 thousand and 5.
+//! Chosen: factors from 1 to 4, four times each, as in the one configuration that says how often (`stress-compaction`, February 2012).
+//! All others have 1 to 64 and leave that open; but blocks are 1 MiB in all, with which the buffers of 256 dd would be 512 MiB.
 //! Abstracted: copying takes what reading the one and writing to the other does.
 //! A guess: what one of the script's programs takes, a millisecond, from its fork to its end.
 
@@ -42,7 +43,7 @@ impl SimpleWb {
                 self.write(&sys, dir, jobs).await?;
             }
             sys.sleep(PAUSE).await;
-            for _ in 0..jobs {
+            for _ in 0..jobs * self.iterations {
                 sys.compute(self.script).await;
             }
         }
