@@ -4,8 +4,8 @@
 //! the freeing CPU's list of partial slabs; when that list holds more than `cpu_partial`, all of it goes to the nodes
 //! first. A slab on a node's list that becomes empty is given back if the node has at least `min_partial` partial
 //! slabs. Source: `__slab_free()`, `put_cpu_partial()`, `unfreeze_partials()`, `deactivate_slab()`, mm/slub.c, 4.20.
-//! Since/until: until 3.1 ([`CpuPartial::None`](rules::CpuPartial)) CPUs have no such lists: a full slab goes to its node's,
-//! at the end, and is given back there as soon as it is empty (`__slab_free()`, 2.6.39).
+//! Since/until: until 3.1 ([`CpuPartial`](rules::CpuPartial)) CPUs have no such lists: a full slab goes to its node's, at the end; until 3.0
+//! it is given back there as soon as it is empty (`__slab_free()`, 2.6.39 and 3.1).
 //! Abstracted: nothing more. Omitted: bulk free; CPU hotplug.
 
 use super::alloc::slab_stat;
@@ -30,11 +30,11 @@ impl Cache {
         debug_assert!(slab.inuse > 0 && *word >> (slot % 64) & 1 == 0, "{}: {obj:?} freed twice", self.spec.name);
         *word |= 1 << (slot % 64);
         slab.inuse -= 1;
-        // What its node's list would do with it if it were empty: before CPUs had lists, never keep it.
-        let excess = !self.has_cpu_partial || self.nodes[slab.node.index()].len >= self.min_partial;
+        // Its node's list would not keep it if it were empty.
+        let excess = self.nodes[slab.node.index()].len >= self.keep_freed;
         match slab.place {
             Place::Full if self.has_cpu_partial => After::ToCpu(number),
-            Place::Full if slab.inuse == 0 => After::Discard(number),
+            Place::Full if slab.inuse == 0 && excess => After::Discard(number),
             Place::Full => {
                 self.add_partial(number, false);
                 After::Nothing

@@ -169,6 +169,8 @@ struct Cache {
     /// log2 of the objects' numbers that a slab takes.
     shift: u32,
     min_partial: u32,
+    /// The same for slabs that become empty on the list.
+    keep_freed: u32,
     cpu_partial: u32,
     /// Whether CPUs keep partial slabs, and whether `cpu_partial` counts them (or objects).
     has_cpu_partial: bool,
@@ -313,9 +315,10 @@ impl Mm {
             order,
             min_order: order::get_order(spec.size),
             shift: objects.next_power_of_two().trailing_zeros(),
-            min_partial: order::min_partial(spec.size),
+            min_partial: order::min_partial(spec.size, self.rules.cpu_partial),
+            keep_freed: order::keep_freed(spec.size, self.rules.cpu_partial),
             cpu_partial: order::cpu_partial(spec.size, objects, self.rules.cpu_partial),
-            has_cpu_partial: self.rules.cpu_partial != CpuPartial::None,
+            has_cpu_partial: !matches!(self.rules.cpu_partial, CpuPartial::None | CpuPartial::NodesKeep),
             cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
             slabs: Table::new(objects.div_ceil(64) as usize),
             charges: Sparse::default(),

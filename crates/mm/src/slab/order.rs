@@ -62,9 +62,20 @@ pub(crate) fn calculate_order(size: u32, nr_cpus: usize, rule: SlabOrder) -> Ord
     get_order(size)
 }
 
-/// Partial slabs that a node keeps even when they are empty: log2(size) / 2, from 5 to 10.
-pub(crate) fn min_partial(size: u32) -> u32 {
-    (size.ilog2() / 2).clamp(5, 10)
+/// Partial slabs with which a node keeps no more that are empty as a CPU gives them up: log2(size) / 2, from 5 to 10; all of
+/// log2(size) before CPUs had lists, and one more in 3.1.
+pub(crate) fn min_partial(size: u32, rule: CpuPartial) -> u32 {
+    let log = size.ilog2();
+    match rule {
+        CpuPartial::None => log.clamp(5, 10),
+        CpuPartial::NodesKeep => log.clamp(5, 10) + 1,
+        CpuPartial::Objects | CpuPartial::Slabs => (log / 2).clamp(5, 10),
+    }
+}
+
+/// The same for slabs that become empty on its list.
+pub(crate) fn keep_freed(size: u32, rule: CpuPartial) -> u32 {
+    if rule == CpuPartial::None { 0 } else { min_partial(size, rule) }
 }
 
 /// How much a CPU keeps beside its slab before it hands the lot to the nodes: free objects or slabs, by the rule.
@@ -76,7 +87,7 @@ pub(crate) fn cpu_partial(size: u32, objects: u32, rule: CpuPartial) -> u32 {
         _ => 3,
     };
     match rule {
-        CpuPartial::None => 0,
+        CpuPartial::None | CpuPartial::NodesKeep => 0,
         CpuPartial::Objects => [2, 6, 13, 30][class],
         CpuPartial::Slabs => (2 * [6u32, 24, 52, 120][class]).div_ceil(objects),
     }
@@ -153,7 +164,10 @@ mod tests {
 
     #[test]
     fn what_is_kept_grows_with_the_object() {
-        assert_eq!([8, 1024, 4096, 1 << 20].map(min_partial), [5, 5, 6, 10]);
+        let kept = |rule| [8, 1024, 4096, 1 << 20].map(|size| (min_partial(size, rule), keep_freed(size, rule)));
+        assert_eq!(kept(CpuPartial::Objects), [(5, 5), (5, 5), (6, 6), (10, 10)]);
+        assert_eq!(kept(CpuPartial::NodesKeep), [(6, 6), (11, 11), (11, 11), (11, 11)]);
+        assert_eq!(kept(CpuPartial::None), [(5, 0), (10, 0), (10, 0), (10, 0)]);
         assert_eq!([192, 256, 1024, 4096].map(|s| cpu_partial(s, 32, CpuPartial::Objects)), [30, 13, 6, 2]);
         // 2 * 120 / 21 = 11.4, rounded up.
         assert_eq!(cpu_partial(192, 21, CpuPartial::Slabs), 12);

@@ -49,9 +49,13 @@ pub(crate) fn rules_4_20() -> Rules {
     }
 }
 
-/// The rules of 2.6.39.
+/// The rules of 2.6.39, and of 3.1.
 pub(super) fn rules_2_6_39() -> Rules {
     Rules { cpu_partial: CpuPartial::None, slab_speculation: SlabSpeculation::Reclaims, ..rules_4_20() }
+}
+
+pub(super) fn rules_3_1() -> Rules {
+    Rules { cpu_partial: CpuPartial::NodesKeep, ..rules_2_6_39() }
 }
 
 pub(crate) fn assert_valid(mm: &Mm) {
@@ -187,7 +191,7 @@ fn who_may_not_sleep_wakes_kswapd_for_the_preferred_order_where_that_wakes_it() 
 }
 
 #[test]
-fn until_3_1_an_empty_slab_of_a_node_is_given_back_at_once() {
+fn until_3_0_an_empty_slab_of_a_node_is_given_back_at_once() {
     let mut mm = machine(1, 1 << 14, rules_2_6_39());
     // 21 dentries a page: two slabs, and a third that the CPU allocates from.
     let objects: Vec<Obj> = (0..43).map(|_| alloc(&mut mm, 0, CacheId::DENTRY)).collect();
@@ -221,6 +225,17 @@ fn empty_slabs_are_freed_at_min_partial_and_not_before() {
 }
 
 #[test]
+fn nodes_of_3_1_keep_slabs_that_become_empty() {
+    let mut mm = machine(1, 1 << 14, rules_3_1());
+    // Eight objects in a slab of order 3; the CPU's own slab has the last of twenty.
+    let objects: Vec<Obj> = (0..20 * 8).map(|_| alloc(&mut mm, 0, CacheId::BIOVEC_MAX)).collect();
+    objects.iter().for_each(|obj| mm.slab_free(&on(0), CacheId::BIOVEC_MAX, *obj));
+    // log2(4096) is above 10, the most: a slab goes while more than ten are on the list, itself among them.
+    assert_eq!(slab_pages(&mm) / 8, 10 + 1);
+    assert_valid(&mm);
+}
+
+#[test]
 fn partial_slabs_of_another_node_are_used_when_it_has_plenty() {
     let mut mm = machine(2, 1 << 14, rules_4_20());
     // 40 dentry slabs of 21 on node 0, each with one free object.
@@ -250,12 +265,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn objects_are_distinct_and_stay_where_they_are(
-        era in 0usize..3,
+        era in 0usize..4,
         steps in prop::collection::vec((0u16..4, 0usize..5, any::<u16>(), 0u8..5), 1..1500),
     ) {
         let caches =
             [CacheId::DENTRY, CacheId::XFS_INODE, CacheId::KMALLOC_8, CacheId::KMALLOC_4K, CacheId::TASK_STRUCT];
-        let mut mm = machine(2, 1 << 13, [rules_2_6_39(), rules_4_20(), Rules::newest()][era].clone());
+        let mut mm = machine(2, 1 << 13, [rules_2_6_39(), rules_3_1(), rules_4_20(), Rules::newest()][era].clone());
         let mut live: Vec<BTreeMap<Obj, Pfn>> = vec![BTreeMap::new(); caches.len()];
         for (cpu, which, pick, kind) in steps {
             let (cache, known) = (caches[which], &mut live[which]);

@@ -30,8 +30,10 @@ rule!(
     /// What limits the partial slabs that a CPU keeps.
     CpuPartial {
         /// There are none: a slab that gets a free object goes to its node's list, and is given back once it is empty:
-        /// until 3.1.
+        /// until 3.0.
         None,
+        /// There are none, but nodes keep some empty slabs on their lists: 881db7fb03a7 (3.1).
+        NodesKeep,
         /// Free objects in them when they were put there: since 49e2258586b4 (3.2), until 5.15.
         Objects,
         /// Their number: since b47291ef02b0 (5.16).
