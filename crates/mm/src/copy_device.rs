@@ -227,7 +227,7 @@ impl Mm {
     /// A bio that was queued has ended, or failed.
     pub fn end_bio(&mut self, env: &Env, bio: &Bio, ok: bool) {
         if bio.is_swap_out() {
-            self.free_swap_bio(env, bio);
+            self.free_bio(env, &bio.memory.parts);
         }
         self.bio_ended(env, bio, ok);
     }

@@ -2,8 +2,8 @@
 
 use units::{CpuId, FileId, MemcgId, Nanos, NodeId, Order, Pfn, SpaceId};
 
+use crate::bio_pool::BioPart;
 use crate::reclaim::ThrottleReason;
-use crate::slab::{CacheId, Obj};
 use crate::vfs::FsId;
 use crate::writeback::IoendId;
 
@@ -37,21 +37,21 @@ pub enum BioTarget {
     Metadata,
 }
 
-/// The bio itself, its vectors, and what the file system keeps beside it, each with where it is from.
-pub(crate) type BioObjects = [(CacheId, Obj); 3];
+/// The bio itself, its vectors, and what the file system keeps beside it.
+pub(crate) type BioParts = [BioPart; 3];
 
-/// Slab objects that a bio holds until its end.
+/// What a bio takes in memory until its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BioMemory {
-    /// Its objects.
-    pub(crate) objects: BioObjects,
+    /// Its parts.
+    pub(crate) parts: BioParts,
     /// The write that it is part of.
     pub(crate) ioend: IoendId,
 }
 
 impl BioMemory {
-    /// None: the bio and its few vectors stand on a stack or in a reserve.
-    pub const NONE: BioMemory = BioMemory { objects: [(CacheId::BIO, Obj::NONE); 3], ioend: IoendId::NONE };
+    /// None: the bio and its few vectors stand on a stack.
+    pub const NONE: BioMemory = BioMemory { parts: [BioPart::Nothing; 3], ioend: IoendId::NONE };
 }
 
 /// A request for a block device.

@@ -5,6 +5,7 @@
 //! ([`Cpu::charge`](Costs)). `ARCHITECTURE.md` has the map.
 
 pub mod anon;
+mod bio_pool;
 pub mod column;
 pub mod compaction;
 mod contention;
@@ -39,6 +40,7 @@ pub mod writeback;
 pub mod zone;
 mod zsmalloc;
 
+pub use bio_pool::Reserve;
 pub use copy_device::{BioEnd, CopyCosts, CopyRoom};
 pub use costs::{CompressCosts, Costs};
 pub use effects::{Bio, BioMemory, BioTarget, Effect, Effects, WakeFlusher};

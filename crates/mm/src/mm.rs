@@ -4,6 +4,7 @@ use rules::{LruPolicy, LruScope, Rules, Tunables};
 use units::{NodeId, Pages, Pfn, ZoneId};
 
 use crate::anon::{Khugepaged, Spaces};
+use crate::bio_pool::BioPools;
 use crate::contention::Contention;
 use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
@@ -58,6 +59,8 @@ pub struct Mm {
     pub(crate) tlb: TlbBatch,
     /// Devices whose bios end at once, by device number.
     pub(crate) copy_devices: Vec<crate::copy_device::CopyDevice>,
+    /// Reserves of memory for bios.
+    pub(crate) bio_pools: BioPools,
     /// Tracepoints.
     pub trace: Trace,
     /// What is to be done outside.
@@ -98,6 +101,7 @@ impl Mm {
             contention: Contention::default(),
             tlb: TlbBatch::default(),
             copy_devices: Vec::new(),
+            bio_pools: BioPools::default(),
             trace: Trace::default(),
             effects: Effects::default(),
             rules,

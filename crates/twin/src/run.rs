@@ -16,7 +16,7 @@ use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
 use rules::{TaskPicking, Tunables, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
-use units::{Bytes, Nanos, NodeId};
+use units::{Bytes, Nanos, NodeId, PAGE_SIZE};
 
 use crate::boot;
 use crate::booted;
@@ -397,7 +397,7 @@ fn costs(machine: &Machine, paths: rules::PathLength) -> Costs {
 
 /// What copying to or from a RAM disk costs.
 fn copy_costs(ram: &blockdev::RamSpec) -> CopyCosts {
-    let page = |op| Nanos(units::PAGE_SIZE * 1_000_000_000 / ram.bytes_per_s(op));
+    let page = |op| Nanos(PAGE_SIZE * 1_000_000_000 / ram.bytes_per_s(op));
     CopyCosts { bio: Nanos(ram.latency_ns), read: page(blockdev::Op::Read), write: page(blockdev::Op::Write) }
 }
 
@@ -413,7 +413,8 @@ fn bio_end(device: &DeviceSpec) -> BioEnd {
 /// What a device takes in one request.
 fn request_limits(device: &DeviceSpec) -> RequestLimits {
     match device {
-        DeviceSpec::Hdd(_) | DeviceSpec::Ssd(_) | DeviceSpec::Raid0(_) => RequestLimits::SATA,
+        DeviceSpec::Hdd(_) | DeviceSpec::Ssd(_) => RequestLimits::SATA,
+        DeviceSpec::Raid0(raid) => request_limits(&raid.members[0]).striped((raid.chunk_bytes / PAGE_SIZE) as u32),
         DeviceSpec::Ram(_) => RequestLimits::RAM,
         DeviceSpec::Usb(_) => RequestLimits::USB,
     }

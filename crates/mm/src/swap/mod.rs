@@ -9,7 +9,6 @@
 //! Omitted: the per-CPU cache of 64 slots (mm/swap_slots.c), huge pages swapped as a whole, swapoff, discard,
 //! swap files with extents (a device is one extent).
 
-mod bios;
 mod cache;
 mod device;
 mod io;
@@ -65,8 +64,6 @@ pub struct Swap {
     zswap: Zswap,
     trees: SwapTrees,
     token: Token,
-    /// Bios of writes under way that no slab had room for.
-    reserved_bios: u32,
     total_pages: u64,
     free_pages: u64,
 }

@@ -1,8 +1,8 @@
 //! Memory of the bios that carry pages of files to a device.
 //!
 //! Rule: each has a bio with as many vectors as it may come to hold ([`BioRoom`]), whatever it carries in the end, from its submission to its end; ext4
-//! keeps an `ext4_io_end` beside it. Blocks of a device and pages of an ext3 go by their buffers, whose bios have their vector inside. What cannot be had without
-//! sleeping comes from a reserve. A bio that has ended when its submission returns takes no more than a place for a moment; one that a limit in
+//! keeps an `ext4_io_end` beside it. Blocks of a device and pages of an ext3 go by their buffers, whose bios have their vector inside. Where
+//! the memory is from: bio_pool.rs. A bio that has ended when its submission returns takes no more than a place for a moment; one that a limit in
 //! front of a copying device holds back keeps what it has, so that thousands of small files under writeback take MiB of
 //! kernel memory: guests of 3.19 have 2400 pages of slabs for 13663 pages under writeback. So does one that waits for a worker after its
 //! end (end_io.rs).
@@ -17,8 +17,9 @@
 use rules::{BioRoom, IoendEnd};
 use units::{FileId, Gfp, PAGEBLOCK_PAGES};
 
-use crate::effects::BioObjects;
-use crate::slab::{CacheId, Obj};
+use crate::bio_pool::{BioPart, Reserve};
+use crate::effects::BioParts;
+use crate::slab::CacheId;
 use crate::vfs::FsKind;
 use crate::{Bio, BioMemory, BioTarget, Env, Mm};
 
@@ -32,19 +33,22 @@ pub struct RequestLimits {
     pub pages: u32,
     /// Segments (`queue_max_segments()`).
     pub segments: u32,
+    /// Pages of a RAID's chunk, whose end is that of a bio until md cuts it itself (`raid0_mergeable_bvec()`, until 4.2).
+    pub chunk: Option<u32>,
 }
 
 impl RequestLimits {
     /// Behind AHCI: 512 KiB (`BLK_DEF_MAX_SECTORS` until 4.2) and `AHCI_MAX_SG`.
-    pub const SATA: RequestLimits = RequestLimits { pages: 128, segments: 168 };
+    pub const SATA: RequestLimits = RequestLimits { pages: 128, segments: 168, chunk: None };
     /// A RAM disk: the defaults of a queue.
-    pub const RAM: RequestLimits = RequestLimits { pages: 128, segments: 128 };
+    pub const RAM: RequestLimits = RequestLimits { pages: 128, segments: 128, chunk: None };
     /// usb-storage: 240 sectors.
-    pub const USB: RequestLimits = RequestLimits { pages: 30, segments: 128 };
+    pub const USB: RequestLimits = RequestLimits { pages: 30, segments: 128, chunk: None };
 
-    /// `bio_get_nr_vecs()`.
-    fn vectors(self) -> u32 {
-        self.segments.min(self.pages + 1)
+    /// A RAID-0 of such devices, with chunks of so many pages (`raid0_run()`).
+    #[must_use]
+    pub fn striped(self, chunk: u32) -> RequestLimits {
+        RequestLimits { pages: self.pages.min(chunk), chunk: Some(chunk), ..self }
     }
 }
 
@@ -76,15 +80,17 @@ impl Mm {
     /// Most vectors of a bio (`BIO_MAX_PAGES`, `BIO_MAX_VECS`).
     pub(crate) fn bio_vectors_max(&self) -> u32 {
         match self.rules.bio_room {
-            BioRoom::Request | BioRoom::Most => 256,
+            BioRoom::Request | BioRoom::RequestAndOne | BioRoom::Most => 256,
             BioRoom::HugePage => PAGEBLOCK_PAGES,
         }
     }
 
     /// Vectors that a bio of a device is allocated with.
     fn bio_vectors(&self, device: u16) -> u32 {
+        let limits = self.request_limits(device);
         match self.rules.bio_room {
-            BioRoom::Request => self.request_limits(device).vectors(),
+            BioRoom::Request => limits.segments.min(limits.pages),
+            BioRoom::RequestAndOne => limits.segments.min(limits.pages + 1),
             BioRoom::Most | BioRoom::HugePage => self.bio_vectors_max(),
         }
     }
@@ -92,50 +98,60 @@ impl Mm {
     /// Most pages of a bio whose vectors hold a page each.
     pub(super) fn bio_pages_max(&self, device: u16) -> u32 {
         self.bio_vectors(device).min(match self.rules.bio_room {
-            BioRoom::Request => self.request_limits(device).pages,
+            BioRoom::Request | BioRoom::RequestAndOne => self.request_limits(device).pages,
             BioRoom::Most | BioRoom::HugePage => self.bio_vectors_max(),
         })
+    }
+
+    /// Whether a bio ends where a chunk of its device does, and takes no more.
+    pub(super) fn ends_chunk(&self, bio: &Bio) -> bool {
+        let meets = matches!(self.rules.bio_room, BioRoom::Request | BioRoom::RequestAndOne);
+        let end = bio.sector / 8 + u64::from(bio.pages);
+        meets && self.request_limits(bio.device).chunk.is_some_and(|chunk| end.is_multiple_of(u64::from(chunk)))
     }
 
     /// Gives a bio that does not end as it is submitted its memory, if it carries pages of a file to the device.
     pub(crate) fn alloc_bio(&mut self, env: &Env, bio: Bio) -> Bio {
         match bio.target {
             BioTarget::File { file, .. } if bio.write => {
-                let objects = self.alloc_bio_objects(env, file, bio.device);
-                Bio { memory: BioMemory { objects, ..bio.memory }, ..bio }
+                let parts = self.alloc_bio_parts(env, file, bio.device);
+                Bio { memory: BioMemory { parts, ..bio.memory }, ..bio }
             }
             _ => bio,
         }
     }
 
     /// The memory of a bio that carries pages of a file to a device.
-    fn alloc_bio_objects(&mut self, env: &Env, file: FileId, device: u16) -> BioObjects {
+    fn alloc_bio_parts(&mut self, env: &Env, file: FileId, device: u16) -> BioParts {
         let by_buffer = self.bdev_gfp(file).is_some() || self.vfs.spec_of(file).block_mapped;
-        let (cache, beside) = match self.fs_kind(file) {
-            FsKind::Xfs => (CacheId::XFS_IOEND, None),
-            FsKind::Ext4 if by_buffer => (CacheId::BIO, None),
-            FsKind::Ext4 => (CacheId::BIO, Some(CacheId::EXT4_IO_END)),
-        };
-        let vectors = if by_buffer { None } else { vectors_cache(self.bio_vectors(device)) };
-        let mut alloc = |cache| (cache, self.slab_alloc_nowait(env, cache, Gfp::NOFS));
-        [Some(cache), vectors, beside].map(|cache| cache.map_or((CacheId::BIO, Obj::NONE), &mut alloc))
+        let (own_set, xfs) = (self.rules.ioend_end == IoendEnd::EachBio, self.fs_kind(file) == FsKind::Xfs);
+        let bio = if xfs { (CacheId::XFS_IOEND, Reserve::Ioend) } else { (CacheId::BIO, Reserve::Bio) };
+        let reserve = if xfs && own_set { Reserve::IoendVectors } else { Reserve::Vectors };
+        let cache = if by_buffer { None } else { vectors_cache(self.bio_vectors(device)) };
+        let vectors = cache.map(|cache| (cache, reserve));
+        let [bio, vectors] = [Some(bio), vectors]
+            .map(|part| part.map_or(BioPart::Nothing, |(cache, reserve)| self.alloc_bio_part(env, cache, reserve)));
+        let beside = if xfs || by_buffer { BioPart::Nothing } else { self.alloc_io_end(env) };
+        [bio, vectors, beside]
+    }
+
+    /// What ext4 keeps beside a bio, if there is memory for it.
+    fn alloc_io_end(&mut self, env: &Env) -> BioPart {
+        let obj = self.slab_alloc_nowait(env, CacheId::EXT4_IO_END, Gfp::NOFS);
+        if obj.is_some() { BioPart::Slab(CacheId::EXT4_IO_END, obj, None) } else { BioPart::Nothing }
     }
 
     /// What a write to a device still holds of its bio when that has ended, but not it: where the bio is part of the ioend, all of it.
-    pub(super) fn alloc_ended_bio(&mut self, env: &Env, file: FileId, device: u16) -> BioObjects {
+    pub(super) fn alloc_ended_bio(&mut self, env: &Env, file: FileId, device: u16) -> BioParts {
         match self.rules.ioend_end {
-            IoendEnd::EachBio => self.alloc_bio_objects(env, file, device),
-            IoendEnd::LastBio => BioMemory::NONE.objects,
+            IoendEnd::EachBio => self.alloc_bio_parts(env, file, device),
+            IoendEnd::LastBio => BioMemory::NONE.parts,
         }
     }
 
-    /// A bio of a file's data is done with; the file may be gone by now.
-    pub(super) fn free_bio(&mut self, env: &Env, objects: &BioObjects) {
-        for &(cache, obj) in objects {
-            if obj.is_some() {
-                self.slab_free(env, cache, obj);
-            }
-        }
+    /// A bio is done with; the file whose data it carried may be gone by now.
+    pub(crate) fn free_bio(&mut self, env: &Env, parts: &BioParts) {
+        parts.iter().for_each(|part| self.free_bio_part(env, *part));
     }
 }
 
@@ -152,8 +168,8 @@ mod tests {
 
     /// Objects that a bio holds, by cache.
     fn held(bio: &Bio) -> Vec<CacheId> {
-        let objects = bio.memory.objects.iter().filter(|(_, obj)| obj.is_some());
-        objects.map(|(cache, _)| *cache).collect()
+        let cache = |part: &BioPart| if let BioPart::Slab(cache, ..) = part { Some(*cache) } else { None };
+        bio.memory.parts.iter().filter_map(cache).collect()
     }
 
     fn ext4(room: BioRoom) -> Rig {
@@ -169,16 +185,23 @@ mod tests {
     #[test]
     fn a_bio_has_room_for_a_request_of_its_device_or_for_the_most() {
         for (limits, room, vectors, pages) in [
-            (RequestLimits::SATA, BioRoom::Request, 129, 128),
-            (RequestLimits::RAM, BioRoom::Request, 128, 128),
-            (RequestLimits::USB, BioRoom::Request, 31, 30),
+            (RequestLimits::SATA, BioRoom::Request, 128, 128),
+            (RequestLimits::SATA, BioRoom::RequestAndOne, 129, 128),
+            (RequestLimits::RAM, BioRoom::RequestAndOne, 128, 128),
+            (RequestLimits::USB, BioRoom::RequestAndOne, 31, 30),
+            (RequestLimits::SATA.striped(16), BioRoom::Request, 16, 16),
+            (RequestLimits::USB.striped(128), BioRoom::Request, 30, 30),
             (RequestLimits::USB, BioRoom::Most, 256, 256),
             (RequestLimits::USB, BioRoom::HugePage, 512, 512),
         ] {
             let mut rig = ext4(room);
             rig.mm.set_request_limits(DEVICE, limits);
             assert_eq!((rig.mm.bio_vectors(DEVICE), rig.mm.bio_pages_max(DEVICE)), (vectors, pages));
-            let of_unknown = if room == BioRoom::Request { 129 } else { vectors };
+            let of_unknown = match room {
+                BioRoom::Request => 128,
+                BioRoom::RequestAndOne => 129,
+                BioRoom::Most | BioRoom::HugePage => vectors,
+            };
             assert_eq!(rig.mm.bio_vectors(0), of_unknown, "as if behind AHCI");
             // 16 bytes each, in the largest cache at least 256.
             let largest = rig.mm.slabs.object_size(CacheId::BIOVEC_MAX);
@@ -194,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_bio_that_a_limit_holds_back_keeps_its_memory_until_it_ends() {
-        let mut rig = ext4(BioRoom::Request);
+        let mut rig = ext4(BioRoom::RequestAndOne);
         let costs = CopyCosts { bio: Nanos(1_000), read: Nanos(500), write: Nanos(500) };
         rig.mm.set_bio_end(DEVICE, BioEnd::Copy(costs));
         rig.mm.set_request_limits(DEVICE, RequestLimits::RAM);
@@ -215,6 +238,31 @@ mod tests {
         rig.complete_all();
         assert!(rig.bios.is_empty());
         rig.check();
+    }
+
+    #[test]
+    fn a_bio_ends_with_the_chunk_of_a_raid_until_md_cuts_it() {
+        for (room, whole) in [(BioRoom::Request, false), (BioRoom::Most, true)] {
+            let mut rig = ext4(room);
+            rig.mm.set_request_limits(DEVICE, RequestLimits::SATA.striped(16));
+            let file = dirty_file(&mut rig, 40);
+            rig.write_back(file);
+            let sector = rig.bios[0].sector;
+            // The first ends with its chunk, wherever in that it begins.
+            let first = 16 - (sector / 8 % 16) as u32;
+            let expected = if whole { vec![40] } else { cut(40, first) };
+            assert_eq!(rig.bios.iter().map(|bio| bio.pages).collect::<Vec<_>>(), expected);
+            rig.complete_all();
+        }
+    }
+
+    /// So many pages in chunks of 16, of which the first has `first` left.
+    fn cut(pages: u32, first: u32) -> Vec<u32> {
+        let mut cuts = vec![first];
+        while cuts.iter().sum::<u32>() < pages {
+            cuts.push((pages - cuts.iter().sum::<u32>()).min(16));
+        }
+        cuts
     }
 
     #[test]
@@ -243,7 +291,7 @@ mod tests {
             Bio { target: BioTarget::File { file: bdev, index: 7 }, pages: 1, memory: BioMemory::NONE, ..of_file };
         let bio = rig.mm.alloc_bio(&rig.env, bio);
         assert_eq!(held(&bio), [CacheId::BIO], "its vector is inside it");
-        rig.mm.free_bio(&rig.env, &bio.memory.objects);
+        rig.mm.free_bio(&rig.env, &bio.memory.parts);
         rig.complete_all();
         rig.check();
     }

@@ -23,7 +23,7 @@ impl Mm {
             assert!(bio.target == BioTarget::Metadata, "a write to swap ends in swap");
             return;
         };
-        self.free_bio(env, &bio.memory.objects);
+        self.free_bio(env, &bio.memory.parts);
         if !ok {
             self.writeback.write_errors += u64::from(bio.pages);
         }

@@ -10,7 +10,7 @@
 //! as appended. Where the journal has the inode's block, the worker waits for it in the place of the submitter. Blocks whose write
 //! failed count as written. What is reserved for a conversion: `vfs::credits`.
 
-use crate::effects::BioObjects;
+use crate::effects::BioParts;
 use crate::vfs::FsKind;
 use crate::{Effect, Env, Mm};
 
@@ -21,7 +21,7 @@ use super::ioend::WrittenRun;
 pub(super) struct Ended {
     run: WrittenRun,
     /// What is still held of its bio.
-    objects: BioObjects,
+    parts: BioParts,
 }
 
 /// What the worker did.
@@ -46,8 +46,8 @@ impl Mm {
         if !waits {
             return self.finish_run(env, run);
         }
-        let objects = self.alloc_ended_bio(env, run.file, run.device);
-        self.writeback.ended.push_back(Ended { run, objects });
+        let parts = self.alloc_ended_bio(env, run.file, run.device);
+        self.writeback.ended.push_back(Ended { run, parts });
         self.effects.push(Effect::WakeEndIo);
     }
 
@@ -62,13 +62,13 @@ impl Mm {
 
     /// Ends the next run that waits for the worker.
     pub fn end_io_step(&mut self, env: &Env) -> EndIoStep {
-        let Some(Ended { run, objects }) = self.writeback.ended.front().copied() else { return EndIoStep::Idle };
+        let Some(Ended { run, parts }) = self.writeback.ended.front().copied() else { return EndIoStep::Idle };
         if run.credits > 0 && self.may_change_inode(run.file).is_err() {
             return EndIoStep::Journal;
         }
         self.writeback.ended.pop_front();
         self.finish_run(env, run);
-        self.free_bio(env, &objects);
+        self.free_bio(env, &parts);
         EndIoStep::Done
     }
 

@@ -224,6 +224,9 @@ impl Mm {
         };
         let beside = self.rules.bio_vectors == BioVectors::Segments && pfn.0 == open.last.0 + 1;
         let vectors = open.vectors + u32::from(!beside);
+        if self.ends_chunk(&open.bio) {
+            return None;
+        }
         (open.bio.pages < run_max && vectors <= self.bio_vectors_max()).then_some(vectors)
     }
 

@@ -142,8 +142,10 @@ rule!(
 rule!(
     /// For how many vectors a bio of data to be written is allocated.
     BioRoom {
-        /// For as many pages as its device takes in one request, and one (`bio_get_nr_vecs()`): until 4.2.
+        /// For as many pages as its device takes in one request (`bio_get_nr_vecs()`): in 2.6.39 and 3.1.
         Request,
+        /// For one more: in 3.19, until 4.2.
+        RequestAndOne,
         /// For 256: since b54ffb73cadc (4.3), but for those of `HugePage`.
         Most,
         /// For 512, the pages of a huge page, which goes to swap in one: 225311a46411 (4.14) to 6861428921b5 (5.1), where huge pages

@@ -3,7 +3,7 @@
 //! Source: `wb_workfn()`, `sync_inodes_sb()` (fs/fs-writeback.c), `xfsaild()`, `xfs_reclaim_worker()` (fs/xfs), 4.20 and
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
-//! Omitted: memory for a flusher's bios and transactions, for which it may reclaim or wait (`mempool_alloc()`).
+//! Omitted: memory for a flusher's transactions, for which it may reclaim.
 
 use mm::vfs::{FsId, FsKind, Logged, OrderedStep};
 use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait};

@@ -1,7 +1,7 @@
 //! Waiting for I/O.
 
 use mm::vfs::FsKind;
-use mm::{Bio, Env, Frame, Mm};
+use mm::{Bio, Env, Frame, Mm, Reserve};
 use sim::WaitQueueId;
 use units::{Nanos, Pfn};
 
@@ -52,7 +52,8 @@ impl Task {
         self.metadata_io(bio).await;
     }
 
-    /// Waits until a device has a request for each of its lists that this task may write with (`get_request_wait()`).
+    /// Waits until a device has a request for each of its lists that this task may write with (`get_request_wait()`), and until the memory
+    /// for bios that this task should have waited for as it wrote is back; what comes next it may reclaim for.
     pub(crate) async fn wait_for_room(&self, device: u16) {
         let task = self.ctx.task();
         self.sleep_while_refused(|world, now| {
@@ -61,16 +62,19 @@ impl Task {
         })
         .await;
         self.ctx.with(|world, _| world.task_mut(task).refused = None);
+        if let Some(reserve) = self.wait_for_bio().await
+            && let Some(need) = self.mm(|mm, env| mm.refill_bios(env, reserve))
+        {
+            // Without that there is the reserve.
+            Box::pin(self.satisfy(need)).await;
+        }
     }
 
     /// Waits where this task should have as it wrote (`get_request_wait()`), if it still has to.
     /// Abstracted: after the pages that it wrote in one go, not amidst them.
     pub(crate) async fn wait_for_own_writes(&self) {
         let task = self.ctx.task();
-        let (wrote, refused) = self.ctx.with(|world, _| {
-            let info = world.task_mut(task);
-            (info.wrote.take(), info.refused.take())
-        });
+        let refused = self.ctx.with(|world, _| world.task_mut(task).refused.take());
         if let Some((device, list)) = refused {
             self.sleep_while_refused(|world, now| {
                 let device = &world.devices.list[usize::from(device)];
@@ -78,9 +82,7 @@ impl Task {
             })
             .await;
         }
-        if let Some(device) = wrote {
-            self.wait_for_swap_bio(device).await;
-        }
+        self.wait_for_bio().await;
     }
 
     /// Sleeps while there is no request for this task, where `refusing` says; who has slept begins a batch.
@@ -92,13 +94,16 @@ impl Task {
         }
     }
 
-    /// Waits until there is memory for the bio of another page that is written to swap (`mempool_alloc()`), if that is where this task wrote.
-    async fn wait_for_swap_bio(&self, device: u16) {
-        let is_swap = self.ctx.with(|world, _| world.mm.swap.devices().iter().any(|swap| swap.device == device));
-        while is_swap && self.ctx.with(|world, _| world.mm.lacks_swap_bios()) {
-            let queue = self.ctx.with(|world, _| world.queues.swap_bio);
+    /// Waits until the reserve that this task should have waited for as it wrote, if there is one, is not overdrawn any more
+    /// (`mempool_alloc()`); says which.
+    async fn wait_for_bio(&self) -> Option<Reserve> {
+        let task = self.ctx.task();
+        let reserve = self.ctx.with(|world, _| world.task_mut(task).overdrawn.take())?;
+        while self.ctx.with(|world, _| world.mm.is_overdrawn(reserve)) {
+            let queue = self.ctx.with(|world, _| world.queues.bio_pool);
             self.ctx.wait(queue, SleepReason::BioPool).await;
         }
+        Some(reserve)
     }
 
     /// Waits until none of `flags` (LOCKED, WRITEBACK) is set on a frame (`folio_wait_bit`). The caller looks again

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use blockdev::{Batch, Op};
 use mm::reclaim::ThrottleReason;
 use mm::writeback::TaskDirty;
-use mm::{Bio, Effect, Env, Mm, TaskFlags};
+use mm::{Bio, Effect, Env, Mm, Reserve, TaskFlags};
 use observe::Era;
 use rules::BootTimers;
 use sim::{Class, CpuGroup, Ctl, PsiGroup, TaskId, TaskState, WaitQueueId};
@@ -82,8 +82,8 @@ pub(crate) struct Queues {
     /// Those that wait for a journal to be written.
     pub(crate) journalled: WaitQueueId,
     pub(crate) reserved: WaitQueueId,
-    /// Reclaimers that lack memory for a bio to swap.
-    pub(crate) swap_bio: WaitQueueId,
+    /// Those that lack memory for a bio.
+    pub(crate) bio_pool: WaitQueueId,
     /// Each CPU's worker, while it sleeps.
     pub(crate) worker: Vec<WaitQueueId>,
     /// khugepaged, while it sleeps.
@@ -107,7 +107,7 @@ impl Queues {
             end_io: WaitQueueId(u32::MAX),
             journalled: WaitQueueId(u32::MAX),
             reserved: WaitQueueId(u32::MAX),
-            swap_bio: WaitQueueId(u32::MAX),
+            bio_pool: WaitQueueId(u32::MAX),
             worker: Vec::new(),
             khugepaged: WaitQueueId(u32::MAX),
             zswap: WaitQueueId(u32::MAX),
@@ -130,7 +130,7 @@ impl Queues {
             end_io: table(1)[0],
             journalled: table(1)[0],
             reserved: table(1)[0],
-            swap_bio: table(1)[0],
+            bio_pool: table(1)[0],
             worker: table(nr_cpus),
             khugepaged: table(1)[0],
             zswap: table(1)[0],
@@ -166,8 +166,8 @@ pub(crate) struct TaskInfo {
     pub(crate) dead: bool,
     /// Pages that it charged while its memory cgroup was above `memory.high` (`memcg_nr_pages_over_high`).
     pub(crate) over_high: u64,
-    /// The device that it last gave a write to, and has not looked at since.
-    pub(crate) wrote: Option<u16>,
+    /// The reserve of memory for bios that it would have had to wait for as it wrote, and has not yet.
+    pub(crate) overdrawn: Option<Reserve>,
     /// Requests that it may take though the queue is full.
     pub(crate) batch: Batch,
     /// The device and its list of requests at which it would have had to sleep as it wrote, and has not yet.
@@ -329,13 +329,14 @@ impl World {
     pub(crate) fn submit(&mut self, ctl: &mut Ctl<World>, bio: mm::Bio, waiter: Option<WaitQueueId>) {
         let task = ctl.current();
         let mut batch = task.map_or_else(Batch::default, |task| self.task(task).batch);
+        let overdrawn = self.mm.overdraws(&bio);
         let refused = self.devices.submit(ctl, bio, waiter, &mut batch);
         self.note_congestion(bio.device);
         if let Some(task) = task {
             let info = self.task_mut(task);
             info.batch = batch;
             if bio.write {
-                info.wrote = Some(bio.device);
+                info.overdrawn = overdrawn.or(info.overdrawn);
                 info.refused = refused.map(|list| (bio.device, list)).or(info.refused);
             }
         }
@@ -373,9 +374,7 @@ impl World {
         if bio.write {
             ctl.wake_all(self.queues.written);
         }
-        if !self.mm.lacks_swap_bios() {
-            ctl.wake_all(self.queues.swap_bio);
-        }
+        ctl.wake_all(self.queues.bio_pool);
         if let Some(queue) = entry.waiter {
             ctl.wake_all(queue);
         }

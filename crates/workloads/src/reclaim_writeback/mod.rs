@@ -40,11 +40,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
             default: "1MiB",
             doc: "size of each of the two buffers of dd, whose blocks they are",
         },
-        Param {
-            name: "wb-script-ms",
-            default: "20",
-            doc: "what the script takes for each dd, in milliseconds",
-        },
+        Param { name: "wb-script-ms", default: "20", doc: "what the script takes for each dd, in milliseconds" },
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
