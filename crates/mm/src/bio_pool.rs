@@ -13,7 +13,7 @@
 //! the slab is asked again).
 //! The first time the slab is asked as if it might reclaim, so that a try of a higher order wakes nobody: with kswapd woken for it, reclaim meets
 //! 1090 pages again under writeback in the runs of thpfio3 under 4.18, in guests 320.
-//! Omitted: bios of reads and of metadata; that who writes back from zswap sleeps, too.
+//! Omitted: bios of reads and of metadata; XFS's bios themselves where ioends are apart (until 4.6); that who syncs a file sleeps, too.
 
 use units::Gfp;
 

@@ -33,7 +33,7 @@ impl Cache {
         // Its node's list would not keep it if it were empty.
         let excess = self.nodes[slab.node.index()].len >= self.keep_freed;
         match slab.place {
-            Place::Full if self.has_cpu_partial => After::ToCpu(number),
+            Place::Full if self.cpu_partial > 0 => After::ToCpu(number),
             Place::Full if slab.inuse == 0 && excess => After::Discard(number),
             Place::Full => {
                 self.add_partial(number, false);

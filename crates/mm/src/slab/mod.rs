@@ -171,9 +171,9 @@ struct Cache {
     min_partial: u32,
     /// The same for slabs that become empty on the list.
     keep_freed: u32,
+    /// What a CPU keeps in partial slabs; 0: it keeps none.
     cpu_partial: u32,
-    /// Whether CPUs keep partial slabs, and whether `cpu_partial` counts them (or objects).
-    has_cpu_partial: bool,
+    /// Whether `cpu_partial` counts them (or objects).
     cpu_partial_slabs: bool,
     slabs: Table,
     /// The vectors of what the objects of slabs are charged to.
@@ -318,7 +318,6 @@ impl Mm {
             min_partial: order::min_partial(spec.size, self.rules.cpu_partial),
             keep_freed: order::keep_freed(spec.size, self.rules.cpu_partial),
             cpu_partial: order::cpu_partial(spec.size, objects, self.rules.cpu_partial),
-            has_cpu_partial: !matches!(self.rules.cpu_partial, CpuPartial::None | CpuPartial::NodesKeep),
             cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
             slabs: Table::new(objects.div_ceil(64) as usize),
             charges: Sparse::default(),

@@ -45,7 +45,7 @@ impl RequestLimits {
     /// usb-storage: 240 sectors.
     pub const USB: RequestLimits = RequestLimits { pages: 30, segments: 128, chunk: None };
 
-    /// A RAID-0 of such devices, with chunks of so many pages (`raid0_run()`).
+    /// A RAID-0 of such devices, all alike, with chunks of so many pages (`raid0_run()`).
     #[must_use]
     pub fn striped(self, chunk: u32) -> RequestLimits {
         RequestLimits { pages: self.pages.min(chunk), chunk: Some(chunk), ..self }
