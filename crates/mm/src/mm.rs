@@ -92,7 +92,7 @@ impl Mm {
             spaces: Spaces::default(),
             khugepaged: Khugepaged::default(),
             memcg: Memcgs::default(),
-            slabs: Slabs::new(layout.cpu_nodes.len(), layout.nodes.len()),
+            slabs: Slabs::new(layout.cpu_nodes.clone(), layout.nodes.len()),
             rcu: Rcu::new(layout.cpu_nodes.len()),
             swap: Swap::new(rules.swap_shadows),
             writeback: Writeback::default(),

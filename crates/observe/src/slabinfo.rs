@@ -1,6 +1,4 @@
 //! `/proc/slabinfo`. Source: `cache_show()`, mm/slab_common.c, 6.12; version 2.1 of the format.
-//!
-//! Abstracted: the tunables, which SLUB prints as zeros, and shared_avail are read over and written as zeros.
 
 use std::fmt::Write;
 
@@ -26,10 +24,14 @@ pub struct SlabCache {
     pub objperslab: u64,
     /// Pages per slab.
     pub pagesperslab: u64,
+    /// `limit`, `batchcount` and `sharedfactor`; zeros with SLUB.
+    pub tunables: [u64; 3],
     /// Slabs with objects in use.
     pub active_slabs: u64,
     /// Slabs.
     pub num_slabs: u64,
+    /// Free objects in arrays that CPUs share; 0 with SLUB.
+    pub shared_avail: u64,
 }
 
 /// All slab caches, in the kernel's order.
@@ -71,26 +73,43 @@ impl Slabinfo {
 fn parse_cache(line: Line<'_>) -> Result<SlabCache, ParseError> {
     let expected = "\"name N N N N N : tunables N N N : slabdata N N N\"";
     let (cache, rest) = line.text.split_once(" : tunables ").ok_or_else(|| line.error(expected))?;
-    let (_, slabs) = rest.split_once(" : slabdata ").ok_or_else(|| line.error(expected))?;
+    let (tunables, slabs) = rest.split_once(" : slabdata ").ok_or_else(|| line.error(expected))?;
     let mut fields = cache.split_ascii_whitespace();
     let name = fields.next().ok_or_else(|| line.error(expected))?.to_owned();
     let numbers = fields.map(|field| line.number(field, "a count of the cache"));
     let numbers: Vec<u64> = numbers.collect::<Result<_, _>>()?;
+    let tunables = line.numbers(tunables, "a tunable of the cache")?;
     let slabs = line.numbers(slabs, "a count of slabs")?;
-    let (&[active_objs, num_objs, objsize_bytes, objperslab, pagesperslab], &[active_slabs, num_slabs, _]) =
-        (numbers.as_slice(), slabs.as_slice())
+    let (
+        &[active_objs, num_objs, objsize_bytes, objperslab, pagesperslab],
+        &[limit, batchcount, sharedfactor],
+        &[active_slabs, num_slabs, shared_avail],
+    ) = (numbers.as_slice(), tunables.as_slice(), slabs.as_slice())
     else {
         return Err(line.error(expected));
     };
-    Ok(SlabCache { name, active_objs, num_objs, objsize_bytes, objperslab, pagesperslab, active_slabs, num_slabs })
+    let tunables = [limit, batchcount, sharedfactor];
+    Ok(SlabCache {
+        name,
+        active_objs,
+        num_objs,
+        objsize_bytes,
+        objperslab,
+        pagesperslab,
+        tunables,
+        active_slabs,
+        num_slabs,
+        shared_avail,
+    })
 }
 
 fn write_cache(out: &mut String, cache: &SlabCache) -> std::fmt::Result {
     write!(out, "{:<17} {:>6} {:>6} ", cache.name, cache.active_objs, cache.num_objs)?;
-    let SlabCache { objsize_bytes, objperslab, pagesperslab, active_slabs, num_slabs, .. } = cache;
+    let SlabCache { objsize_bytes, objperslab, pagesperslab, active_slabs, num_slabs, shared_avail, .. } = cache;
+    let [limit, batchcount, sharedfactor] = cache.tunables;
     write!(out, "{objsize_bytes:>6} {objperslab:>4} {pagesperslab:>4} : tunables ")?;
-    write!(out, "{:>4} {:>4} {:>4} : slabdata ", 0, 0, 0)?;
-    writeln!(out, "{active_slabs:>6} {num_slabs:>6} {:>6}", 0)
+    write!(out, "{limit:>4} {batchcount:>4} {sharedfactor:>4} : slabdata ")?;
+    writeln!(out, "{active_slabs:>6} {num_slabs:>6} {shared_avail:>6}")
 }
 
 #[cfg(test)]

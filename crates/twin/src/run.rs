@@ -6,6 +6,7 @@ use std::time::Duration;
 use blockdev::{DeviceSpec, SpecError};
 use mm::compaction::PROACTIVE_INTERVAL;
 use mm::compaction::ZoneMap;
+use mm::slab::REAP_INTERVAL;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
@@ -13,7 +14,7 @@ use mm::writeback::RequestLimits;
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
-use rules::{TaskPicking, Tunables, XfsFormat};
+use rules::{SlabAllocator, TaskPicking, Tunables, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId, PAGE_SIZE};
@@ -462,6 +463,9 @@ fn wire(
     let copying = copying.map(|(number, _)| number as u16).collect();
     world.devices = Devices::new(devices, copying, mounted.map(|disk| disk as u16));
     ctl.schedule_after(drawn_below(streams, "vmstat", STAT_INTERVAL), Class::Timer, Event::Vmstat);
+    if world.mm.rules.slab_allocator != SlabAllocator::Slub {
+        ctl.schedule_after(drawn_below(streams, "slab-reap", REAP_INTERVAL), Class::Timer, Event::SlabReap);
+    }
     // The run begins between two flushes, and two looks of kcompactd, which have come at their intervals since boot.
     let unknown = drawn_below(streams, "uptime", UPTIME_GRAIN);
     let [first_flush, first_look] = first_after_boot(world.mm.rules.boot_timers);

@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn slabs_of_2_6_39_are_smaller() {
         let order = |sizes, cache: CacheId| {
-            super::super::order::calculate_order(table(sizes)[cache.index()].size, 4, rules::SlabOrder::FewerObjects)
+            super::super::slub::layout(&table(sizes)[cache.index()], 4, rules::SlabOrder::FewerObjects).order
         };
         assert_eq!(order(StructSizes::Linux2639, CacheId::EXT4_INODE), units::Order(2));
         assert_eq!(order(StructSizes::Linux420, CacheId::EXT4_INODE), units::Order(3));

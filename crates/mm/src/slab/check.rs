@@ -2,7 +2,7 @@
 
 use units::{NodeId, Pfn};
 
-use super::{Cache, CacheId, NONE, Place};
+use super::{Cache, CacheId, Keeper, Place};
 use crate::stat::NodeStat;
 use crate::{Kind, Mm, Violation};
 
@@ -62,35 +62,10 @@ impl Cache {
     }
 
     fn check_lists(&self, violations: &mut Vec<Violation>) {
-        let at = |place| self.slabs.iter().filter(|(_, s)| s.place == place).count();
-        let mut listed = 0;
-        for (node, list) in self.nodes.iter().enumerate() {
-            let (mut number, mut prev, mut len) = (list.head, NONE, 0);
-            while number != NONE && u64::from(len) <= self.nr_slabs {
-                let slab = &self.slabs[number];
-                if slab.place != Place::Node || slab.prev != prev || slab.node.index() != node {
-                    violations.push(self.violation(Some(slab.pfn), format!("slab {number} is listed: {slab:?}")));
-                }
-                (prev, number, len) = (number, slab.next, len + 1);
-            }
-            if len != list.len || prev != list.tail {
-                violations.push(self.violation(None, format!("node {node} lists {} slabs, recounted {len}", list.len)));
-            }
-            listed += len as usize;
-        }
-        let mut kept = 0;
-        for cpu in &self.cpus {
-            let mut number = cpu.partial;
-            while number != NONE && kept as u64 <= self.nr_slabs {
-                kept += 1;
-                number = self.slabs[number].next;
-            }
-        }
-        let current = self.cpus.iter().filter(|c| c.current != NONE).count();
-        let found = [at(Place::Node), at(Place::CpuPartial), at(Place::Cpu)];
-        if found != [listed, kept, current] {
-            let what = format!("places {found:?} of slabs, on lists [{listed}, {kept}, {current}]");
-            violations.push(self.violation(None, what));
+        let wrong = |what| violations.push(self.violation(None, what));
+        match &self.keeper {
+            Keeper::Slub(lists) => lists.check(&self.slabs, wrong),
+            Keeper::Slab(arrays) => arrays.check(&self.slabs, self.shift, wrong),
         }
     }
 }

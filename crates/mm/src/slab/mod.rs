@@ -1,37 +1,34 @@
-//! Slab caches (SLUB): objects of one size packed into slabs, each slab a block of pages.
+//! Slab caches: objects of one size packed into slabs, each slab a block of pages.
 //!
-//! Rule: a CPU allocates from its own slab until that is full, then from the partial slabs it keeps, then from the
-//! partial slabs of its node, then of other nodes that have plenty, and only then gets a new slab. A freed object
-//! goes back to its slab; a slab that was full becomes partial, and one that becomes empty is given back if its
-//! node has partial slabs enough. An object never moves: a page stays while one object on it lives, which is how
+//! Rule: which of the kernel's two allocators there is decides where free objects are kept, how large slabs are and when an empty one is
+//! given back: SLUB (slub/) or SLAB (arrays/). With both an object never moves: a page stays while one object on it lives, which is how
 //! shrinking caches frees few pages.
-//! Source: `___slab_alloc()`, `get_partial_node()`, `get_any_partial()`, `__slab_free()`, `put_cpu_partial()`,
-//! `unfreeze_partials()`, `allocate_slab()`, mm/slub.c, 4.20 and 6.12.
-//! Since/until: this structure since 3.2 (CPU partial lists, [`CpuPartial`]); it ends with sheaves (6.18).
-//! Abstracted: the CPU's free list and the slab's are one; which free slot of a slab is taken (the lowest, the
-//! kernel's order is random).
+//! Source: mm/slub.c, 2.6.39 to 6.12; mm/slab.c, 3.1 to 4.20.
+//! Since/until: [`SlabAllocator`].
+//! Abstracted: which free slot of a slab is taken (the lowest, the kernel's order may be random).
 //! Omitted: debugging, what objects charge to a cgroup (see charges.rs for what that takes), pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
 
-mod alloc;
+mod arrays;
 mod caches;
 mod charges;
 mod check;
-mod free;
-#[cfg(test)]
-mod model;
-mod order;
+mod list;
+mod object;
+mod pages;
 mod rcu;
 mod runs;
+mod slub;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use arrays::REAP_INTERVAL;
 pub use rcu::Rcu;
 pub use runs::ObjectRuns;
 
-use rules::CpuPartial;
+use rules::SlabAllocator;
 use table::Table;
-use units::{NodeId, Order};
+use units::{NodeId, Order, PAGE_SIZE};
 
 use crate::sparse::Sparse;
 use crate::writeback::BIO_VECTOR_BYTES;
@@ -97,7 +94,7 @@ pub struct CacheSpec {
 pub struct SlabInfo {
     /// Name.
     pub name: &'static str,
-    /// Objects in use; free ones of CPU slabs count as used, as in the kernel.
+    /// Objects in use; free ones of CPU slabs and arrays count as used, as in the kernel.
     pub active_objs: u64,
     /// Objects that the slabs can hold.
     pub num_objs: u64,
@@ -107,8 +104,14 @@ pub struct SlabInfo {
     pub objperslab: u32,
     /// Pages of a slab of the preferred order.
     pub pagesperslab: u32,
+    /// Objects that a CPU's array holds, how many it takes or gives at a time, and how many batches CPUs share; 0 with SLUB.
+    pub tunables: [u32; 3],
+    /// Slabs with objects in use; all of them with SLUB.
+    pub active_slabs: u64,
     /// Slabs.
     pub num_slabs: u64,
+    /// Free objects in arrays that CPUs share.
+    pub shared_avail: u64,
 }
 
 /// No slab.
@@ -124,6 +127,8 @@ enum Place {
     CpuPartial,
     /// On its node's list of partial slabs.
     Node,
+    /// On its node's list of slabs without an object in use.
+    Empty,
     /// Full, on no list.
     Full,
 }
@@ -134,29 +139,18 @@ struct Slab {
     pfn: units::Pfn,
     prev: u32,
     next: u32,
+    /// Objects in use, those in arrays of free ones among them.
     inuse: u16,
     objects: u16,
     node: NodeId,
     place: Place,
 }
 
-/// What a CPU keeps of a cache.
-#[derive(Clone, Copy, Debug)]
-struct CpuSlab {
-    /// The slab it allocates from.
-    current: u32,
-    /// First of its partial slabs.
-    partial: u32,
-    /// Partial slabs, or free objects in them when they came, by the rule.
-    weight: u32,
-}
-
-/// Partial slabs of a node, oldest first.
-#[derive(Clone, Copy, Debug)]
-struct Partial {
-    head: u32,
-    tail: u32,
-    len: u32,
+/// Where free objects of a cache are kept.
+#[derive(Debug)]
+enum Keeper {
+    Slub(slub::Lists),
+    Slab(arrays::Arrays),
 }
 
 /// One cache.
@@ -166,20 +160,16 @@ struct Cache {
     /// Order of slabs when memory is plentiful, and the least that holds an object.
     order: Order,
     min_order: Order,
+    /// Bytes that an object takes of a slab.
+    footprint: u32,
+    /// Bytes of a slab that hold no objects.
+    head: u32,
     /// log2 of the objects' numbers that a slab takes.
     shift: u32,
-    min_partial: u32,
-    /// The same for slabs that become empty on the list.
-    keep_freed: u32,
-    /// What a CPU keeps in partial slabs; 0: it keeps none.
-    cpu_partial: u32,
-    /// Whether `cpu_partial` counts them (or objects).
-    cpu_partial_slabs: bool,
+    keeper: Keeper,
     slabs: Table,
     /// The vectors of what the objects of slabs are charged to.
     charges: Sparse<Obj>,
-    nodes: Vec<Partial>,
-    cpus: Vec<CpuSlab>,
     nr_slabs: u64,
     nr_objects: u64,
     /// Slabs of the minimum order because no larger block was free (`ORDER_FALLBACK`).
@@ -189,15 +179,16 @@ struct Cache {
 /// All slab caches.
 #[derive(Debug)]
 pub struct Slabs {
-    nr_cpus: usize,
+    /// The node of each CPU.
+    cpu_nodes: Vec<NodeId>,
     nr_nodes: usize,
     caches: Vec<Cache>,
 }
 
 impl Slabs {
     /// No cache yet.
-    pub fn new(nr_cpus: usize, nr_nodes: usize) -> Slabs {
-        Slabs { nr_cpus, nr_nodes, caches: Vec::new() }
+    pub fn new(cpu_nodes: Vec<NodeId>, nr_nodes: usize) -> Slabs {
+        Slabs { cpu_nodes, nr_nodes, caches: Vec::new() }
     }
 
     /// The lines of `/proc/slabinfo`.
@@ -230,67 +221,51 @@ impl Slabs {
 
     /// Host bytes that all tables occupy.
     pub fn host_bytes(&self) -> usize {
-        self.caches.iter().map(|c| c.slabs.host_bytes() + c.charges.host_bytes()).sum()
+        self.caches.iter().map(Cache::host_bytes).sum()
     }
 }
 
 impl Cache {
+    fn host_bytes(&self) -> usize {
+        let arrays = match &self.keeper {
+            Keeper::Slub(_) => 0,
+            Keeper::Slab(arrays) => arrays.host_bytes(),
+        };
+        self.slabs.host_bytes() + self.charges.host_bytes() + arrays
+    }
+
+    /// Objects in a slab of this order.
+    fn objects(&self, order: Order) -> u32 {
+        (PAGE_SIZE as u32 * order.pages() - self.head) / self.footprint
+    }
+
     fn info(&self) -> SlabInfo {
-        let free_on_nodes: u64 = (0..self.nodes.len()).map(|n| self.free_on_node(n)).sum();
+        let kept = match &self.keeper {
+            Keeper::Slub(lists) => lists.kept(&self.slabs),
+            Keeper::Slab(arrays) => arrays.kept(),
+        };
         SlabInfo {
             name: self.spec.name,
-            active_objs: self.nr_objects - free_on_nodes,
+            active_objs: self.nr_objects - kept.free_on_nodes,
             num_objs: self.nr_objects,
             objsize: self.spec.size,
-            objperslab: order::order_objects(self.order, self.spec.size),
+            objperslab: self.objects(self.order),
             pagesperslab: self.order.pages(),
+            tunables: kept.tunables,
+            active_slabs: self.nr_slabs - kept.empty_slabs,
             num_slabs: self.nr_slabs,
+            shared_avail: kept.shared_avail,
         }
     }
+}
 
-    fn free_on_node(&self, node: usize) -> u64 {
-        let mut at = self.nodes[node].head;
-        let mut free = 0;
-        while at != NONE {
-            let slab = &self.slabs[at];
-            free += u64::from(slab.objects - slab.inuse);
-            at = slab.next;
-        }
-        free
-    }
-
-    /// Puts a slab that is on no list on its node's: first, or last.
-    fn add_partial(&mut self, number: u32, first: bool) {
-        let list = &mut self.nodes[self.slabs[number].node.index()];
-        list.len += 1;
-        let (prev, next) = if first { (NONE, list.head) } else { (list.tail, NONE) };
-        match prev {
-            NONE => list.head = number,
-            _ => self.slabs[prev].next = number,
-        }
-        match next {
-            NONE => list.tail = number,
-            _ => self.slabs[next].prev = number,
-        }
-        let slab = &mut self.slabs[number];
-        (slab.prev, slab.next, slab.place) = (prev, next, Place::Node);
-    }
-
-    /// Takes a slab off its node's list.
-    fn remove_partial(&mut self, number: u32) {
-        let Slab { prev, next, node, place, .. } = self.slabs[number];
-        debug_assert!(place == Place::Node, "slab {number} of {} is not on a node's list", self.spec.name);
-        let list = &mut self.nodes[node.index()];
-        list.len -= 1;
-        match prev {
-            NONE => list.head = next,
-            _ => self.slabs[prev].next = next,
-        }
-        match next {
-            NONE => self.nodes[node.index()].tail = prev,
-            _ => self.slabs[next].prev = prev,
-        }
-    }
+/// What `/proc/slabinfo` says of the free objects of a cache.
+#[derive(Default)]
+struct Kept {
+    free_on_nodes: u64,
+    empty_slabs: u64,
+    shared_avail: u64,
+    tunables: [u32; 3],
 }
 
 impl Mm {
@@ -305,28 +280,52 @@ impl Mm {
 
     /// Creates a cache.
     pub fn create_cache(&mut self, spec: CacheSpec) -> CacheId {
-        let (nr_cpus, nr_nodes) = (self.slabs.nr_cpus, self.slabs.nr_nodes);
-        let order = order::calculate_order(spec.size, nr_cpus, self.rules.slab_order);
-        let objects = order::order_objects(order, spec.size);
-        assert!(objects > 0 && order <= Order::MAX, "{}: {} bytes fit no slab", spec.name, spec.size);
+        let Slabs { cpu_nodes, nr_nodes, .. } = &self.slabs;
+        let (nr_cpus, nr_nodes) = (cpu_nodes.len(), *nr_nodes);
+        let allocator = self.rules.slab_allocator;
+        let layout = match allocator {
+            SlabAllocator::Slub => slub::layout(&spec, nr_cpus, self.rules.slab_order),
+            _ => arrays::layout(&spec, allocator),
+        };
+        let objects = layout.objects();
+        assert!(objects > 0 && layout.order <= Order::MAX, "{}: {} bytes fit no slab", spec.name, spec.size);
+        let keeper = match allocator {
+            SlabAllocator::Slub => {
+                Keeper::Slub(slub::Lists::new(spec.size, objects, self.rules.cpu_partial, nr_cpus, nr_nodes))
+            }
+            _ => Keeper::Slab(arrays::Arrays::new(spec.size, objects, cpu_nodes, nr_nodes)),
+        };
         let id = CacheId(self.slabs.caches.len() as u16);
         self.slabs.caches.push(Cache {
             spec,
-            order,
-            min_order: order::get_order(spec.size),
+            order: layout.order,
+            min_order: layout.min_order,
+            footprint: layout.footprint,
+            head: layout.head,
             shift: objects.next_power_of_two().trailing_zeros(),
-            min_partial: order::min_partial(spec.size, self.rules.cpu_partial),
-            keep_freed: order::keep_freed(spec.size, self.rules.cpu_partial),
-            cpu_partial: order::cpu_partial(spec.size, objects, self.rules.cpu_partial),
-            cpu_partial_slabs: self.rules.cpu_partial == CpuPartial::Slabs,
+            keeper,
             slabs: Table::new(objects.div_ceil(64) as usize),
             charges: Sparse::default(),
-            nodes: vec![Partial { head: NONE, tail: NONE, len: 0 }; nr_nodes],
-            cpus: vec![CpuSlab { current: NONE, partial: NONE, weight: 0 }; nr_cpus],
             nr_slabs: 0,
             nr_objects: 0,
             order_fallback: 0,
         });
         id
+    }
+}
+
+/// How a cache's slabs are laid out.
+struct Layout {
+    order: Order,
+    min_order: Order,
+    /// Bytes that an object takes, and those that a slab takes for itself.
+    footprint: u32,
+    head: u32,
+}
+
+impl Layout {
+    /// Objects of a slab of the preferred order.
+    fn objects(&self) -> u32 {
+        (PAGE_SIZE as u32 * self.order.pages() - self.head) / self.footprint
     }
 }

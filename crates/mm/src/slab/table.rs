@@ -88,6 +88,32 @@ impl Table {
         (&mut chunk.slabs[number], &mut chunk.free[number * self.words..][..self.words])
     }
 
+    /// Takes the lowest free slot of a slab; none if it is full.
+    #[inline]
+    pub(super) fn take_slot(&mut self, number: u32) -> Option<u32> {
+        let (slab, free) = self.with_slots(number);
+        if slab.inuse == slab.objects {
+            return None;
+        }
+        slab.inuse += 1;
+        if let [word] = free {
+            return Some(take_lowest(word));
+        }
+        let word = free.iter().position(|word| *word != 0)?;
+        Some(word as u32 * 64 + take_lowest(&mut free[word]))
+    }
+
+    /// Gives a slot of a slab back; the slab as it is then.
+    #[inline]
+    pub(super) fn give_slot(&mut self, number: u32, slot: u32) -> Slab {
+        let (slab, free) = self.with_slots(number);
+        let word = &mut free[slot as usize / 64];
+        debug_assert!(slab.inuse > 0 && *word >> (slot % 64) & 1 == 0, "slot {slot} of slab {number} is free already");
+        *word |= 1 << (slot % 64);
+        slab.inuse -= 1;
+        *slab
+    }
+
     /// Free slots of a slab.
     pub(super) fn slots(&self, number: u32) -> &[u64] {
         let (at, number) = place(number);
@@ -107,6 +133,15 @@ impl Table {
         let chunk = CHUNK * (size_of::<Slab>() + self.words * size_of::<u64>());
         self.present * chunk + self.chunks.capacity() * size_of::<Chunk>() + self.unused.capacity() * size_of::<u32>()
     }
+}
+
+/// Clears the lowest set bit, and says which.
+#[inline]
+fn take_lowest(word: &mut u64) -> u32 {
+    debug_assert!(*word != 0);
+    let bit = word.trailing_zeros();
+    *word &= *word - 1;
+    bit
 }
 
 impl std::ops::Index<u32> for Table {

@@ -50,11 +50,11 @@ pub(crate) fn rules_4_20() -> Rules {
 }
 
 /// The rules of 2.6.39, and of 3.1.
-pub(super) fn rules_2_6_39() -> Rules {
+pub(crate) fn rules_2_6_39() -> Rules {
     Rules { cpu_partial: CpuPartial::None, slab_speculation: SlabSpeculation::Reclaims, ..rules_4_20() }
 }
 
-pub(super) fn rules_3_1() -> Rules {
+pub(crate) fn rules_3_1() -> Rules {
     Rules { cpu_partial: CpuPartial::NodesKeep, ..rules_2_6_39() }
 }
 

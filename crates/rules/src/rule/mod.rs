@@ -231,7 +231,9 @@ pub struct Rules {
     pub multi_memcg: MultiMemcg,
     /// Sharing of walks through memory cgroups.
     pub memcg_walk: MemcgWalkSharing,
-    /// Order of slabs.
+    /// Which allocator of small objects there is.
+    pub slab_allocator: SlabAllocator,
+    /// Order of slabs of SLUB.
     pub slab_order: SlabOrder,
     /// Large slabs.
     pub slab_speculation: SlabSpeculation,
@@ -433,6 +435,7 @@ impl Rules {
             generation_start: GenerationStart::SecondOldest,
             multi_memcg: MultiMemcg::SkipAging,
             memcg_walk: MemcgWalkSharing::DirectReclaim,
+            slab_allocator: SlabAllocator::Slub,
             slab_order: SlabOrder::MoreWaste,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,

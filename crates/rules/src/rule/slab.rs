@@ -3,6 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 rule!(
+    /// Which of the kernel's allocators of small objects it was built with, and for SLAB how that gets a slab.
+    SlabAllocator {
+        /// SLUB (`CONFIG_SLUB`): the default since 2.6.23.
+        Slub,
+        /// SLAB (`CONFIG_SLAB`): slabs hold a descriptor and a number for each object, and come from the own node while it is above
+        /// its low watermark: until 3.12.
+        SlabDescriptor,
+        /// The same without a descriptor, and with a byte for each object: 3.15 to 4.0.
+        SlabIndex,
+        /// The same, and they come from the own node down to its min watermark without waking kswapd: 4.4 until SLAB was removed in 6.8.
+        SlabExactNode,
+    }
+);
+rule!(
     /// What SLUB gives up when no order of slab holds enough objects with little waste.
     SlabOrder {
         /// Objects, one by one, with waste up to 1/4: until 6.6.

@@ -11,8 +11,10 @@ pub(super) fn slabinfo(mm: &Mm) -> Slabinfo {
         objsize_bytes: u64::from(info.objsize),
         objperslab: u64::from(info.objperslab),
         pagesperslab: u64::from(info.pagesperslab),
-        active_slabs: info.num_slabs,
+        tunables: info.tunables.map(u64::from),
+        active_slabs: info.active_slabs,
         num_slabs: info.num_slabs,
+        shared_avail: info.shared_avail,
     });
     Slabinfo { caches: caches.collect() }
 }

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use blockdev::{Batch, Op};
 use mm::reclaim::ThrottleReason;
+use mm::slab::REAP_INTERVAL;
 use mm::writeback::TaskDirty;
 use mm::{Bio, Effect, Env, Mm, Reserve, TaskFlags};
 use observe::Era;
@@ -34,6 +35,8 @@ pub(crate) enum Event {
     Rcu,
     /// The periodic flush of a device is due.
     Flusher(u16),
+    /// SLAB's worker of every CPU is due.
+    SlabReap,
     /// The vmstat worker of every CPU is due.
     Vmstat,
     /// The statistics of memory cgroups are due to be added up.
@@ -514,6 +517,10 @@ impl sim::World for World {
                 if self.enter(ctl, |mm, env| mm.rcu_tick(env)) {
                     ctl.schedule_at(self.next_tick(ctl.now()), Class::Timer, Event::Rcu);
                 }
+            }
+            Event::SlabReap => {
+                self.enter(ctl, |mm, env| mm.slab_reap(env));
+                ctl.schedule_after(REAP_INTERVAL, Class::Timer, Event::SlabReap);
             }
             Event::Vmstat => {
                 self.enter(ctl, |mm, _| mm.vmstat_update());

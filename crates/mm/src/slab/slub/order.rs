@@ -16,12 +16,12 @@ const SLUB_MAX_ORDER: u8 = 3;
 const MAX_OBJECTS: u32 = 32_767;
 
 /// Objects of `size` bytes in a slab of this order.
-pub(crate) fn order_objects(order: Order, size: u32) -> u32 {
+pub(super) fn order_objects(order: Order, size: u32) -> u32 {
     (PAGE_SIZE as u32 * order.pages()) / size
 }
 
 /// Smallest order that holds `bytes` (`get_order()`).
-pub(crate) fn get_order(bytes: u32) -> Order {
+pub(super) fn get_order(bytes: u32) -> Order {
     let pages = u64::from(bytes).div_ceil(PAGE_SIZE).max(1);
     Order(pages.next_power_of_two().trailing_zeros() as u8)
 }
@@ -40,7 +40,7 @@ fn order_with_waste(size: u32, from: Order, fraction: u32) -> Option<Order> {
 }
 
 /// Order of the slabs of a cache whose objects take `size` bytes, on a machine with so many CPUs.
-pub(crate) fn calculate_order(size: u32, nr_cpus: usize, rule: SlabOrder) -> Order {
+pub(super) fn calculate_order(size: u32, nr_cpus: usize, rule: SlabOrder) -> Order {
     assert!(size >= 8, "a slab object takes at least 8 bytes, not {size}");
     let largest = order_objects(Order(SLUB_MAX_ORDER), size).max(1);
     let mut min_objects = (4 * (fls(nr_cpus) + 1)).min(largest);
@@ -64,7 +64,7 @@ pub(crate) fn calculate_order(size: u32, nr_cpus: usize, rule: SlabOrder) -> Ord
 
 /// Partial slabs with which a node keeps no more that are empty as a CPU gives them up: log2(size) / 2, from 5 to 10; all of
 /// log2(size) before CPUs had lists, and one more in 3.1.
-pub(crate) fn min_partial(size: u32, rule: CpuPartial) -> u32 {
+pub(super) fn min_partial(size: u32, rule: CpuPartial) -> u32 {
     let log = size.ilog2();
     match rule {
         CpuPartial::None => log.clamp(5, 10),
@@ -74,12 +74,12 @@ pub(crate) fn min_partial(size: u32, rule: CpuPartial) -> u32 {
 }
 
 /// The same for slabs that become empty on its list.
-pub(crate) fn keep_freed(size: u32, rule: CpuPartial) -> u32 {
+pub(super) fn keep_freed(size: u32, rule: CpuPartial) -> u32 {
     if rule == CpuPartial::None { 0 } else { min_partial(size, rule) }
 }
 
 /// How much a CPU keeps beside its slab before it hands the lot to the nodes: free objects or slabs, by the rule.
-pub(crate) fn cpu_partial(size: u32, objects: u32, rule: CpuPartial) -> u32 {
+pub(super) fn cpu_partial(size: u32, objects: u32, rule: CpuPartial) -> u32 {
     let class = match size {
         4096.. => 0,
         1024.. => 1,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use units::{Gfp, Pfn};
 
-use super::tests::{assert_valid, machine, on, rules_2_6_39, rules_3_1};
-use super::{CacheId, Obj};
+use super::super::tests::{assert_valid, machine, on, rules_2_6_39, rules_3_1};
+use super::super::{CacheId, Obj};
 use crate::stat::NodeStat;
 
 /// A slab: the objects in use, by number of their allocation.
