@@ -157,13 +157,7 @@ enum Keeper {
 #[derive(Debug)]
 struct Cache {
     spec: CacheSpec,
-    /// Order of slabs when memory is plentiful, and the least that holds an object.
-    order: Order,
-    min_order: Order,
-    /// Bytes that an object takes of a slab.
-    footprint: u32,
-    /// Bytes of a slab that hold no objects.
-    head: u32,
+    layout: Layout,
     /// log2 of the objects' numbers that a slab takes.
     shift: u32,
     keeper: Keeper,
@@ -234,11 +228,6 @@ impl Cache {
         self.slabs.host_bytes() + self.charges.host_bytes() + arrays
     }
 
-    /// Objects in a slab of this order.
-    fn objects(&self, order: Order) -> u32 {
-        (PAGE_SIZE as u32 * order.pages() - self.head) / self.footprint
-    }
-
     fn info(&self) -> SlabInfo {
         let kept = match &self.keeper {
             Keeper::Slub(lists) => lists.kept(&self.slabs),
@@ -249,8 +238,8 @@ impl Cache {
             active_objs: self.nr_objects - kept.free_on_nodes,
             num_objs: self.nr_objects,
             objsize: self.spec.size,
-            objperslab: self.objects(self.order),
-            pagesperslab: self.order.pages(),
+            objperslab: self.layout.objects(self.layout.order),
+            pagesperslab: self.layout.order.pages(),
             tunables: kept.tunables,
             active_slabs: self.nr_slabs - kept.empty_slabs,
             num_slabs: self.nr_slabs,
@@ -287,7 +276,7 @@ impl Mm {
             SlabAllocator::Slub => slub::layout(&spec, nr_cpus, self.rules.slab_order),
             _ => arrays::layout(&spec, allocator),
         };
-        let objects = layout.objects();
+        let objects = layout.objects(layout.order);
         assert!(objects > 0 && layout.order <= Order::MAX, "{}: {} bytes fit no slab", spec.name, spec.size);
         let keeper = match allocator {
             SlabAllocator::Slub => {
@@ -298,10 +287,7 @@ impl Mm {
         let id = CacheId(self.slabs.caches.len() as u16);
         self.slabs.caches.push(Cache {
             spec,
-            order: layout.order,
-            min_order: layout.min_order,
-            footprint: layout.footprint,
-            head: layout.head,
+            layout,
             shift: objects.next_power_of_two().trailing_zeros(),
             keeper,
             slabs: Table::new(objects.div_ceil(64) as usize),
@@ -315,7 +301,9 @@ impl Mm {
 }
 
 /// How a cache's slabs are laid out.
+#[derive(Clone, Copy, Debug)]
 struct Layout {
+    /// Order of slabs when memory is plentiful, and the least that holds an object.
     order: Order,
     min_order: Order,
     /// Bytes that an object takes, and those that a slab takes for itself.
@@ -324,8 +312,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Objects of a slab of the preferred order.
-    fn objects(&self) -> u32 {
-        (PAGE_SIZE as u32 * self.order.pages() - self.head) / self.footprint
+    /// Objects of a slab of this order.
+    fn objects(&self, order: Order) -> u32 {
+        (PAGE_SIZE as u32 * order.pages() - self.head) / self.footprint
     }
 }

@@ -17,14 +17,14 @@
 use rules::{SlabAllocator, SlabSpeculation};
 use units::{Gfp, NodeId, Order, Pfn};
 
-use super::{Cache, CacheId, Keeper, NONE, Obj, Place, Slab, SlabRequest};
+use super::{Cache, CacheId, Keeper, Layout, NONE, Obj, Place, Slab, SlabRequest};
 use crate::stat::NodeStat;
 use crate::{AllocRequest, Env, Kind, Mm};
 
 impl Cache {
     /// A number and a record for a new slab.
     fn new_slab(&mut self, pfn: Pfn, order: Order, node: NodeId) -> u32 {
-        let objects = self.objects(order);
+        let objects = self.layout.objects(order);
         let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
         let number = self.slabs.add(slab);
         assert!(number < u32::MAX >> self.shift, "{}: too many slabs", self.spec.name);
@@ -62,7 +62,7 @@ impl Mm {
 
     /// An object of a new slab or of another node, or what to ask the slow path for.
     pub(super) fn slab_grow(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
-        let Cache { spec, order, .. } = self.slabs.caches[cache.index()];
+        let Cache { spec, layout: Layout { order, .. }, .. } = self.slabs.caches[cache.index()];
         let mut gfp = gfp;
         if order.0 > 0 {
             gfp = gfp.with(Gfp::COMP);
@@ -70,23 +70,22 @@ impl Mm {
         if spec.reclaimable {
             gfp = gfp.with(Gfp::RECLAIMABLE);
         }
-        let slub = self.rules.slab_allocator == SlabAllocator::Slub;
-        let own = if slub { None } else { self.own_node_page(env, order, gfp) };
-        let obj = if own.is_none() { self.slab_take_from_others(env, cache) } else { None };
-        if let Some(obj) = obj {
+        let own = self.own_node_page(env, order, gfp);
+        if own.is_none()
+            && let Some(obj) = self.slab_take_from_others(env, cache)
+        {
             return Ok(obj);
         }
-        let page = match own {
-            Some(page) => page,
-            None if slub => self.slub_page(env, cache, gfp)?,
-            None => self.slab_page(env, order, gfp)?,
-        };
+        let page = own.map_or_else(|| self.slab_page(env, cache, gfp), Ok)?;
         self.slab_add_page(env, cache, page);
         Ok(self.slab_take_new(env, cache))
     }
 
-    /// SLAB's first attempt: quietly, and on its own node only.
+    /// SLAB's first attempt: quietly, and on its own node only; SLUB has none.
     fn own_node_page(&mut self, env: &Env, order: Order, gfp: Gfp) -> Option<Pfn> {
+        if self.rules.slab_allocator == SlabAllocator::Slub {
+            return None;
+        }
         let quiet = gfp.with(Gfp::THISNODE).with(Gfp::NOWARN).without(Gfp::RECLAIM).without(Gfp::NOFAIL);
         let request = AllocRequest { gfp: quiet, order, node: env.node };
         let page = self.alloc_pages(env, request);
@@ -96,15 +95,9 @@ impl Mm {
         page
     }
 
-    /// SLAB's second attempt, as the caller may.
-    fn slab_page(&mut self, env: &Env, order: Order, gfp: Gfp) -> Result<Pfn, SlabRequest> {
-        let pages = AllocRequest { gfp, order, node: env.node };
-        self.alloc_pages(env, pages).ok_or(SlabRequest { pages, fallback: None })
-    }
-
-    /// Pages for a new slab of SLUB.
-    fn slub_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, SlabRequest> {
-        let Cache { order, min_order, .. } = self.slabs.caches[cache.index()];
+    /// Pages for a new slab, or the request for the slow path; SLAB knows the least order only.
+    fn slab_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, SlabRequest> {
+        let Layout { order, min_order, .. } = self.slabs.caches[cache.index()].layout;
         let least = AllocRequest { gfp, order: min_order, node: env.node };
         if order > min_order {
             let gfp = speculative(gfp, self.rules.slab_speculation);
@@ -130,9 +123,10 @@ impl Mm {
             self.flush_cpu_slab(env, cache);
         }
         let owner = &mut self.slabs.caches[cache.index()];
-        debug_assert!(order >= owner.min_order && order <= owner.order, "{}: order {}", owner.spec.name, order.0);
+        let Layout { order: most, min_order, .. } = owner.layout;
+        debug_assert!(order >= min_order && order <= most, "{}: order {}", owner.spec.name, order.0);
         let number = owner.new_slab(pfn, order, node);
-        owner.order_fallback += u64::from(order < owner.order);
+        owner.order_fallback += u64::from(order < most);
         let stat = slab_stat(owner.spec.reclaimable);
         match &mut owner.keeper {
             Keeper::Slub(lists) => lists.give(env.cpu.index(), number),

@@ -8,8 +8,9 @@
 //! Source: `____cache_alloc()`, `cache_alloc_refill()`, `____cache_alloc_node()`, `transfer_objects()`, `cache_flusharray()`, `free_block()`,
 //! `__cache_free_alien()`, `__drain_alien_cache()`, `set_up_node()`, mm/slab.c, 3.1, 3.19 and 4.20.
 //! Since/until: until 6.7; which objects a slab has room for and how it gets pages is a matter of [`SlabAllocator`](rules::SlabAllocator).
-//! Abstracted: of a new slab a CPU takes a batch also if it had to wait for it (the kernel then takes one object). Omitted: `slabinfo`'s
-//! tunables cannot be set; caches of memory cgroups; `noaliencache`.
+//! Abstracted: of a new slab a CPU takes a batch also if it had to wait for it (the kernel then takes one object). In which order a batch is used; until 4.6
+//! an empty slab beyond the limit goes while the batch is given back, not after it. Omitted: `slabinfo`'s tunables cannot be set; caches of
+//! memory cgroups; `noaliencache`; that there is no kmalloc-8 and -16.
 
 mod alloc;
 mod check;

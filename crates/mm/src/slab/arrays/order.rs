@@ -7,7 +7,7 @@
 //! Source: `calculate_slab_order()`, `cache_estimate()`, `enable_cpucache()`, `init_cache_node()`, mm/slab.c, 3.1, 3.19 and 4.20.
 //! Since/until: [`SlabAllocator`].
 //! Abstracted: which objects are so large that they are managed from outside (512 bytes until 3.12, 128 later; from 4.6 on a free object
-//! holds the numbers). Omitted: machines of less than 32 MiB, which stay at order 0.
+//! holds the numbers). Omitted: machines of less than 32 MiB, which stay at order 0; caches above 128 KiB, whose objects are not kept.
 
 use rules::SlabAllocator;
 use units::{Order, PAGE_SIZE};
@@ -61,7 +61,7 @@ mod tests {
 
     fn order_and_objects(size: u32, reclaimable: bool, rule: SlabAllocator) -> (u8, u32) {
         let layout = layout(&CacheSpec { name: "objects", size, reclaimable, accounted: false }, rule);
-        (layout.order.0, layout.objects())
+        (layout.order.0, layout.objects(layout.order))
     }
 
     /// `(size, objperslab, pagesperslab, limit)` of /proc/slabinfo of a guest of 3.1-rc1 with SLAB; all its 107 caches up to 8 KiB agree, ext3's

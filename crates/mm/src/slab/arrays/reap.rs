@@ -4,7 +4,8 @@
 //! its node has of one other node; every four seconds it looks at what its node's CPUs share in the same way, and gives back empty slabs,
 //! a fifth of the limit, unless one was taken since.
 //! Source: `cache_reap()`, `drain_array()`, `drain_freelist()`, `reap_alien()`, mm/slab.c, 4.20.
-//! Abstracted: all CPUs do so at one time (the kernel has each begin at a second, three ticks after the one before).
+//! Abstracted: all CPUs do so at one time (the kernel has each begin at a second, three ticks after the one before), and ask about
+//! the same other node. Omitted: the CPU time of the worker that does it, but for the slabs it gives back.
 
 use units::{CpuId, Nanos, NodeId};
 
