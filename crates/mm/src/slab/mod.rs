@@ -290,7 +290,7 @@ impl Mm {
             layout,
             shift: objects.next_power_of_two().trailing_zeros(),
             keeper,
-            slabs: Table::new(objects.div_ceil(64) as usize),
+            slabs: Table::new(objects),
             charges: Sparse::default(),
             nr_slabs: 0,
             nr_objects: 0,

@@ -17,6 +17,7 @@
 use rules::{SlabAllocator, SlabSpeculation};
 use units::{Gfp, NodeId, Order, Pfn};
 
+use super::table::{WORD, Word};
 use super::{Cache, CacheId, Keeper, Layout, NONE, Obj, Place, Slab, SlabRequest};
 use crate::stat::NodeStat;
 use crate::{AllocRequest, Env, Kind, Mm};
@@ -29,8 +30,8 @@ impl Cache {
         let number = self.slabs.add(slab);
         assert!(number < u32::MAX >> self.shift, "{}: too many slabs", self.spec.name);
         for (n, word) in self.slabs.with_slots(number).1.iter_mut().enumerate() {
-            let slots = objects.saturating_sub(n as u32 * 64).min(64);
-            *word = if slots == 64 { u64::MAX } else { (1 << slots) - 1 };
+            let slots = objects.saturating_sub(n as u32 * WORD).min(WORD);
+            *word = if slots == WORD { Word::MAX } else { (1 << slots) - 1 };
         }
         self.nr_slabs += 1;
         self.nr_objects += u64::from(objects);

@@ -9,13 +9,18 @@ use units::table;
 /// Slabs of a chunk.
 const CHUNK: usize = u64::BITS as usize;
 
+/// Slots of a slab, a bit each: few, because most slabs have few objects.
+pub(super) type Word = u16;
+/// Slots of a word.
+pub(super) const WORD: u32 = Word::BITS;
+
 /// Slabs whose numbers follow each other.
 #[derive(Debug)]
 struct Chunk {
     /// None while no number is in use.
     slabs: Box<[Slab]>,
     /// Free slots of the slabs.
-    free: Box<[u64]>,
+    free: Box<[Word]>,
     /// Numbers that are in use, a bit each.
     used: u64,
 }
@@ -40,8 +45,9 @@ fn place(number: u32) -> (usize, usize) {
 }
 
 impl Table {
-    /// No slab yet; a slab has so many words of free slots.
-    pub(super) fn new(words: usize) -> Table {
+    /// No slab yet; a slab has so many objects.
+    pub(super) fn new(objects: u32) -> Table {
+        let words = objects.div_ceil(WORD) as usize;
         Table { words, chunks: Vec::new(), unused: Vec::new(), next: 0, present: 0 }
     }
 
@@ -82,7 +88,7 @@ impl Table {
 
     /// A slab and its free slots, to be changed.
     #[inline]
-    pub(super) fn with_slots(&mut self, number: u32) -> (&mut Slab, &mut [u64]) {
+    pub(super) fn with_slots(&mut self, number: u32) -> (&mut Slab, &mut [Word]) {
         let (at, number) = place(number);
         let chunk = &mut self.chunks[at];
         (&mut chunk.slabs[number], &mut chunk.free[number * self.words..][..self.words])
@@ -100,24 +106,32 @@ impl Table {
             return Some(take_lowest(word));
         }
         let word = free.iter().position(|word| *word != 0)?;
-        Some(word as u32 * 64 + take_lowest(&mut free[word]))
+        Some(word as u32 * WORD + take_lowest(&mut free[word]))
     }
 
     /// Gives a slot of a slab back; the slab as it is then.
     #[inline]
     pub(super) fn give_slot(&mut self, number: u32, slot: u32) -> Slab {
         let (slab, free) = self.with_slots(number);
-        let word = &mut free[slot as usize / 64];
-        debug_assert!(slab.inuse > 0 && *word >> (slot % 64) & 1 == 0, "slot {slot} of slab {number} is free already");
-        *word |= 1 << (slot % 64);
+        let word = &mut free[(slot / WORD) as usize];
+        debug_assert!(
+            slab.inuse > 0 && *word >> (slot % WORD) & 1 == 0,
+            "slot {slot} of slab {number} is free already"
+        );
+        *word |= 1 << (slot % WORD);
         slab.inuse -= 1;
         *slab
     }
 
     /// Free slots of a slab.
-    pub(super) fn slots(&self, number: u32) -> &[u64] {
+    pub(super) fn slots(&self, number: u32) -> &[Word] {
         let (at, number) = place(number);
         &self.chunks[at].free[number * self.words..][..self.words]
+    }
+
+    /// Whether a slot of a slab is free.
+    pub(super) fn is_free(&self, number: u32, slot: u32) -> bool {
+        self.slots(number)[(slot / WORD) as usize] >> (slot % WORD) & 1 == 1
     }
 
     /// All slabs with their numbers.
@@ -130,14 +144,14 @@ impl Table {
 
     /// Host bytes.
     pub(super) fn host_bytes(&self) -> usize {
-        let chunk = CHUNK * (size_of::<Slab>() + self.words * size_of::<u64>());
+        let chunk = CHUNK * (size_of::<Slab>() + self.words * size_of::<Word>());
         self.present * chunk + self.chunks.capacity() * size_of::<Chunk>() + self.unused.capacity() * size_of::<u32>()
     }
 }
 
 /// Clears the lowest set bit, and says which.
 #[inline]
-fn take_lowest(word: &mut u64) -> u32 {
+fn take_lowest(word: &mut Word) -> u32 {
     debug_assert!(*word != 0);
     let bit = word.trailing_zeros();
     *word &= *word - 1;
@@ -180,13 +194,13 @@ mod tests {
 
     #[test]
     fn numbers_are_used_again_and_empty_chunks_take_no_memory() {
-        let mut table = Table::new(2);
+        let mut table = Table::new(WORD + 1);
         assert!((0..130).map(|pfn| table.add(slab(pfn))).eq(0..130));
         table.with_slots(70).1[1] = 5;
         assert_eq!((table[70].pfn, table.slots(70)), (Pfn(70), &[0, 5][..]));
         let full = table.host_bytes();
         (64..128).for_each(|number| table.remove(number));
-        assert_eq!(full - table.host_bytes(), 64 * (20 + 2 * 8) - 64 * 4, "a number that is unused takes 4 bytes");
+        assert_eq!(full - table.host_bytes(), 64 * (20 + 2 * 2) - 64 * 4, "a number that is unused takes 4 bytes");
         assert!(table.iter().map(|(number, slab)| (number, slab.pfn.0)).eq((0..64).chain(128..130).map(|n| (n, n))));
         table.remove(3);
         assert_eq!([7, 8, 9].map(|pfn| table.add(slab(pfn))), [3, 127, 126]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mm::Mm;
+use mm::column::Column;
 use mm::vfs::{DirId, Handle};
 use sim::{Ctl, TaskId, WaitQueueId};
 use sys::{Dir, Result, SysError};
@@ -88,7 +89,7 @@ pub(crate) struct Processes {
     /// Seed of the run, for the workload's own draws.
     pub(crate) seed: u64,
     /// Bytes of each file's last page that belong to it, by the file's id; 0: all. `mm` counts whole pages.
-    last_bytes: Vec<u16>,
+    last_bytes: Column,
 }
 
 impl Processes {
@@ -102,7 +103,7 @@ impl Processes {
             barriers: Vec::new(),
             blocks: Vec::new(),
             seed,
-            last_bytes: Vec::new(),
+            last_bytes: Column::default(),
         }
     }
 
@@ -142,21 +143,18 @@ impl Processes {
 
     /// Size in bytes of a file that has so many pages.
     pub(crate) fn size(&self, file: FileId, pages: Pages) -> Bytes {
-        let last = self.last_bytes.get(file.index()).copied().unwrap_or(0);
+        let last = self.last_bytes.get(file.0);
         let whole = pages.bytes();
         if last == 0 || pages == Pages(0) { whole } else { Bytes(whole.0 - PAGE_SIZE + u64::from(last)) }
     }
 
     /// Notes where in its last page a file of this size ends.
     pub(crate) fn set_end(&mut self, file: FileId, size: Bytes) {
-        let last = (size.0 % PAGE_SIZE) as u16;
-        match self.last_bytes.get_mut(file.index()) {
-            Some(end) => *end = last,
-            None if last == 0 => {}
-            None => {
-                units::table::grow(&mut self.last_bytes, file.index() + 1, 0);
-                self.last_bytes[file.index()] = last;
-            }
+        let last = (size.0 % PAGE_SIZE) as u32;
+        if self.last_bytes.get(file.0) != last {
+            // Files up to this one that were not noted end with their pages.
+            self.last_bytes.set(file.0, 0);
+            self.last_bytes.set(file.0, last);
         }
     }
 
@@ -204,6 +202,6 @@ impl Processes {
     pub(crate) fn host_bytes(&self) -> usize {
         let names = self.names.host_bytes(self.directories.iter().map(|directory| &directory.names));
         let open: usize = self.present.iter().map(|number| self.of(*number).files.host_bytes()).sum();
-        names + open + self.last_bytes.capacity() * size_of::<u16>()
+        names + open + self.last_bytes.host_bytes()
     }
 }

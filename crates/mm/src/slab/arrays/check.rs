@@ -28,7 +28,7 @@ impl Arrays {
         let mut seen = BTreeSet::new();
         for obj @ Obj(at) in arrays.flatten() {
             let slot = at & ((1 << shift) - 1);
-            let free = slabs.slots(at >> shift)[slot as usize / 64] >> (slot % 64) & 1 == 1;
+            let free = slabs.is_free(at >> shift, slot);
             if free || !seen.insert(*obj) {
                 wrong(format!("{obj:?} is in an array, and {}", if free { "free" } else { "in another place, too" }));
             }
