@@ -346,14 +346,15 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         let mount = mount.get_ref();
         let disk = machine.disk(&mount.disk).expect("checked when loaded");
         let device = disk as u16;
+        let size = mount.partition(room[disk]);
         let spec = match *mount.fs.get_ref() {
             FileSystem::Xfs => {
-                let made = FsSpec::xfs(device, room[disk]);
+                let made = FsSpec::xfs(device, size);
                 let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
                 FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
             }
-            FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, room[disk]).with_flex_bg(),
-            FileSystem::Ext4 => FsSpec::ext4(device, room[disk]),
+            FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, size).with_flex_bg(),
+            FileSystem::Ext4 => FsSpec::ext4(device, size),
         };
         (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec }), device)
     });

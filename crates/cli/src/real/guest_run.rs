@@ -179,7 +179,7 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         memory: whole(machine.memory().0),
         low,
         cpus: *machine.cpus.count.get_ref(),
-        data: whole(device.capacity().0.saturating_sub(shared)),
+        data: whole(mount.partition(Bytes(device.capacity().0.saturating_sub(shared))).0),
         swap: whole(swap),
         swap_priority: swap_priority(machine),
         zrams: zrams(machine).map_err(|message| bad(&message))?,

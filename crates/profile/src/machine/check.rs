@@ -187,15 +187,20 @@ impl Machine {
             let message = format!("expected 16MiB or more and less than 16TiB on the disk `{name}` beside its swap");
             return Err(text.invalid(mount.span(), "mount.disk", message));
         }
-        self.check_log(text, mount, Bytes(room))
+        let size = mount.get_ref().partition(Bytes(room));
+        if !(FILE_SYSTEM_MIN.0..=room).contains(&size.0) {
+            let message = format!("expected 16MiB or more, and no more than the disk `{name}` has beside its swap");
+            return Err(text.invalid(mount.span(), "mount.size", message));
+        }
+        Machine::check_log(text, mount, size)
     }
 
-    fn check_log(&self, text: &Text, mount: &Spanned<Mount>, room: Bytes) -> Result<(), ProfileError> {
+    fn check_log(text: &Text, mount: &Spanned<Mount>, size: Bytes) -> Result<(), ProfileError> {
         let Some(Size(log)) = mount.get_ref().log else { return Ok(()) };
         let expected = match *mount.get_ref().fs.get_ref() {
             FileSystem::Ext4 => "expected no size of a log for ext4",
-            FileSystem::Xfs if LOG_BYTES.contains(&log.0) && log.0 <= room.0 / 2 => return Ok(()),
-            FileSystem::Xfs => "expected 10MiB to 2GiB, and half of the disk at most",
+            FileSystem::Xfs if LOG_BYTES.contains(&log.0) && log.0 <= size.0 / 2 => return Ok(()),
+            FileSystem::Xfs => "expected 10MiB to 2GiB, and half of the partition at most",
         };
         Err(text.invalid(mount.span(), "mount.log", expected.to_string()))
     }

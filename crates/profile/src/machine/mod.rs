@@ -186,7 +186,9 @@ pub struct Mount {
     pub disk: String,
     /// File system.
     pub fs: Spanned<FileSystem>,
-    /// Size of XFS's log; without it as mkfs.xfs of the years of the studies sizes it, a 2048th of the disk from 10 MiB to 2 GiB.
+    /// Size of its partition, which begins where the disk does; without it all of the disk that swap leaves.
+    pub size: Option<Size>,
+    /// Size of XFS's log; without it as mkfs.xfs of the years of the studies sizes it, a 2048th of the partition from 10 MiB to 2 GiB.
     /// Since 5.15 mkfs.xfs makes none below 64 MiB.
     pub log: Option<Size>,
     /// ext4: whether tables of inodes lie at the start of block groups, as on disk, or are allocated as they are needed, which
@@ -199,6 +201,13 @@ pub struct Mount {
     /// Mounted with `noatime`: reading a file does not write its inode. Default false: `relatime`, as `mount` does.
     #[serde(default)]
     pub noatime: bool,
+}
+
+impl Mount {
+    /// Size of its partition on a disk of which swap leaves so much.
+    pub fn partition(&self, room: Bytes) -> Bytes {
+        self.size.map_or(room, |Size(size)| size)
+    }
 }
 
 /// A file system.

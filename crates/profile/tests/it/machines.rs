@@ -113,11 +113,31 @@ fn swap_and_file_system_share_a_disk_that_holds_both() {
 }
 
 #[test]
-fn a_log_is_xfs_own_and_fits_its_disk() {
+fn a_partition_fits_its_disk() {
+    let fs = "fs = \"xfs\"";
+    let expected = "expected 16MiB or more, and no more than the disk `disk` has beside its swap";
+    // 64 GB are 59.6 GiB, of which swap takes 2.
+    for (size, fits) in [("15MiB", false), ("16MiB", true), ("57GiB", true), ("58GiB", false)] {
+        let partition = format!("{fs}\nsize = \"{size}\"");
+        if fits {
+            assert!(Machine::load(&write(&with(small(), fs, &partition))).is_ok(), "{size}");
+        } else {
+            assert_eq!(refused(fs, &partition), format!("x.toml:33: mount.size: {expected}"));
+        }
+    }
+}
+
+#[test]
+fn a_log_is_xfs_own_and_fits_its_partition() {
     let fs = "fs = \"xfs\"";
     for (fs_and_log, wrong) in [
         ("fs = \"xfs\"\nlog = \"64MiB\"", None),
-        ("fs = \"xfs\"\nlog = \"9MiB\"", Some("expected 10MiB to 2GiB, and half of the disk at most")),
+        ("fs = \"xfs\"\nlog = \"9MiB\"", Some("expected 10MiB to 2GiB, and half of the partition at most")),
+        ("fs = \"xfs\"\nlog = \"64MiB\"\nsize = \"128MiB\"", None),
+        (
+            "fs = \"xfs\"\nlog = \"64MiB\"\nsize = \"127MiB\"",
+            Some("expected 10MiB to 2GiB, and half of the partition at most"),
+        ),
         ("fs = \"ext4\"\nlog = \"64MiB\"", Some("expected no size of a log for ext4")),
     ] {
         let machine = with(small(), fs, fs_and_log);
