@@ -28,6 +28,10 @@ use args::{Cli, Command};
 use clap::Parser;
 use failure::Failure;
 
+/// A ninth of a run goes into small tables that grow and shrink, which the C library's allocator takes longer for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let done = match Cli::try_parse() {
         Ok(cli) => execute(&cli.command),
