@@ -152,7 +152,7 @@ impl Processes {
     pub(crate) fn set_end(&mut self, file: FileId, size: Bytes) {
         let last = (size.0 % PAGE_SIZE) as u32;
         if self.last_bytes.get(file.0) != last {
-            // Files up to this one that were not noted end with their pages.
+            // A column grows by what it is given: files up to this one that were not noted end with their pages.
             self.last_bytes.set(file.0, 0);
             self.last_bytes.set(file.0, last);
         }
@@ -203,5 +203,25 @@ impl Processes {
         let names = self.names.host_bytes(self.directories.iter().map(|directory| &directory.names));
         let open: usize = self.present.iter().map(|number| self.of(*number).files.host_bytes()).sum();
         names + open + self.last_bytes.host_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_nobody_noted_end_with_their_pages() {
+        let mut processes = Processes::new(0, None);
+        let sizes = |processes: &Processes| [0, 63, 199, 200, 201].map(|file| processes.size(FileId(file), Pages(2)).0);
+        processes.set_end(FileId(200), Bytes(5000));
+        assert_eq!(sizes(&processes), [8192, 8192, 8192, 5000, 8192]);
+        processes.set_end(FileId(63), Bytes(4097));
+        processes.set_end(FileId(0), Bytes(8192));
+        processes.set_end(FileId(200), Bytes(8191));
+        assert_eq!(sizes(&processes), [8192, 4097, 8192, 8191, 8192]);
+        processes.set_end(FileId(200), Bytes(8192));
+        assert_eq!(sizes(&processes), [8192, 4097, 8192, 8192, 8192]);
+        assert_eq!(processes.size(FileId(63), Pages(0)), Bytes(0), "it was cut since");
     }
 }
