@@ -3,7 +3,8 @@
 //! What things that were made one after the other have alike, or one more than the thing before (a file's directory, its
 //! inode's number, its length), takes few bits each: of every 64 numbers in a row there is the least, and of each how far it
 //! lies above that, in 1, 2, 4, 8, 16 or 32 bits, whichever suffice for all of them; none if they are equal.
-//! A number that does not fit has its 64 written anew, so that what is drawn at random is better off in a plain table.
+//! A number that does not fit has its 64 written anew, so that what is drawn at random is better off in a plain table; so has the last
+//! of them, if fewer bits suffice by then: files have no inode number at first, and get theirs one after the other.
 
 use crate::pool::{Block, Pool, SIZES};
 use units::table;
@@ -41,6 +42,11 @@ const SHIFTS: [u32; 32] = {
 /// log2 of the bits that hold a number above 0: 1, 2, 4, 8, 16 or 32 bits.
 fn shift_for(number: u32) -> u32 {
     (u32::BITS - number.leading_zeros()).next_power_of_two().trailing_zeros()
+}
+
+/// The least and the greatest of numbers.
+fn ends(numbers: &[u32; NUMBERS]) -> (u32, u32) {
+    numbers.iter().fold((u32::MAX, 0), |(least, most), number| (least.min(*number), most.max(*number)))
 }
 
 /// Word, bit in it and mask of the `at`th of numbers of 2^`shift` bits.
@@ -103,6 +109,9 @@ impl Column {
                 let (words, block) = self.pool.chunk_words_mut(above);
                 let word = &mut words[(block << (shift + 1)) + word];
                 *word = *word & !(mask << bit) | distance << bit;
+                if at == NUMBERS - 1 {
+                    self.narrow(group, shift);
+                }
                 return;
             }
         } else if value == least {
@@ -127,11 +136,23 @@ impl Column {
     /// Writes a group with another number in it, which does not fit.
     #[cold]
     fn write_anew(&mut self, group: usize, at: usize, value: u32) {
-        let old = self.groups[group];
-        let mut numbers = self.all(old);
+        let mut numbers = self.all(self.groups[group]);
         numbers[at] = value;
-        let least = numbers.iter().copied().min().unwrap_or(value);
-        let most = numbers.iter().copied().max().unwrap_or(value);
+        self.write_all(group, &numbers);
+    }
+
+    /// Writes a group of numbers of 2^`shift` bits anew if fewer suffice.
+    fn narrow(&mut self, group: usize, shift: u32) {
+        let numbers = self.all(self.groups[group]);
+        let (least, most) = ends(&numbers);
+        if least == most || shift_for(most - least) < shift {
+            self.write_all(group, &numbers);
+        }
+    }
+
+    fn write_all(&mut self, group: usize, numbers: &[u32; NUMBERS]) {
+        let old = self.groups[group];
+        let (least, most) = ends(numbers);
         if old.above.is_some() {
             self.pool.free(old.above);
         }
@@ -247,6 +268,20 @@ mod tests {
         // 63 above the least are 6 bits, which are 8: 16 words a group, and a chunk of 64 groups has 32 bytes beside.
         let chunks = column.pool.host_bytes() - 64 * 64;
         assert!(chunks <= 32 * 8, "{chunks} bytes beside, of chunks of smaller widths that are gone");
+    }
+
+    #[test]
+    fn numbers_that_take_the_place_of_others_take_what_they_need_themselves() {
+        let mut column = Column::default();
+        (0..64 * 64).for_each(|at| column.set(at, u32::MAX));
+        let alike = column.host_bytes();
+        (0..64 * 64).for_each(|at| column.set(at, 1_000_000 + at));
+        let in_a_row = column.host_bytes() - alike;
+        (0..64 * 64).for_each(|at| column.set(at, at / 64));
+        assert!((0..64 * 64).all(|at| column.get(at) == at / 64));
+        // A byte each, and a list of chunks that is never shorter.
+        let chunks = column.host_bytes() - alike;
+        assert!((64 * 64..64 * 70).contains(&in_a_row) && chunks == in_a_row - 64 * 64, "{in_a_row}, {chunks}");
     }
 
     proptest! {
