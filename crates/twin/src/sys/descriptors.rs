@@ -11,6 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use mm::column::Column;
 use mm::near::Near;
 use mm::pagecache::{LastRead, Readahead, RestingWindow};
 use mm::sparse::Sparse;
@@ -30,9 +31,8 @@ struct Held {
 }
 
 /// What `posix_fadvise()` said of the reads to come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Advised {
-    #[default]
     Normal,
     Sequential,
     Random,
@@ -41,6 +41,9 @@ enum Advised {
 }
 
 impl Advised {
+    /// By number.
+    const ALL: [Advised; 4] = [Advised::Normal, Advised::Sequential, Advised::Random, Advised::RandomLarge];
+
     fn and(self, advice: FileAdvice) -> Advised {
         match (advice, self) {
             (FileAdvice::Normal, _) => Advised::Normal,
@@ -74,7 +77,8 @@ pub(crate) struct Descriptors {
     held: Vec<Held>,
     /// Places of the table that were freed.
     free: BinaryHeap<Reverse<u32>>,
-    advised: Sparse<Advised>,
+    /// Which of [`Advised::ALL`], for each descriptor that was given out: most files of a process have the same.
+    advised: Column,
     /// What readahead remembers of files that were read: the last page, and the window.
     last_reads: Near,
     windows: Sparse<RestingWindow>,
@@ -102,6 +106,7 @@ impl Descriptors {
         let fd = self.free.pop().map_or(self.len, |Reverse(fd)| fd);
         self.len = self.len.max(fd + 1);
         self.table.set(fd, handle);
+        self.advised.set(fd, Advised::Normal as u32);
         Fd(fd)
     }
 
@@ -146,7 +151,6 @@ impl Descriptors {
     fn remove(&mut self, fd: Fd) -> Option<Handle> {
         let handle = self.table.take(fd.0)?;
         self.errors_seen.remove(&fd.0);
-        self.advised.take(fd.0);
         self.last_reads.set(fd.0, None);
         self.windows.take(fd.0);
         self.free.push(Reverse(fd.0));
@@ -162,15 +166,19 @@ impl Descriptors {
     /// Takes what `posix_fadvise()` says of the reads to come.
     pub(crate) fn advise(&mut self, fd: Fd, advice: FileAdvice) {
         if self.table.is_open(fd.0) {
-            self.advised.set(fd.0, self.advised.get(fd.0).and(advice));
+            self.advised.set(fd.0, self.advised(fd).and(advice) as u32);
         }
+    }
+
+    fn advised(&self, fd: Fd) -> Advised {
+        Advised::ALL[self.advised.get(fd.0) as usize]
     }
 
     /// The readahead state of a file that is held, to be given back by [`Descriptors::keep_readahead`] after the read.
     /// Its device reads at most so many pages ahead.
     pub(crate) fn readahead(&self, fd: Fd, pages_max: u32) -> Readahead {
         let last_read = LastRead::from(self.last_reads.get(fd.0));
-        self.advised.get(fd.0).readahead(pages_max).resume(last_read, self.windows.get(fd.0))
+        self.advised(fd).readahead(pages_max).resume(last_read, self.windows.get(fd.0))
     }
 
     /// Remembers the readahead state of a file that is held for its next read.
@@ -211,6 +219,11 @@ mod tests {
     #[test]
     fn an_open_file_takes_8_bytes() {
         assert_eq!(size_of::<Handle>(), 8);
+    }
+
+    #[test]
+    fn advice_is_found_by_its_number() {
+        assert!(Advised::ALL.iter().enumerate().all(|(number, advised)| *advised as usize == number));
     }
 
     #[test]
