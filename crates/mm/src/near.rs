@@ -5,25 +5,28 @@
 //! 1 to 4 bytes, as many as suffice for all of them. Unlike in a [`Column`](crate::column::Column) things without a number
 //! take no room, and do not make that of others larger.
 
-use crate::slab::Obj;
 use units::table;
+use zerocopy::IntoBytes;
+
+use crate::pool::{Block, Pool};
+use crate::slab::Obj;
 
 /// Things of a group.
 const GROUP: u32 = u64::BITS;
-
-/// Numbers that a group has room for at least beside those that it has, as it grows.
+/// Numbers that a group has room for at least when it gives room back.
 const SPARE: usize = 2;
 
-/// Things with a number, and their numbers; 40 bytes beside what lies above the least one.
-#[derive(Clone, Debug, Default)]
+/// Things with a number; 20 bytes beside the numbers, as which it is packed: 24 else.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
 struct Group {
     /// Which have one, a bit each.
     present: u64,
     least: u32,
+    /// How far each lies above the least, ascending by thing.
+    above: Block,
     /// Bytes of each number above the least: 1 to 4; 0 if there is none.
     width: u8,
-    /// How far each lies above the least, ascending by thing.
-    above: Vec<u8>,
 }
 
 /// Bytes that hold a distance.
@@ -36,7 +39,32 @@ fn width_of(distance: u32) -> u8 {
     }
 }
 
+/// The number of so many bytes in a place.
+#[inline]
+fn read(bytes: &[u8], place: usize, width: u8) -> u32 {
+    let at = place * usize::from(width);
+    match width {
+        1 => u32::from(bytes[at]),
+        2 => u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])),
+        3 => u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], 0]),
+        _ => u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]),
+    }
+}
+
+fn write(bytes: &mut [u8], place: usize, width: u8, number: u32) {
+    let width = usize::from(width);
+    bytes[place * width..][..width].copy_from_slice(&number.to_le_bytes()[..width]);
+}
+
+/// Words that so many bytes take.
+fn words_for(bytes: usize) -> usize {
+    bytes.div_ceil(size_of::<u32>())
+}
+
 impl Group {
+    const EMPTY: Group = Group { present: 0, least: 0, above: Block::NONE, width: 0 };
+
+    #[inline]
     fn has(&self, thing: u32) -> bool {
         self.present >> thing & 1 == 1
     }
@@ -47,21 +75,13 @@ impl Group {
         (self.present & ((1 << thing) - 1)).count_ones() as usize
     }
 
-    #[inline]
-    fn at(&self, place: usize) -> u32 {
-        let above = match self.width {
-            1 => u32::from(self.above[place]),
-            2 => u32::from(u16::from_le_bytes([self.above[place * 2], self.above[place * 2 + 1]])),
-            3 => {
-                let bytes: &[u8; 3] = self.above[place * 3..].first_chunk().expect("each has three bytes");
-                u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0])
-            }
-            _ => {
-                let bytes = self.above[place * 4..].first_chunk().expect("each has four bytes");
-                u32::from_le_bytes(*bytes)
-            }
-        };
-        self.least + above
+    fn len(&self) -> usize {
+        self.present.count_ones() as usize
+    }
+
+    /// Bytes that so many of its numbers take.
+    fn bytes(&self, numbers: usize) -> usize {
+        numbers * usize::from(self.width)
     }
 
     /// Whether a number lies so little above the least one that it has room.
@@ -69,76 +89,74 @@ impl Group {
         number >= self.least && width_of(number - self.least) <= self.width
     }
 
-    fn write(&mut self, place: usize, number: u32) {
-        let width = usize::from(self.width);
-        let bytes = (number - self.least).to_le_bytes();
-        self.above[place * width..][..width].copy_from_slice(&bytes[..width]);
+    #[inline]
+    fn at(&self, pool: &Pool, place: usize) -> u32 {
+        self.least + read(pool.words(self.above).as_bytes(), place, self.width)
     }
 
-    fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.present.count_ones() as usize).map(|place| self.at(place))
+    fn numbers<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = u32> + use<'a> {
+        let group = *self;
+        (0..group.len()).map(move |place| group.at(pool, place))
     }
 
     /// Writes all numbers anew, those that it has now, in the order of the things.
-    fn write_all(&mut self, numbers: &[u32], spare: usize) {
+    fn write_all(&mut self, pool: &mut Pool, numbers: &[u32]) {
+        if self.above.is_some() {
+            pool.free(self.above);
+        }
         let least = numbers.iter().copied().min().unwrap_or(0);
         let most = numbers.iter().copied().max().unwrap_or(0);
         (self.least, self.width) = (least, width_of(most - least));
-        self.above = Vec::with_capacity((numbers.len() + spare) * usize::from(self.width));
-        self.above.resize(numbers.len() * usize::from(self.width), 0);
-        for (place, number) in numbers.iter().enumerate() {
-            self.write(place, *number);
-        }
-    }
-
-    /// Room for so many further ones as it grows.
-    fn spare(&self) -> usize {
-        let there = self.present.count_ones() as usize;
-        SPARE.max(there / 4).min(GROUP as usize - there)
+        self.above = pool.alloc(words_for(self.bytes(numbers.len())));
+        let bytes = pool.words_mut(self.above).as_mut_bytes();
+        numbers.iter().enumerate().for_each(|(place, number)| write(bytes, place, self.width, number - least));
     }
 
     /// Gives a thing that has none a number.
-    fn insert(&mut self, thing: u32, number: u32) {
-        let (place, spare) = (self.place(thing), self.spare());
+    fn insert(&mut self, pool: &mut Pool, thing: u32, number: u32) {
+        let (place, len) = (self.place(thing), self.len());
         if self.fits(number) {
-            let width = usize::from(self.width);
-            let end = self.above.len();
-            if self.above.capacity() < end + width {
-                self.above.reserve_exact(spare * width);
+            let (from, end) = (self.bytes(place), self.bytes(len));
+            let words = words_for(self.bytes(len + 1));
+            if pool.len(self.above) < words {
+                self.above = pool.grow(self.above, words);
             }
-            self.above.resize(end + width, 0);
-            self.above.copy_within(place * width..end, (place + 1) * width);
-            self.write(place, number);
+            let bytes = pool.words_mut(self.above).as_mut_bytes();
+            bytes.copy_within(from..end, from + usize::from(self.width));
+            write(bytes, place, self.width, number - self.least);
         } else {
-            let mut numbers: Vec<u32> = self.numbers().collect();
+            let mut numbers: Vec<u32> = self.numbers(pool).collect();
             numbers.insert(place, number);
-            self.write_all(&numbers, spare - 1);
+            self.write_all(pool, &numbers);
         }
         self.present |= 1 << thing;
     }
 
     /// Gives a thing that has a number another one.
-    fn replace(&mut self, thing: u32, number: u32) {
+    fn replace(&mut self, pool: &mut Pool, thing: u32, number: u32) {
         let place = self.place(thing);
         if self.fits(number) {
-            return self.write(place, number);
+            let bytes = pool.words_mut(self.above).as_mut_bytes();
+            return write(bytes, place, self.width, number - self.least);
         }
-        let mut numbers: Vec<u32> = self.numbers().collect();
+        let mut numbers: Vec<u32> = self.numbers(pool).collect();
         numbers[place] = number;
-        self.write_all(&numbers, 0);
+        self.write_all(pool, &numbers);
     }
 
     /// Takes the number of a thing that has one.
-    fn remove(&mut self, thing: u32) {
-        let (place, width) = (self.place(thing), usize::from(self.width));
-        self.above.drain(place * width..(place + 1) * width);
+    fn remove(&mut self, pool: &mut Pool, thing: u32) {
+        let (from, end) = (self.bytes(self.place(thing) + 1), self.bytes(self.len()));
+        let bytes = pool.words_mut(self.above).as_mut_bytes();
+        bytes.copy_within(from..end, from - usize::from(self.width));
         self.present &= !(1 << thing);
-        let (used, room) = (self.present.count_ones() as usize, self.above.capacity() / width);
+        let used = self.len();
         if used == 0 {
-            *self = Group::default();
-        } else if used + used / 2 + SPARE < room {
-            let numbers: Vec<u32> = self.numbers().collect();
-            self.write_all(&numbers, used / 4);
+            pool.free(self.above);
+            *self = Group::EMPTY;
+        } else if words_for(self.bytes(used + used / 2 + SPARE)) < pool.len(self.above) {
+            let numbers: Vec<u32> = self.numbers(pool).collect();
+            self.write_all(pool, &numbers);
         }
     }
 }
@@ -147,8 +165,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub struct Near {
     groups: Vec<Group>,
-    /// Bytes that all groups have room for.
-    room: usize,
+    pool: Pool,
 }
 
 impl Near {
@@ -157,7 +174,7 @@ impl Near {
     pub fn get(&self, thing: u32) -> Option<u32> {
         let group = self.groups.get((thing / GROUP) as usize)?;
         let thing = thing % GROUP;
-        group.has(thing).then(|| group.at(group.place(thing)))
+        group.has(thing).then(|| group.at(&self.pool, group.place(thing)))
     }
 
     /// Whether a thing has a number: cheaper than to find it.
@@ -171,24 +188,22 @@ impl Near {
         let (at, thing) = ((thing / GROUP) as usize, thing % GROUP);
         if at >= self.groups.len() {
             number?;
-            table::grow(&mut self.groups, at + 1, Group::default());
+            table::grow(&mut self.groups, at + 1, Group::EMPTY);
         }
         let group = &mut self.groups[at];
-        let old = group.has(thing).then(|| group.at(group.place(thing)));
-        let room = group.above.capacity();
+        let old = group.has(thing).then(|| group.at(&self.pool, group.place(thing)));
         match (old, number) {
             (None, None) => {}
-            (None, Some(number)) => group.insert(thing, number),
-            (Some(_), Some(number)) => group.replace(thing, number),
-            (Some(_), None) => group.remove(thing),
+            (None, Some(number)) => group.insert(&mut self.pool, thing, number),
+            (Some(_), Some(number)) => group.replace(&mut self.pool, thing, number),
+            (Some(_), None) => group.remove(&mut self.pool, thing),
         }
-        self.room = self.room - room + group.above.capacity();
         old
     }
 
     /// Host bytes.
     pub fn host_bytes(&self) -> usize {
-        self.groups.capacity() * size_of::<Group>() + self.room
+        self.groups.capacity() * size_of::<Group>() + self.pool.host_bytes()
     }
 }
 
@@ -253,14 +268,18 @@ mod tests {
                     prop_assert_eq!(table.get(thing), model.get(&thing).copied());
                     prop_assert_eq!(table.has(thing), model.contains_key(&thing));
                 }
-                let room: usize = table.groups.iter().map(|group| group.above.capacity()).sum();
-                prop_assert_eq!(table.room, room);
             }
             for thing in 0..220 {
                 prop_assert_eq!(table.set(thing, None), model.remove(&thing));
             }
-            prop_assert_eq!(table.room, 0);
+            prop_assert!(table.groups.iter().all(|group| !group.above.is_some()));
+            prop_assert_eq!(table.pool.used_words(), 0);
         }
+    }
+
+    #[test]
+    fn a_group_takes_20_bytes() {
+        assert_eq!(size_of::<Group>(), 20);
     }
 
     #[test]
@@ -269,15 +288,25 @@ mod tests {
         for thing in 0..64 {
             table.set(thing, Some((1 << 20) + thing * 3));
         }
-        assert_eq!((table.groups[0].width, table.groups[0].above.len(), table.room), (1, 64, 64));
+        assert_eq!((table.groups[0].width, table.pool.used_words()), (1, 16));
         // 2^20 + 256 is too far from the least: two bytes for all.
         table.set(0, Some((1 << 20) + 300));
-        assert_eq!((table.groups[0].width, table.room), (2, 128));
+        assert_eq!((table.groups[0].width, table.pool.used_words()), (2, 32));
         assert_eq!((table.get(0), table.get(63)), (Some((1 << 20) + 300), Some((1 << 20) + 189)));
         // 2^16 above it takes three, 2^24 four.
         table.set(1, Some((1 << 20) + 6 + (1 << 16)));
-        assert_eq!((table.groups[0].width, table.room, table.get(1)), (3, 192, Some((1 << 20) + 6 + (1 << 16))));
+        assert_eq!(
+            (table.groups[0].width, table.pool.used_words(), table.get(1)),
+            (3, 48, Some((1 << 20) + 6 + (1 << 16)))
+        );
         table.set(1, Some((1 << 20) + 6 + (1 << 24)));
-        assert_eq!((table.groups[0].width, table.room, table.get(63)), (4, 256, Some((1 << 20) + 189)));
+        assert_eq!((table.groups[0].width, table.pool.used_words(), table.get(63)), (4, 64, Some((1 << 20) + 189)));
+        // It has room for half as many again, and two: 42 and 21 and 2 are more than 64 words, 41 and 20 and 2 are fewer; 31 and 15
+        // and 2 are not fewer than 48.
+        let mut words_with = |left: std::ops::Range<u32>| {
+            left.rev().for_each(|thing| assert!(table.set(thing, None).is_some()));
+            table.pool.used_words()
+        };
+        assert_eq!([words_with(42..64), words_with(41..42), words_with(31..41), words_with(30..31)], [64, 48, 48, 32]);
     }
 }

@@ -243,6 +243,12 @@ impl Pool {
         &mut self.chunks[block.chunk() as usize].words[range]
     }
 
+    /// Words of all blocks.
+    #[cfg(test)]
+    pub(crate) fn used_words(&self) -> usize {
+        self.words - self.free_words
+    }
+
     /// Host bytes.
     pub(crate) fn host_bytes(&self) -> usize {
         self.words * size_of::<u32>() + self.chunks.capacity() * size_of::<Chunk>()
@@ -367,7 +373,7 @@ mod tests {
             }
             prop_assert!(pool.chunks.iter().all(|chunk| chunk.prev != LEAVING || chunk.words.is_empty()));
             let used: usize = held.iter().map(|(block, _)| pool.len(*block)).sum();
-            prop_assert_eq!(pool.words - pool.free_words, used);
+            prop_assert_eq!(pool.used_words(), used);
             prop_assert!(pool.free_words < 64 * (1 + 4 + 64));
             for (block, n) in held {
                 prop_assert!(pool.words(block).iter().all(|word| *word == n));
