@@ -17,8 +17,8 @@ use crate::{Env, Mm};
 const ENTRY: u32 = 8;
 
 /// The kmalloc cache for a vector of so many objects.
-fn cache_for(objects: u16) -> Option<CacheId> {
-    CacheId::kmalloc(u32::from(objects) * ENTRY)
+fn cache_for(objects: u32) -> Option<CacheId> {
+    CacheId::kmalloc(objects * ENTRY)
 }
 
 impl Mm {
@@ -29,13 +29,13 @@ impl Mm {
         if !accounting || !owner.spec.accounted {
             return;
         }
-        let Some(kmalloc) = cache_for(owner.slabs[number].objects) else { return };
+        let Some(kmalloc) = cache_for(owner.slabs.objects(number)) else { return };
         let charges = self.slab_alloc_nowait(env, kmalloc, Gfp::NOFS);
         self.slabs.caches[cache.index()].charges.set(number, charges);
     }
 
     /// Frees the vector of a slab that is gone.
-    pub(super) fn free_charges(&mut self, env: &Env, objects: u16, charges: Obj) {
+    pub(super) fn free_charges(&mut self, env: &Env, objects: u32, charges: Obj) {
         if charges.is_some() {
             self.slab_free(env, cache_for(objects).expect("it was allocated"), charges);
         }

@@ -31,10 +31,11 @@ impl Mm {
         let (mut slabs, mut objects) = (0, 0);
         for (number, slab) in cache.slabs.iter() {
             slabs += 1;
-            objects += u64::from(slab.objects);
+            let has = cache.slabs.objects(number);
+            objects += u64::from(has);
             let free: u32 = cache.slabs.slots(number).iter().map(|w| w.count_ones()).sum();
-            if free + u32::from(slab.inuse) != u32::from(slab.objects) {
-                let what = format!("slab {number}: {} in use and {free} free of {}", slab.inuse, slab.objects);
+            if free + u32::from(slab.inuse) != has {
+                let what = format!("slab {number}: {} in use and {free} free of {has}", slab.inuse);
                 violations.push(cache.violation(Some(slab.pfn), what));
             }
             let frame = &self.frames[slab.pfn];
@@ -45,7 +46,7 @@ impl Mm {
                 let column = usize::from(!cache.spec.reclaimable);
                 pages[slab.node.index()][column] += u64::from(frame.nr_pages());
             }
-            if slab.place == Place::Full && slab.inuse != slab.objects {
+            if slab.place == Place::Full && free > 0 {
                 violations.push(cache.violation(Some(slab.pfn), format!("slab {number} is on no list, but not full")));
             }
         }

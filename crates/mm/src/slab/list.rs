@@ -52,7 +52,7 @@ impl List {
 
     /// Free objects of its slabs.
     pub(super) fn free_objects(&self, slabs: &Table) -> u64 {
-        let free = |number: u32| u64::from(slabs[number].objects - slabs[number].inuse);
+        let free = |number: u32| u64::from(slabs.free_objects(number));
         std::iter::successors(self.first(), |at| Some(slabs[*at].next).filter(|next| *next != NONE)).map(free).sum()
     }
 

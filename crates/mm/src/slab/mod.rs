@@ -141,7 +141,6 @@ struct Slab {
     next: u32,
     /// Objects in use, those in arrays of free ones among them.
     inuse: u16,
-    objects: u16,
     node: NodeId,
     place: Place,
 }
@@ -290,7 +289,7 @@ impl Mm {
             layout,
             shift: objects.next_power_of_two().trailing_zeros(),
             keeper,
-            slabs: Table::new(objects),
+            slabs: Table::new(objects, layout.objects(layout.min_order)),
             charges: Sparse::default(),
             nr_slabs: 0,
             nr_objects: 0,

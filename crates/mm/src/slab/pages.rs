@@ -17,7 +17,6 @@
 use rules::{SlabAllocator, SlabSpeculation};
 use units::{Gfp, NodeId, Order, Pfn};
 
-use super::table::{WORD, Word};
 use super::{Cache, CacheId, Keeper, Layout, NONE, Obj, Place, Slab, SlabRequest};
 use crate::stat::NodeStat;
 use crate::{AllocRequest, Env, Kind, Mm};
@@ -25,16 +24,11 @@ use crate::{AllocRequest, Env, Kind, Mm};
 impl Cache {
     /// A number and a record for a new slab.
     fn new_slab(&mut self, pfn: Pfn, order: Order, node: NodeId) -> u32 {
-        let objects = self.layout.objects(order);
-        let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, objects: objects as u16, node, place: Place::Cpu };
-        let number = self.slabs.add(slab);
+        let slab = Slab { pfn, prev: NONE, next: NONE, inuse: 0, node, place: Place::Cpu };
+        let number = self.slabs.add(slab, order < self.layout.order);
         assert!(number < u32::MAX >> self.shift, "{}: too many slabs", self.spec.name);
-        for (n, word) in self.slabs.with_slots(number).1.iter_mut().enumerate() {
-            let slots = objects.saturating_sub(n as u32 * WORD).min(WORD);
-            *word = if slots == WORD { Word::MAX } else { (1 << slots) - 1 };
-        }
         self.nr_slabs += 1;
-        self.nr_objects += u64::from(objects);
+        self.nr_objects += u64::from(self.slabs.objects(number));
         number
     }
 }
@@ -116,7 +110,7 @@ impl Mm {
         self.alloc_pages(env, least).ok_or(SlabRequest { pages: least, fallback: None })
     }
 
-    /// Makes pages that the caller allocated for it a slab that the CPU allocates from (any order that holds an object).
+    /// Makes pages that the caller allocated for it a slab that the CPU allocates from (of the preferred order, or of the least).
     pub fn slab_add_page(&mut self, env: &Env, cache: CacheId, pfn: Pfn) {
         let order = self.frames[pfn].order();
         let node = self.node_of(pfn);
@@ -125,7 +119,7 @@ impl Mm {
         }
         let owner = &mut self.slabs.caches[cache.index()];
         let Layout { order: most, min_order, .. } = owner.layout;
-        debug_assert!(order >= min_order && order <= most, "{}: order {}", owner.spec.name, order.0);
+        debug_assert!(order == min_order || order == most, "{}: order {}", owner.spec.name, order.0);
         let number = owner.new_slab(pfn, order, node);
         owner.order_fallback += u64::from(order < most);
         let stat = slab_stat(owner.spec.reclaimable);
@@ -145,7 +139,8 @@ impl Mm {
         let owner = &mut self.slabs.caches[cache.index()];
         let slab = &owner.slabs[number];
         debug_assert!(slab.inuse == 0);
-        let Slab { pfn, node, objects, .. } = *slab;
+        let Slab { pfn, node, .. } = *slab;
+        let objects = owner.slabs.objects(number);
         owner.nr_slabs -= 1;
         owner.nr_objects -= u64::from(objects);
         owner.slabs.remove(number);

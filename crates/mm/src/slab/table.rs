@@ -23,11 +23,16 @@ struct Chunk {
     free: Box<[Word]>,
     /// Numbers that are in use, a bit each.
     used: u64,
+    /// Slabs of the least order, a bit each.
+    least: u64,
 }
 
 /// All slabs of a cache.
 #[derive(Debug)]
 pub(super) struct Table {
+    /// Objects of a slab, and of one of the least order.
+    objects: u32,
+    least_objects: u32,
     /// Words of the bitmap of a slab.
     words: usize,
     chunks: Vec<Chunk>,
@@ -45,21 +50,21 @@ fn place(number: u32) -> (usize, usize) {
 }
 
 impl Table {
-    /// No slab yet; a slab has so many objects.
-    pub(super) fn new(objects: u32) -> Table {
+    /// No slab yet; a slab has so many objects, and so many if it is of the least order.
+    pub(super) fn new(objects: u32, least_objects: u32) -> Table {
         let words = objects.div_ceil(WORD) as usize;
-        Table { words, chunks: Vec::new(), unused: Vec::new(), next: 0, present: 0 }
+        Table { objects, least_objects, words, chunks: Vec::new(), unused: Vec::new(), next: 0, present: 0 }
     }
 
-    /// Gives a slab a number; all its slots are taken.
-    pub(super) fn add(&mut self, slab: Slab) -> u32 {
+    /// Gives a slab a number; all its slots are free.
+    pub(super) fn add(&mut self, slab: Slab, least: bool) -> u32 {
         let number = self.unused.pop().unwrap_or_else(|| {
             self.next += 1;
             self.next - 1
         });
         let (at, place) = place(number);
         if at == self.chunks.len() {
-            table::push(&mut self.chunks, Chunk { slabs: Box::default(), free: Box::default(), used: 0 });
+            table::push(&mut self.chunks, Chunk { slabs: Box::default(), free: Box::default(), used: 0, least: 0 });
         }
         let chunk = &mut self.chunks[at];
         if chunk.used == 0 {
@@ -68,9 +73,27 @@ impl Table {
             chunk.free = vec![0; CHUNK * self.words].into_boxed_slice();
         }
         chunk.used |= 1 << place;
+        chunk.least = chunk.least & !(1 << place) | u64::from(least) << place;
         chunk.slabs[place] = slab;
-        chunk.free[place * self.words..][..self.words].fill(0);
+        let objects = if least { self.least_objects } else { self.objects };
+        for (n, word) in chunk.free[place * self.words..][..self.words].iter_mut().enumerate() {
+            let slots = objects.saturating_sub(n as u32 * WORD).min(WORD);
+            *word = if slots == WORD { Word::MAX } else { (1 << slots) - 1 };
+        }
         number
+    }
+
+    /// Objects that a slab has room for.
+    #[inline]
+    pub(super) fn objects(&self, number: u32) -> u32 {
+        let (at, place) = place(number);
+        if self.chunks[at].least >> place & 1 == 1 { self.least_objects } else { self.objects }
+    }
+
+    /// How many of them are not in use.
+    #[inline]
+    pub(super) fn free_objects(&self, number: u32) -> u32 {
+        self.objects(number) - u32::from(self[number].inuse)
     }
 
     /// Takes the number of a slab back.
@@ -88,7 +111,7 @@ impl Table {
 
     /// A slab and its free slots, to be changed.
     #[inline]
-    pub(super) fn with_slots(&mut self, number: u32) -> (&mut Slab, &mut [Word]) {
+    fn with_slots(&mut self, number: u32) -> (&mut Slab, &mut [Word]) {
         let (at, number) = place(number);
         let chunk = &mut self.chunks[at];
         (&mut chunk.slabs[number], &mut chunk.free[number * self.words..][..self.words])
@@ -98,14 +121,8 @@ impl Table {
     #[inline]
     pub(super) fn take_slot(&mut self, number: u32) -> Option<u32> {
         let (slab, free) = self.with_slots(number);
-        if slab.inuse == slab.objects {
-            return None;
-        }
-        slab.inuse += 1;
-        if let [word] = free {
-            return Some(take_lowest(word));
-        }
         let word = free.iter().position(|word| *word != 0)?;
+        slab.inuse += 1;
         Some(word as u32 * WORD + take_lowest(&mut free[word]))
     }
 
@@ -184,26 +201,32 @@ mod tests {
 
     fn slab(pfn: u32) -> Slab {
         let (prev, next) = (NONE, NONE);
-        Slab { pfn: Pfn(pfn), prev, next, inuse: 0, objects: 8, node: NodeId(0), place: Place::Cpu }
+        Slab { pfn: Pfn(pfn), prev, next, inuse: 0, node: NodeId(0), place: Place::Cpu }
     }
 
     #[test]
-    fn a_slab_takes_20_bytes() {
-        assert_eq!(size_of::<Slab>(), 20);
+    fn a_slab_takes_16_bytes() {
+        assert_eq!(size_of::<Slab>(), 16);
     }
 
     #[test]
     fn numbers_are_used_again_and_empty_chunks_take_no_memory() {
-        let mut table = Table::new(WORD + 1);
-        assert!((0..130).map(|pfn| table.add(slab(pfn))).eq(0..130));
-        table.with_slots(70).1[1] = 5;
-        assert_eq!((table[70].pfn, table.slots(70)), (Pfn(70), &[0, 5][..]));
+        let mut table = Table::new(WORD + 1, 3);
+        assert!((0..130).map(|pfn| table.add(slab(pfn), pfn == 70)).eq(0..130));
+        assert_eq!(
+            [69, 70].map(|number| (table.objects(number), table.free_objects(number))),
+            [(WORD + 1, WORD + 1), (3, 3)]
+        );
+        assert_eq!([69, 70].map(|number| table.slots(number)), [&[Word::MAX, 1][..], &[0b111, 0]]);
+        assert_eq!([(); 4].map(|()| table.take_slot(70)), [Some(0), Some(1), Some(2), None]);
+        assert_eq!((table.give_slot(70, 1).inuse, table.free_objects(70)), (2, 1));
+        assert_eq!((table[70].pfn, table.slots(70)), (Pfn(70), &[0b10, 0][..]));
         let full = table.host_bytes();
         (64..128).for_each(|number| table.remove(number));
-        assert_eq!(full - table.host_bytes(), 64 * (20 + 2 * 2) - 64 * 4, "a number that is unused takes 4 bytes");
+        assert_eq!(full - table.host_bytes(), 64 * (16 + 2 * 2) - 64 * 4, "a number that is unused takes 4 bytes");
         assert!(table.iter().map(|(number, slab)| (number, slab.pfn.0)).eq((0..64).chain(128..130).map(|n| (n, n))));
         table.remove(3);
-        assert_eq!([7, 8, 9].map(|pfn| table.add(slab(pfn))), [3, 127, 126]);
-        assert_eq!(table.slots(126), [0, 0]);
+        assert_eq!([7, 8, 9].map(|pfn| table.add(slab(pfn), false)), [3, 127, 126]);
+        assert_eq!(table.slots(126), [Word::MAX, 1]);
     }
 }

@@ -23,7 +23,7 @@ impl Node {
 
     /// Puts a slab that has objects in use and is on no list on the list of partial ones, unless it is full.
     pub(super) fn add_partial(&mut self, slabs: &mut Table, number: u32, first: bool) {
-        if slabs[number].inuse == slabs[number].objects {
+        if slabs.free_objects(number) == 0 {
             slabs[number].place = Place::Full;
         } else {
             self.partial.add(slabs, number, Place::Node, first);

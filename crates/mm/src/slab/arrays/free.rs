@@ -31,7 +31,7 @@ impl Node {
     pub(super) fn drop_empty(&mut self, slabs: &mut Table) -> Option<u32> {
         let number = (self.empty.len > 0).then_some(self.empty.tail)?;
         self.empty.remove(slabs, number);
-        self.free_objects -= u32::from(slabs[number].objects);
+        self.free_objects -= slabs.objects(number);
         Some(number)
     }
 

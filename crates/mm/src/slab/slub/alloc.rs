@@ -55,10 +55,9 @@ impl Lists {
         let mut taken = 0;
         while let Some(number) = self.nodes[node.index()].first() {
             self.nodes[node.index()].remove(slabs, number);
-            let slab = &mut slabs[number];
-            let free = u32::from(slab.objects - slab.inuse);
+            let free = slabs.free_objects(number);
             if self.cpus[cpu].current == NONE {
-                slab.place = Place::Cpu;
+                slabs[number].place = Place::Cpu;
                 self.cpus[cpu].current = number;
                 taken += if self.cpu_partial_slabs { 0 } else { free };
             } else {
@@ -75,8 +74,8 @@ impl Lists {
     /// Puts a slab on a CPU's list. While it is there, `prev` holds the weight of the list from it on.
     pub(super) fn push_cpu_partial(&mut self, slabs: &mut Table, cpu: usize, number: u32) {
         let list = &mut self.cpus[cpu];
+        list.weight += if self.cpu_partial_slabs { 1 } else { slabs.free_objects(number) };
         let slab = &mut slabs[number];
-        list.weight += if self.cpu_partial_slabs { 1 } else { u32::from(slab.objects - slab.inuse) };
         (slab.prev, slab.next, slab.place) = (list.weight, list.partial, Place::CpuPartial);
         list.partial = number;
     }

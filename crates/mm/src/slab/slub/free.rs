@@ -53,11 +53,10 @@ impl Lists {
 
     /// Puts a slab on its node's list if it has free objects; whether it is to be given back instead.
     fn put_on_node(&mut self, slabs: &mut Table, number: u32, first: bool) -> bool {
-        let slab = &mut slabs[number];
-        let list = &mut self.nodes[slab.node.index()];
-        if slab.inuse == slab.objects {
-            slab.place = Place::Full;
-        } else if slab.inuse == 0 && list.len >= self.min_partial {
+        let list = &mut self.nodes[slabs[number].node.index()];
+        if slabs.free_objects(number) == 0 {
+            slabs[number].place = Place::Full;
+        } else if slabs[number].inuse == 0 && list.len >= self.min_partial {
             return true;
         } else {
             list.add(slabs, number, Place::Node, first);
