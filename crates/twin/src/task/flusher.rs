@@ -61,7 +61,11 @@ pub(crate) async fn end_io(ctx: Ctx<World>) {
     loop {
         match task.mm(|mm, env| mm.end_io_step(env)) {
             EndIoStep::Done => {
-                task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
+                task.ctx.with(|world, ctl| {
+                    ctl.wake_all(world.queues.written);
+                    // What was still held of the bio is free.
+                    ctl.wake_all(world.queues.bio_pool);
+                });
                 task.ctx.preempt_point().await;
             }
             EndIoStep::Journal => task.wait_for_journal(JournalWait::Block).await,
