@@ -1,7 +1,8 @@
 //! Tracepoints: every decision that the kernel traces, with the kernel's fields.
 
-use units::{Gfp, NodeId, Order, Pfn, ZoneId};
+use units::{Gfp, NodeId, Order, Pfn};
 
+use crate::compaction::CompactionEvent;
 use crate::vfs::ShrinkerId;
 use crate::{LruList, MigrateType, ZoneKind};
 
@@ -215,37 +216,8 @@ pub enum TraceEvent {
     ShrinkSlabStart(ShrinkSlabStart),
     /// A shrinker's pass ends.
     ShrinkSlabEnd(ShrinkSlabEnd),
-    /// `compaction:mm_compaction_begin`.
-    CompactionBegin {
-        /// Zone.
-        zone: ZoneId,
-        /// Migrate scanner.
-        migrate_pfn: Pfn,
-        /// Free scanner.
-        free_pfn: Pfn,
-        /// Synchronous.
-        sync: bool,
-    },
-    /// `compaction:mm_compaction_end`.
-    CompactionEnd {
-        /// Zone.
-        zone: ZoneId,
-        /// Migrate scanner.
-        migrate_pfn: Pfn,
-        /// Free scanner.
-        free_pfn: Pfn,
-        /// Synchronous.
-        sync: bool,
-        /// `COMPACT_*` as the kernel names it.
-        status: &'static str,
-    },
-    /// `compaction:mm_compaction_wakeup_kcompactd`.
-    WakeupKcompactd {
-        /// Node.
-        node: NodeId,
-        /// Order.
-        order: Order,
-    },
+    /// One of compaction.
+    Compaction(CompactionEvent),
 }
 
 /// Which tracepoints are recorded.
@@ -283,13 +255,17 @@ impl Trace {
             | TraceEvent::LruShrinkActive(_)
             | TraceEvent::ShrinkSlabStart(_)
             | TraceEvent::ShrinkSlabEnd(_) => self.filter.vmscan,
-            TraceEvent::CompactionBegin { .. }
-            | TraceEvent::CompactionEnd { .. }
-            | TraceEvent::WakeupKcompactd { .. } => self.filter.compaction,
+            TraceEvent::Compaction(_) => self.filter.compaction,
         };
         if wanted {
             self.pending.push(event);
         }
+    }
+
+    /// Records an event of compaction if they are wanted.
+    #[inline]
+    pub(crate) fn emit_compaction(&mut self, event: CompactionEvent) {
+        self.emit(TraceEvent::Compaction(event));
     }
 
     /// Whether anything was recorded.

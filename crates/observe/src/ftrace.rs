@@ -92,8 +92,7 @@ fn parse_stamp(stamp: &str) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CompactionResult, TraceZone};
-    use units::{NodeId, Order, Pfn};
+    use units::{Order, Pfn};
 
     fn record(event: TraceEvent) -> TraceRecord {
         let at = Nanos(1_234_567_890_000);
@@ -123,19 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn every_event_comes_back() {
-        let nid = NodeId(1);
-        let pfns = [Pfn(0x1000), Pfn(0x2000), Pfn(0x3000), Pfn(0x4000)];
-        let [zone_start, migrate_pfn, free_pfn, zone_end] = pfns;
-        let (classzone, status) = (TraceZone::Dma32, CompactionResult::PartialSkipped);
-        let (sync, order_signed) = (true, -1);
+    fn every_kind_of_event_comes_back() {
+        let of_kernel = |name, text| TraceEvent::parse(name, text).unwrap().unwrap();
         let records = [
             extfrag(),
-            TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync },
-            TraceEvent::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync, status },
-            TraceEvent::MmCompactionKcompactdWake { nid, order: order_signed, classzone },
-            TraceEvent::MmCompactionKcompactdSleep { nid },
-            TraceEvent::MmCompactionWakeupKcompactd { nid, order: order_signed, classzone },
+            of_kernel("mm_vmscan_kswapd_wake", "nid=1 order=9"),
+            of_kernel("mm_compaction_suitable", "node=1 zone=DMA      order=-1 ret=skipped"),
+            of_kernel("mm_compaction_kcompactd_wake", "nid=1 order=9 classzone_idx=Normal"),
         ]
         .map(record);
         assert_eq!(parse_ftrace("events.txt", &write_ftrace(&records)), Ok(records.to_vec()));

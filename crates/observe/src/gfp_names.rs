@@ -1,8 +1,9 @@
-//! Names of allocation flags as tracepoints print them.
+//! Allocation flags as tracepoints print them: by name, or as the number that they are.
 //!
 //! Source: `show_gfp_flags()`, include/trace/events/mmflags.h, 6.12: names are tried in table order, and one that is wholly
-//! contained is printed and its bits are taken away.
+//! contained is printed and its bits are taken away. `___GFP_*`, include/linux/gfp.h, 4.4 and 5.0 (4.18 has the bits of 5.0).
 
+use rules::CompactionEvents;
 use units::Gfp;
 
 /// Names in the kernel's order, composed ones first.
@@ -60,9 +61,60 @@ pub fn gfp_names(flags: Gfp) -> String {
     names.join("|")
 }
 
+/// Bits that are the same from 4.4 to 5.0.
+const BITS: [(Gfp, u32); 19] = [
+    (Gfp::DMA, 0x1),
+    (Gfp::HIGHMEM, 0x2),
+    (Gfp::DMA32, 0x4),
+    (Gfp::MOVABLE, 0x8),
+    (Gfp::RECLAIMABLE, 0x10),
+    (Gfp::HIGH, 0x20),
+    (Gfp::IO, 0x40),
+    (Gfp::FS, 0x80),
+    (Gfp::NOWARN, 0x200),
+    (Gfp::RETRY_MAYFAIL, 0x400),
+    (Gfp::NOFAIL, 0x800),
+    (Gfp::NORETRY, 0x1000),
+    (Gfp::MEMALLOC, 0x2000),
+    (Gfp::COMP, 0x4000),
+    (Gfp::ZERO, 0x8000),
+    (Gfp::NOMEMALLOC, 0x10000),
+    (Gfp::HARDWALL, 0x20000),
+    (Gfp::THISNODE, 0x40000),
+    (Gfp::ACCOUNT, 0x10_0000),
+];
+const BITS_4_4: [(Gfp, u32); 4] =
+    [(Gfp::COLD, 0x100), (Gfp::DIRECT_RECLAIM, 0x40_0000), (Gfp::WRITE, 0x100_0000), (Gfp::KSWAPD_RECLAIM, 0x200_0000)];
+/// Without `__GFP_COLD`, whose bit `__GFP_WRITE` has got.
+const BITS_5_0: [(Gfp, u32); 3] =
+    [(Gfp::WRITE, 0x100), (Gfp::DIRECT_RECLAIM, 0x20_0000), (Gfp::KSWAPD_RECLAIM, 0x40_0000)];
+
+/// `flags` as the number that they are to a kernel with these tracepoints, one of those that print it.
+pub fn gfp_bits(flags: Gfp, kernel: CompactionEvents) -> u32 {
+    let own = if kernel == CompactionEvents::Ranges { &BITS_4_4[..] } else { &BITS_5_0 };
+    BITS.iter().chain(own).filter(|(flag, _)| flags.contains(*flag)).map(|(_, bit)| bit).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_huge_page_is_asked_for_by_the_bits_of_its_kernel() {
+        // As the tracepoints of 4.4, 4.18 and 5.0 print it; 4.4 does not retry, 4.18 takes any node.
+        let local = Gfp::TRANSHUGE.with(Gfp::THISNODE);
+        assert_eq!(gfp_bits(local.with(Gfp::NORETRY), CompactionEvents::Ranges), 0x4752ca);
+        assert_eq!(gfp_bits(Gfp::TRANSHUGE, CompactionEvents::Priorities), 0x2342ca);
+        assert_eq!(gfp_bits(local, CompactionEvents::Priorities), 0x2742ca);
+    }
+
+    #[test]
+    fn no_two_flags_of_a_kernel_share_a_bit() {
+        for own in [&BITS_4_4[..], &BITS_5_0] {
+            let bits = || BITS.iter().chain(own).map(|(_, bit)| *bit);
+            assert_eq!(bits().sum::<u32>(), bits().fold(0, |all, bit| all | bit));
+        }
+    }
 
     #[test]
     fn composed_names_come_first() {

@@ -9,6 +9,7 @@
 //! - [`RunDir`]: all of it in a directory, the same whichever world made it.
 
 mod buddyinfo;
+mod compaction;
 mod counters;
 mod delta;
 mod derived;
@@ -18,6 +19,7 @@ mod ftrace;
 mod gfp_names;
 mod group;
 mod hist;
+mod layout;
 mod lru_gen;
 mod manifest;
 mod meminfo;
@@ -41,11 +43,12 @@ pub use compare::{Better, Interval};
 pub use counters::Counters;
 pub use delta::{Delta, Gauge};
 pub use error::{ParseError, RunError};
-pub use event::{CompactionResult, TraceEvent, TraceZone};
+pub use event::TraceEvent;
 pub use ftrace::{TraceRecord, parse_ftrace, write_ftrace};
-pub use gfp_names::gfp_names;
+pub use gfp_names::{gfp_bits, gfp_names};
 pub use group::{GROUP_COUNTERS, GROUP_NUMBERS, GROUP_PRESSURE, GroupFiles};
 pub use hist::{HistEntry, TraceHist, extfrag_events};
+pub use layout::{FieldValue, KernelEvent};
 pub use lru_gen::{Generation, LruGenInfo, LruGenMemcg, LruGenNode};
 pub use manifest::{Described, Manifest, Program, World};
 pub use meminfo::Meminfo;
@@ -59,6 +62,5 @@ pub use series::{Series, SeriesRow};
 pub use slabinfo::{SlabCache, Slabinfo};
 pub use snapshot::Snapshot;
 pub use uptime::Uptime;
-pub use vmscan::{FieldValue, VmscanEvent};
 pub use vmstat::{Era, is_gauge, vmstat_names};
 pub use zoneinfo::{Pageset, PopulatedZone, ZoneSection, Zoneinfo};

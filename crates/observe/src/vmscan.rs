@@ -1,28 +1,19 @@
-//! Tracepoints of vmscan, whose fields differ between kernels.
+//! Tracepoints of vmscan.
 //!
-//! What a kernel prints is data: [`LAYOUTS`] has the text of each tracepoint, and which kernels print it so. A word in braces stands
-//! for a field, a decimal number unless `:s` says that it is text. Reading tries the layouts of a name, newest first.
 //! Source: the `TP_printk` of include/trace/events/vmscan.h, 2.6.39, 3.1, 3.19, 4.4, 5.0, 6.1, 6.12.
-
-use std::borrow::Cow;
-use std::fmt;
 
 use rules::VmscanEvents;
 
-/// The text of a tracepoint since a kernel, until the next of its name.
-struct Layout {
-    name: &'static str,
-    since: VmscanEvents,
-    text: &'static str,
-}
+use crate::layout::Layout;
+use crate::{FieldValue, KernelEvent};
 
 const fn layout(name: &'static str, since: VmscanEvents, text: &'static str) -> Layout {
-    Layout { name, since, text }
+    Layout { name, since: since as u8, text }
 }
 
 /// Those of a name oldest first.
 #[rustfmt::skip]
-const LAYOUTS: [Layout; 28] = {
+pub(crate) const LAYOUTS: [Layout; 28] = {
     use VmscanEvents::{ActivatedByKind, Batches, Contiguous, Generations, Kinds, Shrinkers};
     [
         layout("mm_vmscan_kswapd_sleep", Contiguous, "nid={nid}"),
@@ -56,135 +47,19 @@ const LAYOUTS: [Layout; 28] = {
     ]
 };
 
-/// The value of a field.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FieldValue {
-    /// A number.
-    Number(i64),
-    /// Names of flags, a list or a function.
-    Text(Cow<'static, str>),
-}
-
-impl From<i64> for FieldValue {
-    fn from(number: i64) -> FieldValue {
-        FieldValue::Number(number)
-    }
-}
-
-impl From<&'static str> for FieldValue {
-    fn from(text: &'static str) -> FieldValue {
-        FieldValue::Text(Cow::Borrowed(text))
-    }
-}
-
-impl From<String> for FieldValue {
-    fn from(text: String) -> FieldValue {
-        FieldValue::Text(Cow::Owned(text))
-    }
-}
-
-impl fmt::Display for FieldValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FieldValue::Number(number) => write!(f, "{number}"),
-            FieldValue::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// One occurrence of a tracepoint of vmscan, with the fields that its kernel prints.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct VmscanEvent {
-    name: &'static str,
-    text: &'static str,
-    values: Vec<FieldValue>,
-}
-
-impl VmscanEvent {
-    /// The event as a kernel with these tracepoints prints it, of all fields that any prints. `None`: it has no such tracepoint.
+impl KernelEvent {
+    /// An event of vmscan as a kernel with these tracepoints prints it, of all fields that any prints. `None`: it has no such
+    /// tracepoint.
     ///
     /// # Panics
     /// If a field is missing that the kernel prints.
-    pub fn new(events: VmscanEvents, name: &str, field: impl Fn(&str) -> Option<FieldValue>) -> Option<VmscanEvent> {
-        let of_kernel = |l: &&Layout| l.name == name && l.since as u8 <= events as u8;
-        let layout = LAYOUTS.iter().rfind(of_kernel)?;
-        let value = |part: Part| field(part.key).unwrap_or_else(|| panic!("{name} has a field {}", part.key));
-        Some(VmscanEvent { name: layout.name, text: layout.text, values: parts(layout.text).map(value).collect() })
+    pub fn vmscan(events: VmscanEvents, name: &str, field: impl Fn(&str) -> Option<FieldValue>) -> Option<KernelEvent> {
+        KernelEvent::new(&LAYOUTS, events as u8, name, field)
     }
-
-    /// The tracepoint's name.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// A field that is a number, if this kernel prints it.
-    pub fn number(&self, key: &str) -> Option<i64> {
-        match self.field(key)? {
-            FieldValue::Number(number) => Some(*number),
-            FieldValue::Text(_) => None,
-        }
-    }
-
-    /// A field, if this kernel prints it.
-    pub fn field(&self, key: &str) -> Option<&FieldValue> {
-        parts(self.text).zip(&self.values).find(|(part, _)| part.key == key).map(|(_, value)| value)
-    }
-
-    /// Reads the text after the name. `None`: no kernel has such a tracepoint. `Err`: the first field that is missing or wrong,
-    /// by the newest layout.
-    pub(crate) fn parse(name: &str, text: &str) -> Option<Result<VmscanEvent, &'static str>> {
-        let mut tried = LAYOUTS.iter().rev().filter(|layout| layout.name == name).map(|layout| {
-            let values = values(layout.text, text.trim_end())?;
-            Ok(VmscanEvent { name: layout.name, text: layout.text, values })
-        });
-        let newest = tried.next()?;
-        Some(if newest.is_ok() { newest } else { tried.find(Result::is_ok).unwrap_or(newest) })
-    }
-}
-
-impl fmt::Display for VmscanEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        parts(self.text).zip(&self.values).try_for_each(|(part, value)| write!(f, "{}{value}", part.before))
-    }
-}
-
-/// A field of a layout, and the text before it; every layout ends with a field.
-struct Part {
-    before: &'static str,
-    key: &'static str,
-    is_text: bool,
-}
-
-fn parts(layout: &'static str) -> impl Iterator<Item = Part> {
-    layout.split_inclusive('}').map(|part| {
-        let (before, key) = part.trim_end_matches('}').split_once('{').expect("a layout ends with a field");
-        let (key, is_text) = key.strip_suffix(":s").map_or((key, false), |key| (key, true));
-        Part { before, key, is_text }
-    })
-}
-
-/// The fields of a text, which end where the next part begins.
-fn values(layout: &'static str, mut text: &str) -> Result<Vec<FieldValue>, &'static str> {
-    let mut parts = parts(layout).peekable();
-    let mut values = Vec::new();
-    while let Some(part) = parts.next() {
-        text = text.strip_prefix(part.before).ok_or(part.key)?;
-        let end = parts.peek().map_or(Ok(text.len()), |next| text.find(next.before).ok_or(next.key))?;
-        let (value, rest) = text.split_at(end);
-        text = rest;
-        values.push(if part.is_text {
-            FieldValue::from(value.to_owned())
-        } else {
-            FieldValue::from(value.parse::<i64>().map_err(|_| part.key)?)
-        });
-    }
-    Ok(values)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     const KERNELS: [VmscanEvents; 6] = [
@@ -196,41 +71,8 @@ mod tests {
         VmscanEvents::Generations,
     ];
 
-    /// A value that says which field of the layout it is.
-    fn value(layout: &'static str, key: &str) -> Option<FieldValue> {
-        let (nth, part) = parts(layout).enumerate().find(|(_, part)| part.key == key)?;
-        Some(if part.is_text { format!("{key}|{nth}").into() } else { (nth as i64 - 3).into() })
-    }
-
-    fn of(kernel: VmscanEvents, name: &str) -> Option<VmscanEvent> {
-        let any = |key: &str| LAYOUTS.iter().filter(|l| l.name == name).find_map(|l| value(l.text, key));
-        VmscanEvent::new(kernel, name, any)
-    }
-
-    fn names() -> impl Iterator<Item = &'static str> {
-        LAYOUTS.iter().map(|layout| layout.name)
-    }
-
-    #[test]
-    fn layouts_of_a_name_follow_each_other_from_the_oldest_to_the_newest_and_differ() {
-        let mut last: BTreeMap<&str, &Layout> = BTreeMap::new();
-        for layout in &LAYOUTS {
-            assert!(layout.text.ends_with('}'), "{}", layout.text);
-            if let Some(before) = last.insert(layout.name, layout) {
-                assert!((before.since as u8) < layout.since as u8, "{}", layout.name);
-                assert_ne!(before.text, layout.text, "{}", layout.name);
-            }
-        }
-    }
-
-    #[test]
-    fn every_event_of_every_kernel_comes_back() {
-        for kernel in KERNELS {
-            for event in names().filter_map(|name| of(kernel, name)) {
-                let read = VmscanEvent::parse(event.name(), &event.to_string());
-                assert_eq!(read, Some(Ok(event)), "{kernel:?}");
-            }
-        }
+    fn of(kernel: VmscanEvents, name: &str) -> Option<KernelEvent> {
+        KernelEvent::vmscan(kernel, name, |_| Some(0.into()))
     }
 
     #[test]
@@ -244,9 +86,8 @@ mod tests {
         assert!(!has(VmscanEvents::Generations, "mm_page_alloc_extfrag"));
     }
 
-    /// The fields that a kernel prints, in order.
     fn keys(kernel: VmscanEvents, name: &str) -> Vec<&'static str> {
-        of(kernel, name).map_or(Vec::new(), |event| parts(event.text).map(|part| part.key).collect())
+        of(kernel, name).map_or(Vec::new(), |event| event.keys())
     }
 
     #[test]
@@ -294,18 +135,9 @@ mod tests {
                 -3,
             ),
         ] {
-            let event = VmscanEvent::parse(name, text).expect(name).expect(name);
+            let event = KernelEvent::parse(name, text).expect(name).expect(name);
             assert_eq!(event.number(key), Some(number), "{text}");
             assert_eq!(event.to_string(), text.trim_end());
         }
-    }
-
-    #[test]
-    fn the_first_field_that_is_wrong_is_told_by_the_newest_layout() {
-        let read = |text| VmscanEvent::parse("mm_vmscan_lru_isolate", text);
-        assert_eq!(read("classzone=3 order=x"), Some(Err("nr_requested")));
-        assert_eq!(read("classzone=3 order=x nr_requested=1"), Some(Err("order")));
-        assert_eq!(read("order=1"), Some(Err("classzone")));
-        assert_eq!(VmscanEvent::parse("mm_vmscan_throttled", "nid=0"), None);
     }
 }

@@ -9,7 +9,10 @@ use proptest::prelude::*;
 
 const EVENTS: &str = " kswapd0-45 [000] ..... 1.000000: mm_vmscan_kswapd_wake: nid=0 order=9\n \
     a-1 [001] ..... 2.000001: mm_compaction_end: zone_start=0x1 migrate_pfn=0x2 free_pfn=0x3 \
-    zone_end=0x4, mode=sync status=success\n";
+    zone_end=0x4, mode=sync status=success\n \
+    a-1 [001] ..... 2.000002: mm_compaction_isolate_freepages: range=(0x200 ~ 0x400) nr_scanned=512 nr_taken=0\n \
+    a-1 [001] ..... 2.000003: mm_compaction_try_to_compact_pages: order=9 gfp_mask=0x2742ca priority=1\n \
+    a-1 [001] ..... 2.000004: mm_compaction_deferred: node=0 zone=DMA32    order=9 order_failed=0 consider=1 limit=4\n";
 
 const FORMATS: [&str; 9] = [
     "vmstat",

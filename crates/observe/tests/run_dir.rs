@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use observe::{
-    Counters, Described, Manifest, Metric, Program, RunDir, RunError, Series, Snapshot, TraceEvent, TraceRecord, World,
+    Counters, Described, KernelEvent, Manifest, Metric, Program, RunDir, RunError, Series, Snapshot, TraceEvent,
+    TraceRecord, World,
 };
-use units::{CpuId, Nanos, NodeId};
+use rules::CompactionEvents;
+use units::{CpuId, Nanos};
 
 fn snapshot() -> Snapshot {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/6.12");
@@ -52,7 +54,9 @@ fn names(dir: &Path) -> Vec<String> {
 fn a_run_comes_back_with_its_events() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("deep/run-0");
-    let event = TraceEvent::MmCompactionKcompactdSleep { nid: NodeId(0) };
+    let event =
+        KernelEvent::compaction(CompactionEvents::Priorities, "mm_compaction_kcompactd_sleep", |_| Some(0.into()));
+    let event = TraceEvent::OfKernel(event.expect("a tracepoint of that kernel"));
     let events = [TraceRecord { at: Nanos(5_000), cpu: CpuId(0), comm: "kcompactd0".into(), pid: 45, event }];
     run().write(&path, &events).unwrap();
     assert_eq!(names(&path), ["after", "before", "events.txt", "manifest.json", "metrics.json", "series.csv"]);

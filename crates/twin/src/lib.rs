@@ -22,6 +22,7 @@ mod world;
 pub use log::{CpuTime, IoTime, Phase, RunLog, Traced};
 pub use mm::KswapdDeeds;
 pub use mm::compaction::{BlockUse, ZoneMap};
+pub use mm::compaction::{CompactPriority, CompactResult, CompactionEvent, Deferral, Scanner};
 pub use mm::trace::{Contiguous, LruIsolate, TraceEvent, TraceFilter};
 pub use mm::vfs::ShrinkerId;
 pub use mm::{LruList, ZoneKind};

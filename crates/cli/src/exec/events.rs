@@ -1,31 +1,31 @@
 //! Trace events of the twin as the records that a run directory keeps.
 //!
-//! Abstracted: `gfp_flags` are those that the model goes by, with the names of 6.12; kcompactd's zone is not known; a shrinker
-//! has its place among the model's for its address, and the size of its function is left out. [`ABSTRACTED`] says so in the manifest.
+//! Abstracted: `gfp_flags` and `gfp_mask` are those that the model goes by, with the names of 6.12; a shrinker has its place
+//! among the model's for its address, and the size of its function is left out. [`ABSTRACTED`] says so in the manifest.
 
-use observe::{CompactionResult, TraceEvent, TraceRecord, TraceZone, ZoneSection};
-use rules::VmscanEvents;
+use observe::{TraceEvent, TraceRecord, ZoneSection};
+use rules::Rules;
 use twin::{RunOutcome, TraceEvent as Event, Traced};
-use units::{PAGEBLOCK_ORDER, Pfn, ZoneId};
+use units::PAGEBLOCK_ORDER;
 
-use super::vmscan;
+use super::{compaction, vmscan};
 
 /// What the recorded tracepoints do not tell.
-pub(super) const ABSTRACTED: &str = "tracepoints: gfp_flags is what the model goes by, kcompactd's classzone_idx is written as Normal, \
+pub(super) const ABSTRACTED: &str = "tracepoints: gfp_flags and gfp_mask are what the model goes by, \
     a shrinker's address is its number, the size of its function is left out";
 
-/// The events of a run of a kernel with these tracepoints.
-pub(super) fn records(outcome: &RunOutcome, vmscan: VmscanEvents) -> Vec<TraceRecord> {
+/// The events of a run of a kernel with these rules.
+pub(super) fn records(outcome: &RunOutcome, rules: &Rules) -> Vec<TraceRecord> {
     let zones = outcome.after.zoneinfo.as_ref().map_or(&[][..], |info| &info.zones);
     let record = |traced: &Traced| {
         let Traced { at, comm, pid, cpu, event } = traced;
-        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.clone(), pid: *pid, event: translate(event, vmscan, zones)? })
+        Some(TraceRecord { at: *at, cpu: *cpu, comm: comm.clone(), pid: *pid, event: translate(event, rules, zones)? })
     };
     outcome.log.events.iter().filter_map(record).collect()
 }
 
 /// The kernel's event; none if it has no such tracepoint, or it is about a zone that the machine does not have.
-fn translate(event: &Event, vmscan: VmscanEvents, zones: &[ZoneSection]) -> Option<TraceEvent> {
+fn translate(event: &Event, rules: &Rules, zones: &[ZoneSection]) -> Option<TraceEvent> {
     Some(match *event {
         Event::PageAllocExtfrag {
             pfn,
@@ -43,27 +43,9 @@ fn translate(event: &Event, vmscan: VmscanEvents, zones: &[ZoneSection]) -> Opti
             fallback_migratetype: fallback_migratetype as u8,
             change_ownership,
         },
-        Event::CompactionBegin { zone, migrate_pfn, free_pfn, sync } => {
-            let (zone_start, zone_end) = span(zone, zones)?;
-            TraceEvent::MmCompactionBegin { zone_start, migrate_pfn, free_pfn, zone_end, sync }
+        Event::Compaction(ref event) => {
+            TraceEvent::OfKernel(compaction::translate(event, rules.compaction_events, zones)?)
         }
-        Event::CompactionEnd { zone, migrate_pfn, free_pfn, sync, status } => {
-            let (zone_start, zone_end) = span(zone, zones)?;
-            let status = CompactionResult::named(status)?;
-            TraceEvent::MmCompactionEnd { zone_start, migrate_pfn, free_pfn, zone_end, sync, status }
-        }
-        Event::WakeupKcompactd { node, order } => TraceEvent::MmCompactionWakeupKcompactd {
-            nid: node,
-            order: i32::from(order.0),
-            classzone: TraceZone::Normal,
-        },
-        _ => TraceEvent::Vmscan(vmscan::translate(event, vmscan)?),
+        _ => TraceEvent::OfKernel(vmscan::translate(event, rules.vmscan_events)?),
     })
-}
-
-/// First frame of a zone, and the one after its last.
-fn span(zone: ZoneId, zones: &[ZoneSection]) -> Option<(Pfn, Pfn)> {
-    let section = zones.get(zone.index())?;
-    let start = section.populated.as_ref()?.start_pfn as u32;
-    Some((Pfn(start), Pfn(start + section.spanned as u32)))
 }

@@ -1,7 +1,9 @@
 //! Runs runs: several at a time, with progress, until they are done or the user has had enough.
 
+mod compaction;
 mod cpu;
 mod events;
+mod fields;
 mod interrupt;
 mod job;
 mod memory;
@@ -99,7 +101,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     metrics.extend(parts::metrics(&outcome));
     metrics.extend(cpu::metrics(&outcome));
     let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, job.spec.machine.has_swap());
-    let events = job.dir.as_ref().map(|_| events::records(&outcome, job.spec.kernel.rules.vmscan_events));
+    let events = job.dir.as_ref().map(|_| events::records(&outcome, &job.spec.kernel.rules));
     let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
     let printed = zones::printed(&outcome, output::width());
     let run = RunDir {

@@ -4,22 +4,20 @@
 //! (include/trace/events/mmflags.h); `ISOLATE_*` (include/linux/swap.h, 3.1; include/linux/mmzone.h, 3.19).
 //! Abstracted: reclaim is asynchronous in the flags of every batch; until 3.4 some that waited for writeback was not.
 
-use observe::{FieldValue, VmscanEvent, gfp_names};
+use observe::{KernelEvent, gfp_names};
 use rules::VmscanEvents;
 use twin::{LruIsolate, LruList, ShrinkerId, TraceEvent as Event};
-use units::NodeId;
 
-/// A field and its value.
-type Field = (&'static str, FieldValue);
+use super::fields::{Field, among, count, nid, number};
 
 const ISOLATE_ACTIVE: i64 = 1;
 const ISOLATE_CLEAN: i64 = 1;
 const ISOLATE_UNMAPPED: i64 = 2;
 
 /// The event as the kernel prints it; none if it has no such tracepoint, or it is none of vmscan's.
-pub(super) fn translate(event: &Event, events: VmscanEvents) -> Option<VmscanEvent> {
+pub(super) fn translate(event: &Event, events: VmscanEvents) -> Option<KernelEvent> {
     let (name, fields) = fields(event, events)?;
-    VmscanEvent::new(events, name, |key| fields.iter().find(|(known, _)| *known == key).map(|(_, value)| value.clone()))
+    KernelEvent::vmscan(events, name, among(&fields))
 }
 
 fn fields(event: &Event, events: VmscanEvents) -> Option<(&'static str, Vec<Field>)> {
@@ -168,16 +166,4 @@ fn shrinker(id: ShrinkerId, events: VmscanEvents) -> [Field; 2] {
         ShrinkerId::Zswap => "zswap_shrinker_scan+0x0",
     };
     [("shrink", function.into()), ("shr", format!("{:016x}", id as u8 + 1).into())]
-}
-
-fn nid(node: NodeId) -> Field {
-    number("nid", node.0)
-}
-
-fn number(key: &'static str, value: impl Into<i64>) -> Field {
-    (key, value.into().into())
-}
-
-fn count(key: &'static str, value: u64) -> Field {
-    (key, (value as i64).into())
 }

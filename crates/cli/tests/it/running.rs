@@ -129,7 +129,7 @@ fn runs_are_kept_and_compared_and_never_written_over() {
         for iteration in 0..2 {
             let run = dir.path().join(format!("runs/thpfioscale-tiny/{kernel}/iter-{iteration}"));
             let manifest = fs::read_to_string(run.join("manifest.json")).unwrap();
-            assert!(manifest.contains("gfp_flags is what the model goes by"), "{manifest}");
+            assert!(manifest.contains("gfp_flags and gfp_mask are what the model goes by"), "{manifest}");
             assert!(run.join("before/vmstat").exists() && run.join("after/vmstat").exists());
         }
     }

@@ -1,29 +1,33 @@
 //! `run --events`: what the tracepoints say adds up to what the counters say.
 
-use observe::{Counters, RunDir, TraceEvent, VmscanEvent};
+use observe::{Counters, KernelEvent, RunDir, TraceEvent};
 
 use crate::{mmtwin, write_inputs};
 
-/// vmscan's events of a short run of a kernel, and what its counters gained.
+/// The events of a group of a short run of a kernel, and what its counters gained.
 struct Traced {
-    events: Vec<VmscanEvent>,
+    events: Vec<KernelEvent>,
     before: Counters,
     after: Counters,
 }
 
 impl Traced {
-    fn run(kernel: &str) -> Traced {
+    fn vmscan(kernel: &str) -> Traced {
+        Traced::run(kernel, "vmscan")
+    }
+
+    fn run(kernel: &str, group: &str) -> Traced {
         let dir = tempfile::tempdir().unwrap();
         write_inputs(dir.path());
-        let args = ["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "--out", "runs", "--events", "vmscan"];
+        let args = ["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "--out", "runs", "--events", group];
         mmtwin().current_dir(&dir).args(args).args(["-k", kernel]).assert().success();
         let place = dir.path().join(format!("runs/thpfioscale-tiny/{kernel}/iter-0"));
         let (run, records) = (RunDir::read(&place).unwrap(), RunDir::read_events(&place).unwrap());
-        let vmscan = |event: TraceEvent| match event {
-            TraceEvent::Vmscan(event) => event,
+        let of_kernel = |event: TraceEvent| match event {
+            TraceEvent::OfKernel(event) => event,
             other => panic!("{} was not asked for", other.name()),
         };
-        let events = records.into_iter().map(|record| vmscan(record.event)).collect();
+        let events = records.into_iter().map(|record| of_kernel(record.event)).collect();
         Traced { events, before: run.before.vmstat.unwrap(), after: run.after.vmstat.unwrap() }
     }
 
@@ -36,7 +40,7 @@ impl Traced {
         sum(&self.after) - sum(&self.before)
     }
 
-    fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a VmscanEvent> {
+    fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a KernelEvent> {
         self.events.iter().filter(move |event| event.name() == name)
     }
 
@@ -59,7 +63,7 @@ const STOLEN: [&str; 2] = ["pgsteal_kswapd", "pgsteal_direct"];
 #[test]
 fn batches_and_shrinkers_add_up_to_the_counters_of_every_kernel() {
     for kernel in ["3.1", "3.19-rc4", "4.4", "4.18", "4.20-rc3", "5.0", "5.2", "6.1", "6.12"] {
-        let run = Traced::run(kernel);
+        let run = Traced::vmscan(kernel);
         assert!(run.gained(&STOLEN) > 1000, "{kernel} reclaims");
         assert_eq!(run.sum(INACTIVE, "nr_reclaimed"), run.gained(&STOLEN), "{kernel}");
         let scanned = match kernel {
@@ -77,7 +81,7 @@ fn batches_and_shrinkers_add_up_to_the_counters_of_every_kernel() {
 #[test]
 fn active_lists_add_up_where_the_kernel_traces_them() {
     for (kernel, traces) in [("4.4", false), ("4.20-rc3", true), ("6.1", true), ("6.12", false)] {
-        let run = Traced::run(kernel);
+        let run = Traced::vmscan(kernel);
         assert_eq!(run.count(ACTIVE) > 0, traces, "{kernel}");
         if traces {
             assert_eq!(run.sum(ACTIVE, "nr_deactivated"), run.gained(&["pgdeactivate"]), "{kernel}");
@@ -90,12 +94,12 @@ fn active_lists_add_up_where_the_kernel_traces_them() {
 #[test]
 fn kswapd_wakes_as_often_as_it_runs() {
     for kernel in ["3.19-rc4", "4.4", "5.0", "6.12"] {
-        let run = Traced::run(kernel);
+        let run = Traced::vmscan(kernel);
         assert!(run.gained(&["pageoutrun"]) > 0, "{kernel}");
         assert_eq!(run.count("mm_vmscan_kswapd_wake"), run.gained(&["pageoutrun"]), "{kernel}");
     }
     // Until 3.10 a run goes round and round, and each round counts.
-    let run = Traced::run("3.1");
+    let run = Traced::vmscan("3.1");
     let wakes = run.count("mm_vmscan_kswapd_wake");
     assert!((1..run.gained(&["pageoutrun"])).contains(&wakes), "{wakes}");
 }
@@ -103,18 +107,18 @@ fn kswapd_wakes_as_often_as_it_runs() {
 #[test]
 fn each_kernel_has_its_own_fields() {
     let first = |run: &Traced, name: &str| run.of(name).next().expect(name).clone();
-    let old = Traced::run("4.4");
+    let old = Traced::vmscan("4.4");
     let batch = first(&old, INACTIVE);
     assert!(batch.number("zid").is_some() && batch.field("nr_dirty").is_none());
     assert!(first(&old, ISOLATE).field("file").is_some());
     assert!(first(&old, "mm_shrink_slab_start").number("pgs_scanned").is_some());
-    let new = Traced::run("6.12");
+    let new = Traced::vmscan("6.12");
     let batch = first(&new, INACTIVE);
     assert!(batch.field("zid").is_none() && batch.number("nr_activate_file").is_some());
     assert!(first(&new, ISOLATE).field("isolate_mode").is_none());
     assert!(first(&new, "mm_shrink_slab_start").number("priority").is_some());
     for (kernel, by_kind) in [("5.0", false), ("5.2", true), ("6.1", true)] {
-        let run = Traced::run(kernel);
+        let run = Traced::vmscan(kernel);
         let (batch, wake) = (first(&run, INACTIVE), first(&run, "mm_vmscan_kswapd_wake"));
         assert_eq!(batch.number("nr_activate_anon").is_some(), by_kind, "{kernel}");
         assert_eq!(batch.number("nr_activate").is_none(), by_kind, "{kernel}");
@@ -122,7 +126,58 @@ fn each_kernel_has_its_own_fields() {
         assert!(first(&run, ISOLATE).number("isolate_mode").is_some(), "{kernel}");
     }
     // Nobody but the shrinkers of 2.6.39 is silent.
-    let oldest = Traced::run("2.6.39-rc7");
+    let oldest = Traced::vmscan("2.6.39-rc7");
     assert_eq!(oldest.count("mm_shrink_slab_start"), 0);
     assert!(first(&oldest, ISOLATE).number("contig_taken").is_some());
+}
+
+#[test]
+fn scanners_add_up_to_the_counters_of_every_kernel() {
+    for kernel in ["3.1", "3.19-rc4", "4.4", "4.18", "4.20-rc3", "5.0", "5.2", "6.1", "6.12"] {
+        let run = Traced::run(kernel, "compaction");
+        let sum = |name: &str, field: &str| run.sum(&format!("mm_compaction_{name}"), field);
+        let moved = run.gained(&["pgmigrate_success"]);
+        assert!(moved > 0 || kernel == "3.1", "{kernel} compacts");
+        assert_eq!(sum("migratepages", "nr_migrated"), moved, "{kernel}");
+        let sums = |field: &str| {
+            ["isolate_migratepages", "isolate_freepages", "fast_isolate_freepages"].map(|n| sum(n, field))
+        };
+        let (taken, [migrate, free, free_lists]) = (sums("nr_taken"), sums("nr_scanned"));
+        // No tracepoint tells of the search of the free lists for a source, nor before 6.12 of that for targets.
+        let searches = ["5.2", "6.1", "6.12"].contains(&kernel);
+        if !searches {
+            assert_eq!(migrate, run.gained(&["compact_migrate_scanned"]), "{kernel}");
+        }
+        if !searches || kernel == "6.12" {
+            assert_eq!(free + free_lists, run.gained(&["compact_free_scanned"]), "{kernel}");
+            assert_eq!(taken.iter().sum::<i64>(), run.gained(&["compact_isolated"]), "{kernel}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_tells_its_decisions_since_4_0() {
+    for (kernel, runs, decisions) in
+        [("3.1", false, false), ("3.19-rc4", true, false), ("4.4", true, true), ("6.12", true, true)]
+    {
+        let run = Traced::run(kernel, "compaction");
+        let count = |name: &str| run.count(&format!("mm_compaction_{name}"));
+        assert_eq!(count("begin") > 0, runs, "{kernel}");
+        assert_eq!(count("begin"), count("end"), "{kernel}");
+        for name in ["suitable", "finished", "try_to_compact_pages"] {
+            assert_eq!(count(name) > 0, decisions, "{kernel}: {name}");
+        }
+        // A run that has begun found the zone suitable, and ends when it is told to be finished, or gives up.
+        if decisions {
+            let rets =
+                |name: &'static str| run.of(name).filter_map(|event| event.field("ret")).map(|ret| ret.to_string());
+            let going_on = ["continue", "no_suitable_page"];
+            let finished = rets("mm_compaction_finished").filter(|ret| !going_on.contains(&ret.as_str())).count();
+            assert!(finished as i64 <= count("begin"), "{kernel}");
+            assert!(
+                rets("mm_compaction_suitable").filter(|ret| ret == "continue").count() as i64 >= count("begin"),
+                "{kernel}"
+            );
+        }
+    }
 }

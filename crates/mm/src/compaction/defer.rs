@@ -9,6 +9,7 @@
 
 use units::{Order, ZoneId};
 
+use super::Deferral;
 use crate::Mm;
 use crate::zone::CompactState;
 
@@ -16,7 +17,8 @@ use crate::zone::CompactState;
 const MAX_DEFER_SHIFT: u32 = 6;
 
 impl CompactState {
-    fn defer_limit(&self) -> u32 {
+    /// Attempts that are let pass.
+    pub(super) fn defer_limit(&self) -> u32 {
         1 << self.defer_shift
     }
 
@@ -33,6 +35,7 @@ impl Mm {
         state.considered = 0;
         state.defer_shift = (state.defer_shift + 1).min(MAX_DEFER_SHIFT);
         state.order_failed = state.order_failed.min(order);
+        self.trace_deferral(Deferral::Defer, zone, order);
     }
 
     /// Whether this attempt is let pass; counts it (`compaction_deferred()`).
@@ -42,7 +45,11 @@ impl Mm {
             return false;
         }
         state.considered = (state.considered + 1).min(state.defer_limit());
-        state.considered < state.defer_limit()
+        let passes = state.considered < state.defer_limit();
+        if passes {
+            self.trace_deferral(Deferral::Deferred, zone, order);
+        }
+        passes
     }
 
     /// A compaction succeeded; `success` if an allocation got its page, not set if it only should
@@ -56,5 +63,6 @@ impl Mm {
         if order >= state.order_failed {
             state.order_failed = Order(order.0 + 1);
         }
+        self.trace_deferral(Deferral::Reset, zone, order);
     }
 }

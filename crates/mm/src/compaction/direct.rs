@@ -14,7 +14,7 @@ use rules::{AsyncAbort, CompactionStall, CompactionWithdrawn, DirectCompaction a
 use smallvec::SmallVec;
 use units::{Gfp, Order, Pfn, ZoneId};
 
-use super::{CompactControl, CompactPriority, CompactResult, CompactRun, CompactStep};
+use super::{CompactControl, CompactPriority, CompactResult, CompactRun, CompactStep, CompactionEvent};
 use crate::stat::VmEvent;
 use crate::zone::{AllocFlags, CompactOutcome, Wmark, gfp_zone};
 use crate::{AllocRequest, Env, Mm};
@@ -37,13 +37,18 @@ pub struct DirectCompaction {
 
 impl DirectCompaction {
     /// For a request above order 0; `flags` are those of its slow path.
-    pub fn new(mm: &Mm, request: AllocRequest, flags: AllocFlags, priority: CompactPriority) -> DirectCompaction {
-        assert!(request.order > Order(0), "order 0 needs no compaction");
+    pub fn new(mm: &mut Mm, request: AllocRequest, flags: AllocFlags, priority: CompactPriority) -> DirectCompaction {
+        let AllocRequest { order, gfp, .. } = request;
+        assert!(order > Order(0), "order 0 needs no compaction");
+        let zones = mm.compaction_zones(request);
+        if !zones.is_empty() {
+            mm.trace.emit_compaction(CompactionEvent::TryToCompactPages { order, gfp, priority });
+        }
         DirectCompaction {
             request,
             priority,
             flags,
-            zones: mm.compaction_zones(request),
+            zones,
             next: 0,
             run: None,
             best: None,

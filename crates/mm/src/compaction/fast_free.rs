@@ -16,6 +16,7 @@
 use units::{Order, PAGEBLOCK_PAGES, Pfn};
 
 use super::control::{Compactor, MigrateMode};
+use super::events::{CompactionEvent, Scanner};
 use super::run::CompactRun;
 use super::scanner::block_start;
 use crate::stat::VmEvent;
@@ -50,6 +51,13 @@ impl CompactRun {
         let at_start = highest_start.is_none_or(|start| self.scanners.free >= start);
         let mut search = self.begin_search(at_start);
         let found = self.search_orders(mm, order.0, &mut search);
+        mm.trace.emit_compaction(CompactionEvent::Isolate {
+            scanner: Scanner::FreeLists,
+            start: search.least,
+            end: self.scanners.free,
+            nr_scanned: search.scanned,
+            nr_taken: u64::from(self.targets.pages()),
+        });
         let around = found.or_else(|| {
             self.fast.fails += 1;
             if at_start { self.restart_free_scanner(mm, &search) } else { None }

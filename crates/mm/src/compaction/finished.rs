@@ -5,7 +5,7 @@
 //!   ends, else `PartialSkipped`. Otherwise as soon as a block of the wanted order is free in the wanted type, or in
 //!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
 //!   hand is finished first, so that the next one of them need not be fragmented.
-//! - **Source**: `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
+//! - **Source**: `compact_finished()`, `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
 //!   Proactive compaction ends once the zone's fragmentation score is low, or kswapd runs.
 //! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`].
 //! - **Omitted**: CMA.
@@ -13,10 +13,10 @@
 use rules::{CompactionFinish, CompactionWatermark};
 use units::{Order, PAGEBLOCK_ORDER};
 
-use super::CompactResult;
 use super::control::{Compactor, MigrateMode};
 use super::run::CompactRun;
 use super::scanner::block_start;
+use super::{CompactResult, CompactionEvent};
 use crate::zone::{FreeArea, Wmark};
 use crate::{MigrateType, Mm};
 
@@ -40,6 +40,13 @@ fn serves(area: &FreeArea, order: Order, wanted: MigrateType, grouping_disabled:
 impl CompactRun {
     /// `Continue`, or how the run ends (`compact_finished()`).
     pub(super) fn compact_finished(&mut self, mm: &mut Mm) -> CompactResult {
+        let ret = self.whether_finished(mm);
+        mm.trace.emit_compaction(CompactionEvent::Finished { zone: self.zone, order: self.control.order, ret });
+        if ret == CompactResult::NoSuitablePage { CompactResult::Continue } else { ret }
+    }
+
+    /// `NoSuitablePage` if nothing that is free serves, `Continue` if that was not looked at (`__compact_finished()`).
+    fn whether_finished(&mut self, mm: &mut Mm) -> CompactResult {
         if self.contended {
             return CompactResult::Contended;
         }
@@ -81,7 +88,7 @@ impl CompactRun {
             let whole = at >= PAGEBLOCK_ORDER.0 && lists.iter().any(|list| !list.is_empty());
             whole || !lists[self.migratetype as usize].is_empty()
         };
-        if (order.0..=Order::MAX.0).any(free) { CompactResult::Success } else { CompactResult::Continue }
+        if (order.0..=Order::MAX.0).any(free) { CompactResult::Success } else { CompactResult::NoSuitablePage }
     }
 
     fn wanted_block_free(&mut self, mm: &Mm, order: Order, aligned: bool) -> CompactResult {
@@ -101,6 +108,6 @@ impl CompactRun {
                 Serves::No => {}
             }
         }
-        CompactResult::Continue
+        CompactResult::NoSuitablePage
     }
 }

@@ -18,6 +18,7 @@ use rules::{CompactionScanned, CompactionSearch, CompactionTargets, FreeScanner,
 use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 use super::control::MigrateMode;
+use super::events::{CompactionEvent, Scanner};
 use super::isolate_migrate::{CLUSTER_MAX, stepped_over};
 use super::run::CompactRun;
 use super::scanner::{block_end, block_start};
@@ -213,10 +214,18 @@ impl CompactRun {
             };
             at = at.offset(pages - 1 + stride);
         }
+        let end = at.min(end);
+        mm.trace.emit_compaction(CompactionEvent::Isolate {
+            scanner: Scanner::Free,
+            start: first,
+            end,
+            nr_scanned: scanned,
+            nr_taken: isolated,
+        });
         self.free_scanned += scanned;
         mm.charge(looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
-        (at.min(end), isolated)
+        (end, isolated)
     }
 
     /// Gives back the targets that are left, and lets the next run start from the highest (`release_freepages()`).

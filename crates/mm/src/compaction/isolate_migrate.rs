@@ -26,6 +26,7 @@ use smallvec::SmallVec;
 use units::{Gfp, Nanos, Order, Pfn};
 
 use super::control::{Compactor, MigrateMode};
+use super::events::{CompactionEvent, Scanner};
 use super::run::CompactRun;
 use super::scanner::{block_end, block_start};
 use super::skip::skip_persists;
@@ -195,7 +196,7 @@ impl CompactRun {
         }
         let first = *low;
         if self.finds_mark(mm, first) {
-            self.migrate_scanned += 1;
+            self.scanned_block(mm, (first, end), 1);
             *low = end;
             mm.zones[self.zone.index()].advance_cached_migrate_behind(end, self.is_sync());
             return Isolated::None;
@@ -209,7 +210,7 @@ impl CompactRun {
         let isolated = self.cluster.len() as u64;
         *low = scan.at.min(end);
         self.mark_source(mm, first, &scan);
-        self.migrate_scanned += scan.scanned;
+        self.scanned_block(mm, (first, *low), scan.scanned);
         mm.charge(scan.looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
         match scan.wait {
@@ -220,6 +221,14 @@ impl CompactRun {
             _ if isolated > 0 => Isolated::Some,
             _ => Isolated::None,
         }
+    }
+
+    /// Counts and tells what was looked at of a block, from its first frame to the one that comes next.
+    fn scanned_block(&mut self, mm: &mut Mm, (start, end): (Pfn, Pfn), nr_scanned: u64) {
+        self.migrate_scanned += nr_scanned;
+        let nr_taken = self.cluster.len() as u64;
+        let scanner = Scanner::Migrate;
+        mm.trace.emit_compaction(CompactionEvent::Isolate { scanner, start, end, nr_scanned, nr_taken });
     }
 
     /// Marks a block that was scanned from `first` on, if the rule says so, and lets later runs begin behind it.

@@ -14,24 +14,22 @@
 use rules::BackgroundCompaction;
 use units::{NodeId, Order, ZoneId};
 
-use super::suitable::compaction_suitable;
-use super::{CompactControl, CompactResult, CompactRun, CompactStep};
+use super::{CompactControl, CompactResult, CompactRun, CompactStep, CompactionEvent};
 use crate::stat::VmEvent;
-use crate::trace::TraceEvent;
 use crate::zone::{AllocFlags, Wmark};
 use crate::{Effect, Env, Mm, ZoneKind};
 
 impl Mm {
     /// Whether compaction may help in a zone that kcompactd is asked to serve (`kcompactd_node_suitable()`).
-    pub fn kcompactd_node_suitable(&self, node: NodeId) -> bool {
+    pub fn kcompactd_node_suitable(&mut self, node: NodeId) -> bool {
         let state = &self.nodes[node.index()].kcompactd;
-        let highest = state.highest_zone.unwrap_or(ZoneKind::Movable);
-        let suits = |zone: &ZoneId| {
-            let flags = AllocFlags::only(Wmark::Min);
+        let (order, highest) = (state.max_order, state.highest_zone.unwrap_or(ZoneKind::Movable));
+        (0..self.nodes[node.index()].zones.len()).any(|at| {
+            let zone = self.nodes[node.index()].zones[at];
             self.zones[zone.index()].kind <= highest
-                && compaction_suitable(self, *zone, state.max_order, flags, highest) == CompactResult::Continue
-        };
-        self.nodes[node.index()].zones.iter().any(suits)
+                && self.compaction_suitable(zone, order, AllocFlags::only(Wmark::Min), highest)
+                    == CompactResult::Continue
+        })
     }
 
     /// Asks the kcompactd of a node to make blocks of an order (`wakeup_kcompactd()`).
@@ -46,7 +44,7 @@ impl Mm {
             return;
         }
         self.charge(self.costs.wake_up);
-        self.trace.emit(TraceEvent::WakeupKcompactd { node, order });
+        self.trace.emit_compaction(CompactionEvent::WakeupKcompactd { node, order, highest });
         self.effects.push(Effect::WakeKcompactd(node, order));
     }
 }
@@ -73,6 +71,7 @@ impl KcompactdWork {
         // What it has been asked for ends the time of its being of no use.
         state.proactive_deferred = false;
         let (order, highest) = (state.max_order, state.highest_zone.unwrap_or(ZoneKind::Movable));
+        mm.trace.emit_compaction(CompactionEvent::KcompactdWake { node, order, highest });
         mm.stat.count(VmEvent::CompactDaemonWake, 1);
         Some(KcompactdWork { node, order, highest, next: 0, run: None })
     }
@@ -98,7 +97,7 @@ impl KcompactdWork {
         }
         let control = CompactControl::daemon(self.order, self.highest);
         // The zone's own kind counts here, the request's in the run.
-        let suits = compaction_suitable(mm, zone, self.order, control.alloc_flags, kind);
+        let suits = mm.compaction_suitable(zone, self.order, control.alloc_flags, kind);
         if suits == CompactResult::Continue {
             match CompactRun::start(mm, env, zone, control) {
                 Ok(run) => self.run = Some(run),

@@ -14,6 +14,7 @@
 use rules::{DeviceMigration, FailedMigrations, MigrateYoung};
 use units::{FileId, Order, Pfn};
 
+use super::CompactionEvent;
 use super::run::CompactRun;
 use crate::stat::VmEvent;
 use crate::{Env, Frame, Kind, Mm};
@@ -54,6 +55,7 @@ fn fails(mm: &Mm, pfn: Pfn) -> Option<Fails> {
 impl CompactRun {
     /// Moves the cluster, highest frame first as the kernel's list has them (`migrate_pages()`).
     pub(super) fn migrate_cluster(&mut self, mm: &mut Mm, env: &Env) -> Migrated {
+        let all = self.cluster.len() as u64;
         let (mut moved, mut failed, mut at_once) = (0, 0, 0);
         let mut no_target = false;
         self.to_migrate = self.cluster.len();
@@ -79,6 +81,7 @@ impl CompactRun {
                 moved += 1;
             }
         }
+        mm.trace.emit_compaction(CompactionEvent::Migratepages { nr_migrated: moved, nr_failed: all - moved });
         self.putback_cluster(mm, env);
         mm.charge(moved * mm.costs.migrate_page);
         mm.stat.count(VmEvent::PgmigrateSuccess, moved);

@@ -14,12 +14,14 @@
 //! | `fast_migrate.rs`, `fast_free.rs`, `reset_useful.rs` | what the free lists show, and which hints are cleared (since 5.1) |
 //! | `finished.rs`, `run.rs` | one zone |
 //! | `direct.rs`, `capture.rs`, `kcompactd.rs`, `proactive.rs` | who asks |
+//! | `events.rs` | what the tracepoints tell |
 //! | `map.rs` | a zone drawn, for who wants to see what came of it |
 
 mod capture;
 mod control;
 mod defer;
 mod direct;
+mod events;
 mod fast_free;
 mod fast_migrate;
 mod finished;
@@ -43,9 +45,10 @@ mod validate;
 
 pub use control::{CompactControl, Compactor, MigrateMode};
 pub use direct::DirectCompaction;
+pub use events::{CompactionEvent, Deferral, Scanner};
 pub use kcompactd::KcompactdWork;
 pub use map::{BlockUse, ZoneMap};
 pub use priority::{CompactPriority, CompactResult};
 pub use proactive::{PROACTIVE_INTERVAL, ProactiveWork};
 pub use run::{CompactRun, CompactStep};
-pub use suitable::compaction_suitable;
+pub(crate) use suitable::compaction_verdict;

@@ -15,7 +15,7 @@
 use rules::ProactiveCompaction;
 use units::{Nanos, NodeId, Order, PAGEBLOCK_ORDER, ZoneId};
 
-use super::{CompactControl, CompactResult, CompactRun, CompactStep};
+use super::{CompactControl, CompactResult, CompactRun, CompactStep, CompactionEvent};
 use crate::zone::Zone;
 use crate::{Effect, Env, Mm};
 
@@ -66,6 +66,7 @@ impl Mm {
 
     /// How long kcompactd, which goes to sleep, sleeps at most; none if until it is woken.
     pub fn kcompactd_timeout(&mut self, node: NodeId) -> Option<Nanos> {
+        self.trace.emit_compaction(CompactionEvent::KcompactdSleep { node });
         let looks = self.rules.proactive_compaction != ProactiveCompaction::Never;
         let state = &mut self.nodes[node.index()].kcompactd;
         if let Some(first) = state.first_look.take().filter(|_| looks && self.tunables.compaction_proactiveness > 0) {

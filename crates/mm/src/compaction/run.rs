@@ -16,16 +16,14 @@
 use rules::{AsyncAbort, CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
 use units::{Nanos, NodeId, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
-use super::CompactResult;
 use super::control::{CompactControl, Compactor, MigrateMode};
 use super::fast_migrate::FastSearch;
 use super::isolate_migrate::{Cluster, Isolated};
 use super::migrate::Migrated;
 use super::scanner::{Scanners, block_start};
-use super::suitable::compaction_suitable;
 use super::targets::Targets;
+use super::{CompactResult, CompactionEvent};
 use crate::stat::VmEvent;
-use crate::trace::TraceEvent;
 use crate::{Env, MigrateType, Mm};
 
 /// What a step came to.
@@ -83,7 +81,7 @@ impl CompactRun {
     /// Starts compacting a zone; `Err` with `Success` or `Skipped` if there is no point.
     pub fn start(mm: &mut Mm, _env: &Env, zone: ZoneId, control: CompactControl) -> Result<CompactRun, CompactResult> {
         if let Some(order) = control.order {
-            match compaction_suitable(mm, zone, order, control.alloc_flags, control.highest) {
+            match mm.compaction_suitable(zone, order, control.alloc_flags, control.highest) {
                 CompactResult::Continue => {}
                 CompactResult::NotSuitableZone => return Err(CompactResult::Skipped),
                 other => return Err(other),
@@ -91,6 +89,8 @@ impl CompactRun {
             if control.who != Compactor::Kswapd && mm.zones[zone.index()].compact.restarting(order) {
                 mm.restart_compaction(zone);
             }
+        } else {
+            mm.everything_is_suitable(zone);
         }
         let sync = control.mode != MigrateMode::Async;
         let state = &mut mm.zones[zone.index()];
@@ -99,7 +99,7 @@ impl CompactRun {
         let searches = mm.rules.compaction_search == CompactionSearch::FreeLists;
         let keeps_places_same = searches && !sync && state.compact.migrate_pfn[0] == state.compact.migrate_pfn[1];
         let (migrate_pfn, free_pfn) = (scanners.migrate, scanners.free);
-        mm.trace.emit(TraceEvent::CompactionBegin { zone, migrate_pfn, free_pfn, sync });
+        mm.trace.emit_compaction(CompactionEvent::Begin { zone, migrate_pfn, free_pfn, sync });
         Ok(CompactRun {
             zone,
             node,
@@ -282,12 +282,12 @@ impl CompactRun {
             mm.stat.count(VmEvent::CompactDaemonMigrateScanned, self.migrate_scanned);
             mm.stat.count(VmEvent::CompactDaemonFreeScanned, self.free_scanned);
         }
-        mm.trace.emit(TraceEvent::CompactionEnd {
+        mm.trace.emit_compaction(CompactionEvent::End {
             zone: self.zone,
             migrate_pfn: self.scanners.migrate,
             free_pfn: self.scanners.free,
             sync: self.control.mode != MigrateMode::Async,
-            status: result.name(),
+            status: result,
         });
         result
     }

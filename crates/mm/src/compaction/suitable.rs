@@ -6,19 +6,57 @@
 //! - **Source**: `__compaction_suitable()`, `compaction_suitable()` (mm/compaction.c, 4.20);
 //!   `compaction_suit_allocation_order()` (6.12) decides the same. `compaction_zonelist_suitable()` is in
 //!   zone/slowpath.rs.
-//! - **Since/until**: [`CompactionWatermark`]. No zone suits where compaction is not built in ([`Compaction`]).
+//! - **Since/until**: [`CompactionWatermark`], [`CompactionEvents`]. No zone suits where compaction is not built in ([`Compaction`]).
 
-use rules::{Compaction, CompactionWatermark};
+use rules::{Compaction, CompactionEvents, CompactionWatermark};
 use units::{Order, ZoneId};
 
-use super::CompactResult;
 use super::fragindex::fragmentation_index;
+use super::{CompactResult, CompactionEvent};
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{Mm, ZoneKind};
 
+impl Mm {
+    /// The [`compaction_verdict`], which the tracepoint tells: since 6.5 only if the request would not succeed anyway.
+    pub(crate) fn compaction_suitable(
+        &mut self,
+        zone: ZoneId,
+        order: Order,
+        flags: AllocFlags,
+        highest: ZoneKind,
+    ) -> CompactResult {
+        let ret = compaction_verdict(self, zone, order, flags, highest);
+        let asked = ret != CompactResult::Success || !self.allocates_first();
+        if asked && self.rules.compaction == Compaction::Built {
+            self.trace.emit_compaction(CompactionEvent::Suitable { zone, order: Some(order), ret });
+        }
+        ret
+    }
+
+    /// Compaction of everything there is always makes sense, which the tracepoint tells as long as that is asked, too.
+    pub(super) fn everything_is_suitable(&mut self, zone: ZoneId) {
+        if !self.allocates_first() {
+            let ret = CompactResult::Continue;
+            self.trace.emit_compaction(CompactionEvent::Suitable { zone, order: None, ret });
+        }
+    }
+
+    /// Whether it is settled before that there is a request, and that it would not succeed
+    /// (`compaction_suit_allocation_order()`).
+    fn allocates_first(&self) -> bool {
+        self.rules.compaction_events == CompactionEvents::FreeLists
+    }
+}
+
 /// `Success` if the request would succeed, `Continue` if compaction may help, otherwise why not: `Skipped` without
 /// memory, `NotSuitableZone` by the fragmentation index (callers of the kernel's see `Skipped`).
-pub fn compaction_suitable(mm: &Mm, zone: ZoneId, order: Order, flags: AllocFlags, highest: ZoneKind) -> CompactResult {
+pub(crate) fn compaction_verdict(
+    mm: &Mm,
+    zone: ZoneId,
+    order: Order,
+    flags: AllocFlags,
+    highest: ZoneKind,
+) -> CompactResult {
     if mm.rules.compaction == Compaction::NotBuilt {
         return CompactResult::Skipped;
     }

@@ -7,30 +7,32 @@
 //! Since/until: [`ReclaimForCompaction`], [`CompactionReady`].
 
 use rules::{Compaction, CompactionReady, ReclaimForCompaction};
+use smallvec::SmallVec;
 use units::{Gfp, Order, ZoneId};
 
 use super::{DEF_PRIORITY, ScanControl};
-use crate::compaction::{CompactResult, compaction_suitable};
+use crate::compaction::CompactResult;
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{LruList, LruvecId, Mm, ZoneKind};
 
 /// No allocation flag at all.
 const PLAIN: AllocFlags = AllocFlags::only(Wmark::Min);
 
+/// Whether compaction makes sense, or is not needed.
+pub(super) fn is_worthwhile(suits: CompactResult) -> bool {
+    matches!(suits, CompactResult::Success | CompactResult::Continue)
+}
+
 impl Mm {
     /// Whether compaction of a zone makes sense, or is not needed.
-    pub(super) fn may_compact(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> bool {
-        matches!(self.suits_compaction(zone, order, highest), CompactResult::Success | CompactResult::Continue)
+    pub(super) fn may_compact(&mut self, zone: ZoneId, order: Order, highest: ZoneKind) -> bool {
+        is_worthwhile(self.compaction_suitable(zone, order, PLAIN, highest))
     }
 
     /// Pages above the high watermark that keep reclaim of several zones in balance: 1 % of the zone, but no more than
     /// its low watermark (`KSWAPD_ZONE_BALANCE_GAP_RATIO`, until 4.7).
     pub(super) fn balance_gap(&self, zone: ZoneId) -> u64 {
         self.wmark(zone, Wmark::Low).min(self.zones[zone.index()].managed.div_ceil(100))
-    }
-
-    fn suits_compaction(&self, zone: ZoneId, order: Order, highest: ZoneKind) -> CompactResult {
-        compaction_suitable(self, zone, order, PLAIN, highest)
     }
 
     /// Whether direct reclaim for a costly order leaves a zone to compaction (`compaction_ready()`).
@@ -41,7 +43,7 @@ impl Mm {
             let suits = self.compaction_deferred(zone, sc.order) || self.may_compact(zone, sc.order, ZoneKind::Dma);
             return suits && enough;
         }
-        match self.suits_compaction(zone, sc.order, sc.reclaim_idx) {
+        match self.compaction_suitable(zone, sc.order, PLAIN, sc.reclaim_idx) {
             CompactResult::Success => true,
             CompactResult::Continue => {
                 let mark = self.wmark(zone, Wmark::High) + compact_gap(sc.order);
@@ -54,7 +56,7 @@ impl Mm {
     /// Whether a node is scanned once more because compaction would lack free pages; `reclaimed` and `scanned` are those
     /// of the pass that just ended.
     pub(super) fn should_continue_reclaim(
-        &self,
+        &mut self,
         lru: LruvecId,
         reclaimed: u64,
         scanned: u64,
@@ -66,10 +68,10 @@ impl Mm {
         }
         // A zone with lists of its own is asked for no request in particular.
         let highest = if self.zone_with(lru).is_some() { ZoneKind::Dma } else { sc.reclaim_idx };
-        let suits = |mm: &Mm| {
-            mm.zones_of(lru)
-                .filter(|z| mm.zones[z.index()].kind <= sc.reclaim_idx)
-                .any(|z| mm.may_compact(z, sc.order, highest))
+        let suits = |mm: &mut Mm| {
+            let below = |zone: &ZoneId| mm.zones[zone.index()].kind <= sc.reclaim_idx;
+            let zones: SmallVec<[ZoneId; 8]> = mm.zones_of(lru).filter(below).collect();
+            zones.into_iter().any(|zone| mm.may_compact(zone, sc.order, highest))
         };
         let gap = compact_gap(sc.order);
         let anon = if self.swap_free_pages() > 0 { self.lru_size_below(lru, LruList::InactiveAnon) } else { 0 };
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn order_0_and_small_orders_at_low_priority_never_go_on_for_compaction() {
-        let m = full(rules_4_20());
+        let mut m = full(rules_4_20());
         let mut sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
         assert!(!m.mm.should_continue_reclaim(LRU, 32, 32, &sc));
         (sc.order, sc.priority) = (Order(3), DEF_PRIORITY - 2);
@@ -117,13 +119,13 @@ mod tests {
 
     #[test]
     fn a_pass_without_progress_is_the_last_unless_the_caller_insists_and_pages_were_scanned() {
-        let m = full(rules_4_20());
+        let mut m = full(rules_4_20());
         let mut sc = ScanControl::direct(Gfp::TRANSHUGE, Order(9), ZoneKind::Normal);
         assert!(!m.mm.should_continue_reclaim(LRU, 0, 100, &sc));
         sc.gfp = Gfp::TRANSHUGE.with(Gfp::RETRY_MAYFAIL);
         assert!(m.mm.should_continue_reclaim(LRU, 0, 100, &sc));
         assert!(!m.mm.should_continue_reclaim(LRU, 0, 0, &sc));
-        let m = full(Rules::newest());
+        let mut m = full(Rules::newest());
         assert!(!m.mm.should_continue_reclaim(LRU, 0, 100, &sc), "since 5.4 insisting does not help");
     }
 

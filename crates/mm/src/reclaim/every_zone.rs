@@ -12,10 +12,12 @@
 //! Omitted: freezing, soft limits of cgroups, highmem and its buffer heads.
 
 use rules::{BackgroundCompaction, Compaction, KswapdBalance, KswapdWake};
+use smallvec::SmallVec;
 use units::{Gfp, NodeId, Order, ZoneId};
 
+use super::compaction_ready::is_worthwhile;
 use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
-use crate::compaction::{CompactControl, CompactResult, CompactRun, CompactStep};
+use crate::compaction::{CompactControl, CompactResult, CompactRun, CompactStep, compaction_verdict};
 use crate::trace::TraceEvent;
 use crate::zone::{AllocFlags, Wmark, compact_gap};
 use crate::{Effect, Env, Mm, ZoneKind};
@@ -170,7 +172,8 @@ impl BalanceZones {
         }
         self.sc.nr_scanned = 0;
         self.sc.nr_to_reclaim = mm.wmark(zone, Wmark::High).max(u64::from(SWAP_CLUSTER_MAX));
-        if mm.zone_balanced(zone, self.test_order(mm, zone), mm.balance_gap(zone), self.sc.reclaim_idx) {
+        let order = self.test_order(|order, highest| mm.compaction_suitable(zone, order, PLAIN, highest));
+        if mm.zone_balanced(zone, order, mm.balance_gap(zone), self.sc.reclaim_idx) {
             self.raise_priority = false;
             return;
         }
@@ -179,17 +182,18 @@ impl BalanceZones {
     }
 
     /// Order that a zone is to be balanced for: 0 if compaction could make the one that is wanted.
-    fn test_order(&self, mm: &Mm, zone: ZoneId) -> Order {
-        let compactable = self.sc.order > Order(0) && mm.may_compact(zone, self.sc.order, self.sc.reclaim_idx);
-        if compactable { Order(0) } else { self.sc.order }
+    fn test_order(&self, suits: impl FnOnce(Order, ZoneKind) -> CompactResult) -> Order {
+        let ScanControl { order, reclaim_idx, .. } = self.sc;
+        if order > Order(0) && is_worthwhile(suits(order, reclaim_idx)) { Order(0) } else { order }
     }
 
     fn end_zone(&mut self, mm: &mut Mm, at: usize) {
         let zone = self.zone(mm, at);
         self.attempted += self.sc.nr_to_reclaim;
-        // The order is tested as it was before the zone was scanned, which is the same unless it was given up since.
-        let balanced =
-            mm.zone_reclaimable(zone) && mm.zone_balanced(zone, self.test_order(mm, zone), 0, self.sc.reclaim_idx);
+        // The order is tested as it was before the zone was scanned, which is the same unless it was given up since; so
+        // nothing is asked again that the tracepoints would tell.
+        let order = self.test_order(|order, highest| compaction_verdict(mm, zone, order, PLAIN, highest));
+        let balanced = mm.zone_reclaimable(zone) && mm.zone_balanced(zone, order, 0, self.sc.reclaim_idx);
         let lru = mm.zones[zone.index()].lru;
         let lruvec = mm.lruvec_mut(lru);
         lruvec.writeback_seen = false;
@@ -262,7 +266,7 @@ impl BalanceZones {
 impl Mm {
     /// Whether a zone is `gap` above its high watermark, and for an order has it or can be compacted for it
     /// (`zone_balanced()`).
-    pub fn zone_balanced(&self, zone: ZoneId, order: Order, gap: u64, classzone: ZoneKind) -> bool {
+    pub fn zone_balanced(&mut self, zone: ZoneId, order: Order, gap: u64, classzone: ZoneKind) -> bool {
         let mark = self.wmark(zone, Wmark::High) + gap;
         self.zone_watermark_ok(zone, order, mark, classzone, PLAIN)
             && (order == Order(0)
@@ -272,13 +276,14 @@ impl Mm {
 
     /// Whether kswapd may leave a node: at order 0 all of its zones up to `classzone` are balanced or were scanned in
     /// vain, above zones with a quarter of their memory (`pgdat_balanced()`).
-    pub fn every_zone_balanced(&self, node: NodeId, order: Order, classzone: ZoneKind) -> bool {
+    pub fn every_zone_balanced(&mut self, node: NodeId, order: Order, classzone: ZoneKind) -> bool {
         let (mut managed, mut balanced) = (0, 0);
-        for zone in self.zones_up_to(node, classzone) {
-            let state = &self.zones[zone.index()];
-            managed += state.managed;
-            if !self.zone_reclaimable(zone) || self.zone_balanced(zone, order, 0, state.kind) {
-                balanced += state.managed;
+        let zones: SmallVec<[ZoneId; 8]> = self.zones_up_to(node, classzone).collect();
+        for zone in zones {
+            let (kind, pages) = (self.zones[zone.index()].kind, self.zones[zone.index()].managed);
+            managed += pages;
+            if !self.zone_reclaimable(zone) || self.zone_balanced(zone, order, 0, kind) {
+                balanced += pages;
             } else if order == Order(0) {
                 return false;
             }

@@ -300,3 +300,22 @@ rule!(
         WithBuffers,
     }
 );
+rule!(
+    /// Which tracepoints compaction has, with which fields (include/trace/events/compaction.h), and what
+    /// `mm_compaction_suitable` is hit for; in the order of the kernels.
+    CompactionEvents {
+        /// How much the scanners looked at and what was moved: since b7aba6984dc0 (2.6.38).
+        Counts,
+        /// Where a run begins and how it ends, in decimal: as 3.18 and 3.19 have it.
+        Runs,
+        /// Where the scanners are, in hexadecimal, and every decision: since 16c4a097a035, e34d85f0e3c6, 837d026d560c and
+        /// 24e2716f63e6 (4.0); success is `partial`, and the scanners have met or not: until 4.6.
+        Ranges,
+        /// The priority for the mode, kcompactd's: as 4.9, 4.18 and 5.0 have it.
+        Priorities,
+        /// `gfp_mask` by names: as 6.1 has it.
+        GfpNames,
+        /// The search of the free lists; suitable or not is asked only for what would not succeed as it is: as 6.12 has it.
+        FreeLists,
+    }
+);

@@ -141,6 +141,8 @@ pub struct Rules {
     pub lru_statistics: LruStatistics,
     /// Tracepoints of reclaim.
     pub vmscan_events: VmscanEvents,
+    /// Fields of compaction's tracepoints.
+    pub compaction_events: CompactionEvents,
     /// New anonymous pages.
     pub anon_start: AnonStart,
     /// Balance of anonymous and file pages.
@@ -390,6 +392,7 @@ impl Rules {
             lru_scope: LruScope::Node,
             lru_statistics: LruStatistics::Flushed,
             vmscan_events: VmscanEvents::Generations,
+            compaction_events: CompactionEvents::FreeLists,
             anon_start: AnonStart::Inactive,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,

@@ -20,7 +20,7 @@ fn the_fragmentation_index_tells_want_of_memory_from_want_of_order() {
 }
 
 fn suits(mm: &Mm) -> CompactResult {
-    compaction_suitable(mm, ZONE, HUGE, FLAGS, ZoneKind::Normal)
+    compaction_verdict(mm, ZONE, HUGE, FLAGS, ZoneKind::Normal)
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_deferred_zone_counts_more_than_one_without_memory_and_until_4_7_less() {
             let mut mm = zone_of_blocks("AAAAA");
             mm.rules.direct_compaction = rule;
             mm.defer_compaction(ZONE, HUGE);
-            let mut work = DirectCompaction::new(&mm, REQUEST, FLAGS, CompactPriority::SyncLight);
+            let mut work = DirectCompaction::new(&mut mm, REQUEST, FLAGS, CompactPriority::SyncLight);
             if two {
                 work.note(CompactResult::Skipped);
             }

@@ -2,6 +2,7 @@
 
 mod capture;
 mod decisions;
+mod events;
 mod fast;
 mod fast_model;
 mod pages;

@@ -192,8 +192,8 @@ fn direct_compaction_asks_for_its_cpu_only_if_asynchronous_and_until_5_0() {
         (rules_4_20(), CompactPriority::SyncLight, false),
         (rules_6_12(), CompactPriority::Async, false),
     ] {
-        let mm = zone_under("::::::::", rules);
-        let compaction = DirectCompaction::new(&mm, REQUEST, FLAGS, priority);
+        let mut mm = zone_under("::::::::", rules);
+        let compaction = DirectCompaction::new(&mut mm, REQUEST, FLAGS, priority);
         assert_eq!(compaction.gives_up_for_cpu(&mm), asks, "{priority:?}");
     }
 }
