@@ -76,6 +76,7 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run experiment.toml -k new -k old         two of its kernels, the first is the baseline
   mmtwin run thpfioscale -m guest-576m --on qemu --kernel-image debian:6.12 --out runs
   mmtwin run thpfioscale -m guest-160m --on both --kernel-image debian:6.12 --iterations 3
+  mmtwin run thpfio3 -m guest-576m --on qemu --kernel-image debian:6.12 --events compaction --out runs
 
 A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel.
 
@@ -212,7 +213,7 @@ pub(crate) struct RunArgs {
     /// Runs of each kernel, each with draws of its own [default: 1, or what an experiment says]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iterations())]
     pub(crate) iterations: Option<u32>,
-    /// Tracepoints to keep in the run directories
+    /// Tracepoints to keep in the run directories; a real kernel keeps the last 4 MiB of each CPU
     #[arg(long, value_name = "GROUPS", value_enum, value_delimiter = ',', requires = "out")]
     pub(crate) events: Vec<EventGroup>,
     #[command(flatten)]
@@ -235,6 +236,12 @@ impl RunArgs {
     /// Runs of a workload under each kernel: 1 or more.
     pub(crate) fn iterations(&self) -> u32 {
         self.iterations.unwrap_or(1)
+    }
+
+    /// The tracepoints that are read, as they stand below tracefs's `events`.
+    pub(crate) fn tracepoints(&self) -> Vec<String> {
+        let of_group = |group: &EventGroup| observe::tracepoints(group.system());
+        self.events.iter().flat_map(of_group).collect()
     }
 
     /// Tracepoints to record.
@@ -270,6 +277,17 @@ pub(crate) enum EventGroup {
     Vmscan,
     /// Compaction
     Compaction,
+}
+
+impl EventGroup {
+    /// Name of the group in tracefs.
+    fn system(self) -> &'static str {
+        match self {
+            EventGroup::Kmem => "kmem",
+            EventGroup::Vmscan => "vmscan",
+            EventGroup::Compaction => "compaction",
+        }
+    }
 }
 
 /// `mmtwin compare`.

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
 use rustix::system::{RebootCommand, reboot};
-use sys_linux::collect::{Histograms, TRIGGERS};
+use sys_linux::collect::{Histograms, Recording, TRIGGERS};
 use sys_linux::{Config, Supervision, SyncScope, system_info};
 use units::Nanos;
 use workloads::Workload;
 
-use crate::answer::{ERROR_FILE, RESULT_FILE, Results, write_tar};
+use crate::answer::{ERROR_FILE, EVENTS_FILE, RESULT_FILE, Results, write_tar};
 use crate::job::{JOB_FILE, Job, MODULES_DIR};
 use crate::port::{DebugPort, RESULTS_PORT};
 use crate::{disks, fio, mounts, progress};
@@ -108,6 +108,7 @@ fn measure(job: &Job, workload: Workload, group: Option<String>) -> Result<Files
         contents: job.contents,
     };
     let (histograms, refused) = Histograms::start(Path::new(mounts::TRACEFS), TRIGGERS);
+    let recording = Recording::begin(Path::new(mounts::TRACEFS), &job.events);
     let procs = group.as_ref().map(|group| format!("{group}/cgroup.procs"));
     let supervision = Supervision {
         enter: &mut |pid| procs.as_ref().map_or(Ok(()), |procs| fs::write(procs, pid.to_string())),
@@ -125,9 +126,11 @@ fn measure(job: &Job, workload: Workload, group: Option<String>) -> Result<Files
     if group.is_none() {
         missing.push("cgroups: this kernel has none of version 2; the disks are limited for all".to_string());
     }
+    let events = Recording::end(recording, &mut missing);
     let counted = histograms.read().map_err(|error| format!("tracepoint histograms: {error}"))?;
     let (results, mut files) = Results::of(done, missing);
     files.extend(counted.into_iter().map(|(name, content)| (format!("hist/{name}"), content)));
+    files.extend(events.map(|text| (EVENTS_FILE.to_string(), text)));
     files.extend(facts());
     files.push((RESULT_FILE.to_string(), serde_json::to_vec(&results).map_err(|error| error.to_string())?));
     Ok(files)

@@ -9,6 +9,9 @@ pub const RESULT_FILE: &str = "result.json";
 /// The file of the tar that says what went wrong; then there is no other.
 pub const ERROR_FILE: &str = "error";
 
+/// The file of the tar that holds the list of tracepoints, if one is kept.
+pub const EVENTS_FILE: &str = "events.txt";
+
 /// A phase of the workload.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Phase {

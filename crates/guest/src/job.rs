@@ -64,6 +64,9 @@ pub struct Job {
     pub io_bytes_per_s: Option<u64>,
     /// Files below `/proc` and `/sys`, and what is written to them before the workload starts.
     pub settings: Vec<(String, String)>,
+    /// Tracepoints of which a list is kept, as `system/event`; those that the kernel does not have are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
     /// Longest time that the workload may take, in seconds of the guest.
     pub limit_s: u32,
     /// Interval of the series, in milliseconds; 0 makes none.

@@ -19,7 +19,7 @@ mod swap;
 mod zram;
 
 pub use agent::main;
-pub use answer::{ERROR_FILE, Phase, RESULT_FILE, Results};
+pub use answer::{ERROR_FILE, EVENTS_FILE, Phase, RESULT_FILE, Results};
 pub use fio::{FIO, FIO_WORKLOAD};
 pub use job::{Disks, JOB_FILE, Job, MODULES_DIR, Zram};
 pub use progress::{PROGRESS_PORT, Progress};

@@ -10,11 +10,13 @@ use std::fmt;
 use indexmap::IndexMap;
 use units::{Order, Pfn};
 
-use crate::KernelEvent;
+use crate::{KernelEvent, compaction, vmscan};
 
 /// Start of x86-64's vmemmap with 4-level page tables, and the size of a `struct page`, in bytes.
 const VMEMMAP_BASE: u64 = 0xffff_ea00_0000_0000;
 const STRUCT_PAGE_BYTES: u64 = 64;
+
+const EXTFRAG: &str = "mm_page_alloc_extfrag";
 
 /// One occurrence of a tracepoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,7 +40,7 @@ impl TraceEvent {
     /// The tracepoint's name.
     pub fn name(&self) -> &'static str {
         match self {
-            TraceEvent::MmPageAllocExtfrag { .. } => "mm_page_alloc_extfrag",
+            TraceEvent::MmPageAllocExtfrag { .. } => EXTFRAG,
             TraceEvent::OfKernel(event) => event.name(),
         }
     }
@@ -52,11 +54,23 @@ impl TraceEvent {
     /// Reads the text after the event's name. `Ok(None)`: a tracepoint that is not known here. `Err`: the field that is
     /// missing or wrong.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Option<TraceEvent>, &'static str> {
-        if name == "mm_page_alloc_extfrag" {
+        if name == EXTFRAG {
             return Fields::of(text).extfrag().map(Some);
         }
         KernelEvent::parse(name, text).transpose().map(|event| event.map(TraceEvent::OfKernel))
     }
+}
+
+/// The tracepoints of a group that are read, of whichever kernel, as `system/event`; none of a group that is not known.
+pub fn tracepoints(system: &str) -> Vec<String> {
+    let mut names: Vec<&str> = match system {
+        "kmem" => vec![EXTFRAG],
+        "vmscan" => vmscan::LAYOUTS.iter().map(|layout| layout.name).collect(),
+        "compaction" => compaction::LAYOUTS.iter().map(|layout| layout.name).collect(),
+        _ => Vec::new(),
+    };
+    names.dedup();
+    names.into_iter().map(|name| format!("{system}/{name}")).collect()
 }
 
 /// The fields, as the kernel's `TP_printk` prints them.
@@ -126,5 +140,30 @@ impl<'a> Fields<'a> {
             fallback_migratetype: self.number("fallback_migratetype")?,
             change_ownership: self.number::<u8>("change_ownership")? != 0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tracepoint_of_a_group_is_named_once_and_read() {
+        for (system, some) in
+            [("kmem", "mm_page_alloc_extfrag"), ("vmscan", "mm_shrink_slab_end"), ("compaction", "mm_compaction_end")]
+        {
+            let mut names = tracepoints(system);
+            assert!(names.contains(&format!("{system}/{some}")), "{names:?}");
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count, "{names:?}");
+            let known = |name: &String| {
+                let (_, event) = name.split_once('/').expect("a system before it");
+                !matches!(TraceEvent::parse(event, ""), Ok(None))
+            };
+            assert!(names.iter().all(known), "{names:?}");
+        }
+        assert_eq!(tracepoints("block"), [""; 0]);
     }
 }

@@ -42,11 +42,16 @@ pub fn parse_ftrace(file: &str, text: &str) -> Result<Vec<TraceRecord>, ParseErr
     let mut records = Vec::new();
     let mut lines = Lines::new(file, text);
     while let Some(line) = lines.take() {
-        if !line.text.starts_with('#') && !line.text.trim().is_empty() {
+        if !is_remark(line.text) {
             records.extend(parse_record(line)?);
         }
     }
     Ok(records)
+}
+
+/// Whether a line is no event: the head, or where a real kernel's buffer has lost some (`CPU:0 [LOST 12 EVENTS]`).
+fn is_remark(line: &str) -> bool {
+    line.starts_with('#') || line.trim().is_empty() || line.starts_with("CPU:") && line.contains(" [LOST ")
 }
 
 fn write_record(out: &mut String, record: &TraceRecord) -> std::fmt::Result {
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn real_lines_are_read() {
-        let text = "# comment\n  Web Content-1234  (1200) [001] d..2.    12.000345: \
+        let text = "# comment\nCPU:1 [LOST 17 EVENTS]\n  Web Content-1234  (1200) [001] d..2.    12.000345: \
             mm_page_alloc_extfrag: page=00000000b2fbc6c5 pfn=0x1f400 alloc_order=2 fallback_order=10 \
             pageblock_order=9 alloc_migratetype=0 fallback_migratetype=1 fragmenting=0 change_ownership=1\n \
             a-1 [000] ..... 1.000000: sched_switch: prev_comm=a\n";

@@ -43,7 +43,7 @@ pub use compare::{Better, Interval};
 pub use counters::Counters;
 pub use delta::{Delta, Gauge};
 pub use error::{ParseError, RunError};
-pub use event::TraceEvent;
+pub use event::{TraceEvent, tracepoints};
 pub use ftrace::{TraceRecord, parse_ftrace, write_ftrace};
 pub use gfp_names::{gfp_bits, gfp_names};
 pub use group::{GROUP_COUNTERS, GROUP_NUMBERS, GROUP_PRESSURE, GroupFiles};

@@ -100,7 +100,7 @@ fn run_twin(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<(Vec<Done>, f64), Failure> {
-    let again = Again { sysctls: &[], out: places.twin.as_deref(), verify: args.common.verify };
+    let again = Again { sysctls: &[], out: places.twin.as_deref(), trace: args.trace(), verify: args.common.verify };
     let job = |done: &&Done| again.job(&RealRun::read(done.dir.as_deref().expect("the guest's runs are kept"))?, 0);
     let jobs: Vec<Job> = done.iter().map(job).collect::<Result<_, _>>()?;
     let board = Board::new(jobs.len());

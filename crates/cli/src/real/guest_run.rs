@@ -110,6 +110,7 @@ impl Kernel for Guest<'_> {
                 contents: None,
                 io_bytes_per_s: None,
                 settings: self.settings.clone(),
+                events: args.tracepoints(),
                 limit_s: args.real.time_limit,
                 series_ms: SERIES_MS,
                 settle_turns: SETTLE_TURNS * (u64::from(planned.iteration) + 1),

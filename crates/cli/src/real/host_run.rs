@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use guest::Results;
+use guest::{EVENTS_FILE, Results};
 use observe::{Described, World};
-use sys_linux::collect::{Histograms, TRIGGERS};
+use sys_linux::collect::{Histograms, Recording, TRIGGERS};
 use sys_linux::{Config, RunError, Supervision, SyncScope, Told, system_info};
 use twin::Progress;
 use units::{Bytes, Nanos};
@@ -121,6 +121,7 @@ impl Host<'_> {
         };
         let _settings = Restored::write(&self.settings)?;
         let (histograms, refused) = Histograms::start(Path::new(TRACEFS), TRIGGERS);
+        let recording = Recording::begin(Path::new(TRACEFS), &args.tracepoints());
         let mut watch = |told: &Told<'_>| go_on(&Progress { now: told.now, phase: told.phase, done: told.done });
         let supervision = Supervision {
             enter: &mut |pid| group.as_ref().map_or(Ok(()), |group| group.enter(pid)),
@@ -134,10 +135,12 @@ impl Host<'_> {
             Err(error) => return Err(Failure::failed(error)),
         };
         let refused = refused.first().map(|(_, error)| format!("{} tracepoint histograms: {error}", refused.len()));
+        let mut missing = Vec::from_iter(refused);
+        let events = Recording::end(recording, &mut missing).map(|text| (EVENTS_FILE.to_string(), text));
         let counted = histograms.read().map_err(|error| Failure::failed(format!("tracepoint histograms: {error}")))?;
-        let (results, files) = Results::of(done, refused.into_iter().collect());
+        let (results, files) = Results::of(done, missing);
         let counted = counted.into_iter().map(|(name, content)| (format!("hist/{name}"), content));
-        let files = files.into_iter().chain(counted).collect();
+        let files = files.into_iter().chain(counted).chain(events).collect();
         Ok(Some((results, files)))
     }
 

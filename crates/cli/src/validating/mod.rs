@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use observe::{Delta, REFERENCE, Snapshot};
 use profile::{CounterDef, KERNELS, Kernel, Machine};
 use report::{Compared, GroupRuns, ValidationReport, Waiting, validation_text};
+use twin::TraceFilter;
 
 use crate::args::ValidateArgs;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
@@ -158,7 +159,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
         }
     }
     let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
-    let again = Again { sysctls: &args.sysctls, out: args.out.as_deref(), verify: args.verify };
+    let again =
+        Again { sysctls: &args.sysctls, out: args.out.as_deref(), trace: TraceFilter::default(), verify: args.verify };
     let repeats = 0..u32::from(args.repeat);
     let runs = groups.iter().flat_map(|(_, runs)| runs);
     let jobs = runs.flat_map(|run| repeats.clone().map(|nth| again.job(run, nth))).collect::<Result<Vec<_>, _>>()?;
@@ -183,6 +185,8 @@ pub(crate) struct Again<'a> {
     pub(crate) sysctls: &'a [(String, String)],
     /// Where the twin's runs are kept.
     pub(crate) out: Option<&'a Path>,
+    /// Tracepoints to record.
+    pub(crate) trace: TraceFilter,
     /// Check every structure of the model all the time.
     pub(crate) verify: bool,
 }
@@ -199,7 +203,7 @@ impl Again<'_> {
             sysctls: self.sysctls,
             changes: &[],
             iterations: 1,
-            trace: twin::TraceFilter::default(),
+            trace: self.trace,
             seed: run.seed,
             out: self.out,
             verify: self.verify,

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
+use observe::{RunDir, TraceEvent, TraceRecord};
 use predicates::prelude::*;
 use predicates::str::contains;
 
@@ -131,6 +132,33 @@ fn the_same_inputs_are_the_same_run_to_the_last_byte() {
     for place in ["before/vmstat", "after/zoneinfo", "hist/kmem.mm_page_alloc_extfrag", "guest/dmesg", "series.csv"] {
         assert!(a.keys().any(|known| known.ends_with(place)), "{place} is not in {:?}", a.keys());
     }
+}
+
+#[test]
+#[ignore = "boots guests for minutes: needs QEMU (apt-get install qemu-system-x86) and a Debian kernel"]
+fn a_guests_tracepoints_are_listed_and_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = ["--out", "runs", "--events", "vmscan,compaction"];
+    let table = stdout(guest(dir.path(), "thpfio3", &SMALL).args(told));
+    assert!(!table.contains("list of tracepoints"), "{table}");
+    let files = files_below(&dir.path().join("runs"));
+    let place = files.keys().find(|place| place.ends_with("/events.txt")).expect("a list is kept");
+    let place = dir.path().join("runs").join(place.trim_end_matches("/events.txt"));
+    let (run, events) = (RunDir::read(&place).unwrap(), RunDir::read_events(&place).unwrap());
+    let sum = |name: &str, field: &str| -> u64 {
+        let of_name = |record: &TraceRecord| match &record.event {
+            TraceEvent::OfKernel(event) if event.name() == name => event.number(field),
+            _ => None,
+        };
+        events.iter().filter_map(of_name).sum::<i64>() as u64
+    };
+    let gained = |name: &str| run.delta().get(name).unwrap() as u64;
+    let reclaimed = gained("pgsteal_kswapd") + gained("pgsteal_direct");
+    assert!(reclaimed > 0);
+    // What is reclaimed between the two snapshots and the list's own beginning and end is next to nothing.
+    let listed = sum("mm_vmscan_lru_shrink_inactive", "nr_reclaimed");
+    assert!(listed.abs_diff(reclaimed) * 100 <= reclaimed, "{listed} of {reclaimed}");
+    assert_eq!(sum("mm_compaction_migratepages", "nr_migrated"), gained("pgmigrate_success"));
 }
 
 #[test]
