@@ -279,6 +279,41 @@ fn need_resched_tells_of_the_quantum_and_of_a_task_just_woken() {
 }
 
 #[test]
+fn who_gives_way_at_once_lets_the_woken_one_in_before_its_quantum_is_over() {
+    for (at_once, runs_at) in [(true, 50_010_000), (false, 50_100_000)] {
+        let mut sim = machine(1);
+        let queue = sim.with_world(|_, ctl| ctl.new_wait_queue());
+        let options = anywhere(&mut sim, "waiter");
+        sim.spawn(options, move |ctx| async move {
+            ctx.wait(queue, Why::Signal).await;
+            note(&ctx, "waiter");
+        });
+        let options = anywhere(&mut sim, "waker");
+        sim.spawn(options, move |ctx| async move {
+            for _ in 0..500 {
+                ctx.charge(Nanos::micros(100));
+                ctx.preempt_point().await;
+            }
+            for n in 0..10 {
+                ctx.charge(Nanos::micros(10));
+                if n == 0 {
+                    ctx.with(|_, ctl| {
+                        ctl.wake_one(queue);
+                        if at_once {
+                            ctl.set_need_resched();
+                        }
+                    });
+                }
+                ctx.preempt_point().await;
+            }
+        });
+        sim.run().unwrap();
+        // 50 ms, and the 10 us of this slice or all 100 of its quantum.
+        assert_eq!(lines(&sim), expected(&[(runs_at, "waiter")]));
+    }
+}
+
+#[test]
 fn a_woken_task_prefers_its_cpu_then_its_node_then_any_idle_cpu() {
     let nodes: Vec<NodeId> = [0, 0, 1].map(NodeId).to_vec();
     let mut sim = machine_of(nodes);

@@ -214,6 +214,12 @@ impl<W: World> Ctl<W> {
         self.sched.nr_running(cpu)
     }
 
+    /// Ends the running task's slice at its next preemption point, where it shows whether somebody it has woken takes the CPU: without this it
+    /// may go on for the rest of its quantum.
+    pub fn set_need_resched(&mut self) {
+        self.slice_limit = Nanos::ZERO;
+    }
+
     /// Whether the running task should give way: its quantum is used up, or another task is entitled to its CPU.
     #[inline]
     pub fn need_resched(&self) -> bool {

@@ -3,7 +3,7 @@
 use mm::Effect;
 use rules::Flushers;
 use sim::{Class, Ctl, TaskState};
-use units::{Nanos, SpaceId};
+use units::{CpuId, Nanos, SpaceId};
 
 use super::{Event, World};
 use crate::notify::Told;
@@ -64,9 +64,7 @@ impl World {
                 Effect::WakePage(pfn) => {
                     ctl.wake_all(self.queues.page(pfn));
                 }
-                Effect::WakePressure(cpu) => {
-                    ctl.wake_all(self.queues.worker[cpu.index()]);
-                }
+                Effect::WakePressure(cpu) => self.wake_worker(ctl, cpu),
                 Effect::MemcgEvent(memcg) => match self.notifier.event(memcg, ctl.now()) {
                     Told::Now => self.notify(ctl),
                     Told::At(at) => {
@@ -102,7 +100,13 @@ impl World {
     pub(super) fn notify(&mut self, ctl: &mut Ctl<World>) {
         let cpu = self.env(ctl).cpu;
         self.notifier.ask(cpu);
+        self.wake_worker(ctl, cpu);
+    }
+
+    /// Wakes the worker of this CPU, which may take it from who asked at the next preemption point.
+    fn wake_worker(&self, ctl: &mut Ctl<World>, cpu: CpuId) {
         ctl.wake_all(self.queues.worker[cpu.index()]);
+        ctl.set_need_resched();
     }
 
     /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
