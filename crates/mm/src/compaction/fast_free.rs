@@ -66,7 +66,7 @@ impl CompactRun {
             mm.zones[self.zone.index()].lower_cached_free(highest);
         }
         self.free_scanned += search.scanned;
-        mm.charge(search.scanned * mm.costs.compact_scan);
+        mm.charge(search.scanned * mm.costs.compact_scan_free);
         if let Some(pfn) = around {
             self.fast_isolate_around(mm, pfn);
         }

@@ -85,7 +85,7 @@ impl CompactRun {
             }
             (block, at) = (below, below);
         }
-        mm.charge(passed * mm.costs.compact_scan);
+        mm.charge(passed * mm.costs.compact_scan_free);
         self.scanners.free = at;
     }
 
@@ -135,7 +135,7 @@ impl CompactRun {
                 break;
             }
         }
-        mm.charge(passed * mm.costs.compact_scan);
+        mm.charge(passed * mm.costs.compact_scan_free);
         if limited && wraps {
             self.scanners.retreat_free(self.scanners.last_block(), false);
             return false;
@@ -223,7 +223,7 @@ impl CompactRun {
             nr_taken: isolated,
         });
         self.free_scanned += scanned;
-        mm.charge(looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
+        mm.charge(looked * mm.costs.compact_scan_free);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
         (end, isolated)
     }

@@ -83,7 +83,7 @@ impl CompactRun {
         }
         mm.trace.emit_compaction(CompactionEvent::Migratepages { nr_migrated: moved, nr_failed: all - moved });
         self.putback_cluster(mm, env);
-        mm.charge(moved * mm.costs.migrate_page);
+        mm.charge(moved * (mm.costs.migrate_page + mm.costs.copy_page));
         mm.stat.count(VmEvent::PgmigrateSuccess, moved);
         let counted = if mm.rules.failed_migrations == FailedMigrations::All { failed } else { at_once };
         mm.stat.count(VmEvent::PgmigrateFail, counted);

@@ -41,7 +41,8 @@ rule!(
         HalfButCalls,
         /// Three quarters of 6.12's, but a sixth for a fault: 3.1.
         ThreeQuartersButFaults,
-        /// As the table of costs says, but half of that for a fault, and six tenths for freeing a page in reclaim, for its buffer, and for a pass: 4.18 and 5.0.
+        /// As the table of costs says, but half of that for a fault, six tenths for freeing a page in reclaim, for its buffer, for a pass and for moving
+        /// a page, and three quarters for finding one to move: 4.18 and 5.0.
         ShortFaultsAndReclaim,
         /// As the table of costs says, which 6.12 was measured for.
         Whole,
