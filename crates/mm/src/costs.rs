@@ -28,7 +28,7 @@ macro_rules! costs {
 }
 
 impl Costs {
-    /// The costs of a kernel with such paths. Moving and compressing memory, and what goes from CPU to CPU, takes what it takes.
+    /// The costs of a kernel with such paths. Moving and compressing memory, looking for free pages, and what goes from CPU to CPU, takes what it takes.
     #[must_use]
     pub fn with_paths(self, rule: PathLength) -> Costs {
         match rule {
