@@ -12,7 +12,7 @@
 //! Source: `balance_pgdat()`, `kswapd_shrink_node()` (mm/vmscan.c, 4.20; 5.0; 6.12), facts of commit 1c30844d2dfe.
 //! Since/until: without a boost this is 4.20's loop.
 //! Abstracted: `PGDAT_*` flags are in the node.
-//! Omitted: freezing, soft limits of cgroups, slab pages counting as scanned (6.12).
+//! Omitted: freezing, and that `try_to_freeze()` lets others have the CPU between two passes, soft limits of cgroups, slab pages counting as scanned (6.12).
 
 use rules::{BoostedSlab, LruPolicy, ScanBalance};
 use smallvec::SmallVec;

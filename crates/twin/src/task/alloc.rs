@@ -4,6 +4,7 @@
 //! retry while there is progress; kill somebody.
 //! Source: `__alloc_pages_slowpath()`, mm/page_alloc.c, 4.20 and 6.12.
 //! Until: before 4.8 the path was another one, see alloc_around_reclaim.rs.
+//! Abstracted: CPUs' page lists are emptied at once (`drain_all_pages()`), where from 4.11 to 5.19 each CPU's worker does it and the task sleeps for that.
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
