@@ -1,4 +1,4 @@
-//! Waiting for the LRU lock.
+//! Waiting for the LRU lock, and giving up where that lock or a zone's is held by others.
 //!
 //! Rule: one lock guards the LRU lists of a group on a node. Whoever takes it from another CPU waits for its turn, and finds the
 //! list's neighbours and counters in that CPU's cache. How long a CPU waits follows from how often all CPUs took the lock
@@ -8,10 +8,10 @@
 //! Source: `lruvec->lru_lock` (mm/swap.c, mm/vmscan.c; one for each group since 6168d0da2b47, 5.11); mean value analysis, Reiser
 //! and Lavenberg, J. ACM 27 (1980).
 //! Abstracted: tasks are simulated one after the other, so that nobody meets a lock that is held; holding times are taken
-//! to vary as in a Poisson process.
-//! Omitted: the locks of zones, of the page cache's trees, of swap and of page tables.
+//! to vary as in a Poisson process; who tries a lock that is held half the time fails every other time, and not by chance.
+//! Omitted: waiting for the locks of zones, and those of the page cache's trees, of swap and of page tables.
 
-use units::{CpuId, Nanos};
+use units::{CpuId, Nanos, ZoneId};
 
 use crate::{Env, LruvecId, Mm};
 
@@ -36,15 +36,23 @@ struct Lock {
     wait: u64,
     /// Several CPUs took it in the last window.
     shared: bool,
+    /// What part of the last window others than one of them held it, in parts of [`WHOLE`].
+    held_by_others: u64,
+    /// What trying it adds up to: one fails for each whole.
+    tried: u64,
 }
 
-/// All LRU locks, and who takes them now.
+/// All LRU locks and those of zones, and who takes them now.
 #[derive(Debug, Default)]
 pub(crate) struct Contention {
     now: u64,
     cpu: u32,
-    locks: Vec<Lock>,
+    lrus: Vec<Lock>,
+    zones: Vec<Lock>,
 }
+
+/// A whole window, in the parts in which it is told how long others held a lock.
+const WHOLE: u64 = 1 << 16;
 
 /// Mean wait of each of `customers` that work for `think` and then hold the lock for `hold`, in ns.
 fn mean_wait(customers: u32, think: f64, hold: f64) -> f64 {
@@ -69,9 +77,49 @@ impl Lock {
             let think = (round - hold - self.wait as f64).max(0.0);
             wait = mean_wait(customers, think, hold);
         }
+        let others = u64::from(customers.saturating_sub(1));
+        self.held_by_others =
+            (self.held * WHOLE / (now - self.since).max(1) * others / u64::from(customers.max(1))).min(WHOLE);
         // Halfway, so that a burst in one window does not make everybody wait in the next.
         self.wait = (self.wait + wait as u64) / 2;
         (self.since, self.cpus, self.takes, self.held) = (now, 0, 0, 0);
+    }
+
+    /// A CPU takes it so often, in parts of [`ONCE`], and holds it for so long, in ns.
+    #[inline]
+    fn hold(&mut self, cpu: u32, takes: u64, ns: u64) {
+        self.cpus |= 1 << (cpu % u128::BITS);
+        self.takes += takes;
+        self.held += ns;
+    }
+
+    /// Whether it is free for one who tries it.
+    fn try_lock(&mut self) -> bool {
+        self.tried += self.held_by_others;
+        let free = self.tried < WHOLE;
+        self.tried %= WHOLE;
+        free
+    }
+}
+
+impl Contention {
+    /// A lock of a table, in the present window.
+    #[inline]
+    fn lock(locks: &mut Vec<Lock>, at: usize, now: u64) -> &mut Lock {
+        if locks.len() <= at {
+            locks.resize(at + 1, Lock::default());
+        }
+        let lock = &mut locks[at];
+        if now.saturating_sub(lock.since) >= WINDOW {
+            lock.roll(now);
+        }
+        lock
+    }
+
+    /// A zone's lock.
+    #[inline]
+    fn zone(&mut self, zone: ZoneId) -> &mut Lock {
+        Contention::lock(&mut self.zones, zone.index(), self.now)
     }
 }
 
@@ -93,23 +141,52 @@ impl Mm {
     /// what the pages cost beyond an undisturbed move, which the caller charges.
     #[inline]
     pub(crate) fn lru_lock(&mut self, lru: LruvecId, pages: u64, takes: u64) {
-        let at = self.nodes.len() * usize::from(lru.part) + lru.node.index();
-        let contention = &mut self.contention;
-        if contention.locks.len() <= at {
-            contention.locks.resize(at + 1, Lock::default());
-        }
-        let lock = &mut contention.locks[at];
-        if contention.now.saturating_sub(lock.since) >= WINDOW {
-            lock.roll(contention.now);
-        }
-        lock.cpus |= 1 << (contention.cpu % u128::BITS);
-        lock.takes += takes;
-        lock.held += pages * self.costs.lru_locked + takes * self.costs.lock_handoff / ONCE;
-        if lock.shared {
+        let held = pages * self.costs.lru_locked + takes * self.costs.lock_handoff / ONCE;
+        let cpu = self.contention.cpu;
+        let lock = self.lru_lock_of(lru);
+        lock.hold(cpu, takes, held);
+        if let Some(wait) = lock.shared.then_some(lock.wait) {
             let beyond = self.costs.lru_locked.saturating_sub(self.costs.lru_move);
-            let cost = lock.wait * takes / ONCE + pages * beyond;
+            let cost = wait * takes / ONCE + pages * beyond;
             self.charge(cost);
         }
+    }
+
+    #[inline]
+    fn lru_lock_of(&mut self, lru: LruvecId) -> &mut Lock {
+        let at = self.nodes.len() * usize::from(lru.part) + lru.node.index();
+        Contention::lock(&mut self.contention.lrus, at, self.contention.now)
+    }
+
+    /// Takes the lock of some lists and holds it for so long, in ns, which the caller charges.
+    pub(crate) fn hold_lru_lock(&mut self, lru: LruvecId, ns: u64) {
+        let cpu = self.contention.cpu;
+        self.lru_lock_of(lru).hold(cpu, ONCE, ns);
+    }
+
+    /// Whether the lock of some lists is free for one who tries it.
+    pub(crate) fn try_lru_lock(&mut self, lru: LruvecId) -> bool {
+        self.lru_lock_of(lru).try_lock()
+    }
+
+    /// Takes a zone's lock and holds it for so long, in ns, which the caller charges.
+    #[inline]
+    pub(crate) fn hold_zone_lock(&mut self, zone: ZoneId, ns: u64) {
+        let cpu = self.contention.cpu;
+        self.contention.zone(zone).hold(cpu, ONCE, ns);
+    }
+
+    /// Whether a zone's lock is free for one who tries it.
+    pub(crate) fn try_zone_lock(&mut self, zone: ZoneId) -> bool {
+        self.contention.zone(zone).try_lock()
+    }
+
+    /// Charges so many moves of blocks to or from the buddy lists of a zone, under its lock.
+    #[inline]
+    pub(crate) fn charge_buddy(&mut self, zone: ZoneId, blocks: u64) {
+        let ns = blocks * self.costs.alloc_buddy;
+        self.hold_zone_lock(zone, ns);
+        self.charge(ns);
     }
 }
 

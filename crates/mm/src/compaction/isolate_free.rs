@@ -28,7 +28,7 @@ use crate::{Env, Kind, MigrateType, Mm};
 impl CompactRun {
     /// A free page to migrate to (`compaction_alloc()`).
     pub(super) fn take_target(&mut self, mm: &mut Mm) -> Option<Pfn> {
-        if self.targets.pages() == 0 && !self.contended {
+        if self.targets.pages() == 0 && !self.gives_up(mm) {
             self.isolate_freepages(mm);
         }
         let target = self.targets.take(&mut mm.frames)?;
@@ -55,7 +55,7 @@ impl CompactRun {
             }
             return;
         }
-        while !self.isolate_down_to_limit(mm) && self.targets.pages() == 0 && !self.contended {}
+        while !self.isolate_down_to_limit(mm) && self.targets.pages() == 0 && !self.gives_up(mm) {}
     }
 
     /// Isolates free pages from one block after the other, at first from samples (`isolate_freepages()` since 5.1).
@@ -181,14 +181,16 @@ impl CompactRun {
     /// Isolates free pages between `first` and `end` of one pageblock until there are enough, looking at one frame in
     /// `stride`; returns the first frame not looked at, and the pages isolated (`isolate_freepages_block()`).
     pub(super) fn isolate_freepages_block(&mut self, mm: &mut Mm, first: Pfn, end: Pfn, stride: u32) -> (Pfn, u64) {
-        let (mut at, mut looked, mut scanned, mut isolated) = (first, 0u64, 0u64, 0u64);
+        let (mut at, mut looked, mut scanned, mut isolated, mut locked) = (first, 0u64, 0u64, 0u64, None);
         let until_enough = mm.rules.free_scanner == FreeScanner::UntilEnough;
         let counts = mm.rules.compaction_scanned;
         while at < end {
             looked += 1;
             scanned += 1;
-            let frame = &mm.frames[at];
-            let pages = if frame.kind() == Kind::Buddy {
+            let pages = if mm.frames[at].kind() == Kind::Buddy {
+                if !self.lock_zone(mm, at, &mut locked) {
+                    break;
+                }
                 match mm.isolate_free_block(at) {
                     Some(order) => {
                         self.targets.add(mm, at, order);
@@ -206,7 +208,7 @@ impl CompactRun {
                     None => 1,
                 }
             } else {
-                let pages = stepped_over(frame, mm.rules.compound_skip, false).pages();
+                let pages = stepped_over(&mm.frames[at], mm.rules.compound_skip, false).pages();
                 if counts == CompactionScanned::WithPassed {
                     scanned += u64::from(pages) - 1;
                 }

@@ -72,6 +72,8 @@ struct BlockScan {
     wait: Option<Pfn>,
     /// First page taken, even if it was put back.
     first_taken: Option<Pfn>,
+    /// For which frames the LRU lock was taken last.
+    locked: Option<Pfn>,
 }
 
 /// What a frame is to the migrate scanner.
@@ -205,7 +207,16 @@ impl CompactRun {
             Some(order) if self.leaves_spoilt_blocks(mm) => Some(aligned_end(first, order)),
             _ => None,
         };
-        let mut scan = BlockScan { at: first, end, looked: 0, scanned: 0, spoils_until, wait: None, first_taken: None };
+        let mut scan = BlockScan {
+            at: first,
+            end,
+            looked: 0,
+            scanned: 0,
+            spoils_until,
+            wait: None,
+            first_taken: None,
+            locked: None,
+        };
         self.scan_block(mm, env, &mut scan);
         let isolated = self.cluster.len() as u64;
         *low = scan.at.min(end);
@@ -213,6 +224,9 @@ impl CompactRun {
         self.scanned_block(mm, (first, *low), scan.scanned);
         mm.charge(scan.looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
         mm.stat.count(VmEvent::CompactIsolated, isolated);
+        if self.gives_up(mm) {
+            return Isolated::Abort;
+        }
         match scan.wait {
             Some(pfn) if isolated == 0 => {
                 self.waited = Some(pfn);
@@ -286,6 +300,7 @@ impl CompactRun {
             }
             match found {
                 Found::Free(order) => scan.at = scan.at.offset(order.pages()),
+                Found::Take if !self.lock_lru(mm, scan.at, &mut scan.locked) => return,
                 Found::Take => {
                     let taken = mm.lru_isolate(scan.at);
                     debug_assert!(taken, "{:?} was on the LRU", scan.at);

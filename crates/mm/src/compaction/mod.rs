@@ -18,6 +18,7 @@
 //! | `map.rs` | a zone drawn, for who wants to see what came of it |
 
 mod capture;
+mod contended;
 mod control;
 mod defer;
 mod direct;

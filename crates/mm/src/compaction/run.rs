@@ -10,10 +10,10 @@
 //! - **Source**: `compact_zone()` (mm/compaction.c, 4.20, 6.1 and 6.12).
 //! - **Since/until**: [`SpoiltBlock`], [`PageblockRescan`], [`PageCapture`], [`CompactionSearch`].
 //! - **Abstracted**: `need_resched()` and fatal signals are told by the caller between steps
-//!   ([`CompactRun::cpu_is_wanted`], [`CompactRun::interrupt`]). The flush drains the CPU's lists of all zones.
+//!   (contended.rs). The flush drains the CPU's lists of all zones.
 //! - **Omitted**: `lru_add_drain()`: what waits in a pagevec is on its list here (reclaim/pagevec.rs).
 
-use rules::{AsyncAbort, CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
+use rules::{CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
 use units::{Nanos, NodeId, PAGEBLOCK_ORDER, Pfn, ZoneId};
 
 use super::control::{CompactControl, Compactor, MigrateMode};
@@ -127,17 +127,6 @@ impl CompactRun {
     /// Zone that is compacted.
     pub fn zone(&self) -> ZoneId {
         self.zone
-    }
-
-    /// Another task wants this CPU (`need_resched()`): asynchronous compaction gives up until 5.0, any other should yield.
-    pub fn cpu_is_wanted(&mut self, mm: &Mm) {
-        let gives_up = mm.rules.async_abort == AsyncAbort::CpuWanted;
-        self.contended |= gives_up && self.control.mode == MigrateMode::Async;
-    }
-
-    /// The task was killed: it gives up.
-    pub fn interrupt(&mut self) {
-        self.contended = true;
     }
 
     /// Scans up to the end of one suitable pageblock and moves at most one cluster of 32 pages.

@@ -84,7 +84,7 @@ impl Mm {
         } else {
             let pfn = self.zones[id.index()].rmqueue_smallest(&mut self.frames, order, class.migratetype)?;
             self.account_free(id, -i64::from(order.pages()));
-            self.charge(self.costs.alloc_buddy);
+            self.charge_buddy(id, 1);
             pfn
         };
         self.take_batch(id, order.pages());
@@ -258,7 +258,7 @@ impl Mm {
         }
         if found.is_some() {
             self.account_free(zone, -i64::from(order.pages()));
-            self.charge(self.costs.alloc_buddy);
+            self.charge_buddy(zone, 1);
         }
         found
     }
@@ -327,7 +327,7 @@ impl Mm {
         let state = &mut self.zones[zone.index()];
         state.free_one_page(&mut self.frames, &mut self.blocks, pfn, order, migratetype, Place::Auto);
         self.account_free(zone, i64::from(order.pages()));
-        self.charge(self.costs.alloc_buddy);
+        self.charge_buddy(zone, 1);
     }
 
     /// Makes the gauge follow `zone.free_pages`; pages that come free end the count of those scanned in vain.

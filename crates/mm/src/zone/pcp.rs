@@ -365,7 +365,7 @@ impl Mm {
         let pages = moved * order.pages();
         self.pcps.of(cpu, zone).count += pages;
         self.account_free(zone, -i64::from(pages));
-        self.charge(u64::from(moved) * self.costs.alloc_buddy);
+        self.charge_buddy(zone, u64::from(moved));
     }
 
     /// Puts a page on the CPU's list, and a batch back to the buddy lists when there are too many
@@ -464,7 +464,7 @@ impl Mm {
             }
         }
         self.account_free(zone, i64::from(freed));
-        self.charge(u64::from(freed) * self.costs.alloc_buddy);
+        self.charge_buddy(zone, u64::from(freed));
     }
 
     /// Gives at least `count` pages back, beginning with list `first` and emptying each list in turn (since 5.13).
@@ -494,7 +494,7 @@ impl Mm {
         }
         pcp.count -= freed;
         self.account_free(zone, i64::from(freed));
-        self.charge(blocks * self.costs.alloc_buddy);
+        self.charge_buddy(zone, blocks);
     }
 
     /// Gives all pages of one CPU's lists back (`drain_pages()`).

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::stat::{NodeStat, VmEvent};
+use units::{CpuId, Nanos};
 
 /// Blocks where the next runs start: asynchronous and synchronous migrate scanner, free scanner.
 fn cached(mm: &Mm) -> [u32; 3] {
@@ -195,5 +196,52 @@ fn direct_compaction_asks_for_its_cpu_only_if_asynchronous_and_until_5_0() {
         let mut mm = zone_under("::::::::", rules);
         let compaction = DirectCompaction::new(&mut mm, REQUEST, FLAGS, priority);
         assert_eq!(compaction.gives_up_for_cpu(&mm), asks, "{priority:?}");
+    }
+}
+
+/// Another CPU holds a lock for `share` thousandths of two windows; now is in the third.
+fn held_elsewhere(mm: &mut Mm, share: u64, hold: impl Fn(&mut Mm, u64)) {
+    for millisecond in 0..3 {
+        let now = Nanos::millis(millisecond);
+        mm.called_by(&Env { now, cpu: CpuId(0), ..env(0) });
+        hold(mm, 0);
+        mm.called_by(&Env { now, cpu: CpuId(1), ..env(0) });
+        hold(mm, 2 * share * 1000);
+    }
+    mm.called_by(&Env { now: Nanos::millis(2), cpu: CpuId(0), ..env(0) });
+}
+
+#[test]
+fn a_lock_fails_as_often_as_the_other_cpu_held_it() {
+    let tries = |mm: &mut Mm| (0..100).filter(|_| mm.try_zone_lock(ZONE)).count();
+    for (share, free) in [(0, 100), (250, 75), (500, 50), (1000, 0)] {
+        let mut mm = zone_of_blocks("::::::::");
+        held_elsewhere(&mut mm, share, |mm, ns| mm.hold_zone_lock(ZONE, ns));
+        // Two CPUs took it: half of what both held is counted as another's.
+        assert_eq!(tries(&mut mm), free, "{share}");
+        for millisecond in [9, 11] {
+            mm.called_by(&Env { now: Nanos::millis(millisecond), ..env(0) });
+            mm.hold_zone_lock(ZONE, 0);
+        }
+        assert_eq!(tries(&mut mm), 100, "long ago");
+    }
+}
+
+#[test]
+fn asynchronous_compaction_gives_up_for_a_lock_and_until_5_0_at_once() {
+    let gave_up = CompactStep::Done(CompactResult::Contended);
+    for (rules, priority, steps) in [
+        (rules_4_20(), CompactPriority::Async, [gave_up, gave_up]),
+        (rules_4_20(), CompactPriority::SyncLight, [CompactStep::More, CompactStep::More]),
+        // It ends when it is through with what it is at.
+        (rules_6_12(), CompactPriority::Async, [CompactStep::More, gave_up]),
+    ] {
+        let mut mm = zone_under("::::::::", rules);
+        let lru = mm.zones[0].lru;
+        held_elsewhere(&mut mm, 1000, |mm, ns| mm.hold_lru_lock(lru, ns));
+        let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(priority)).expect("fragmented");
+        assert_eq!([run.step(&mut mm, &env(0)), run.step(&mut mm, &env(0))], steps, "{priority:?}");
+        let _ = run.finish(&mut mm, &env(0));
+        check(&mut mm);
     }
 }

@@ -1,0 +1,70 @@
+//! When asynchronous compaction gives up for others.
+//!
+//! - **Rule**: a scanner lets go of its lock, that of the LRU lists or the zone's, wherever it comes to 32 frames anew, and takes it again for the first of them
+//!   that it wants. If another CPU holds it, the run ends: at once, or since 5.1 when the scanners are through with what they are at, for which they wait for
+//!   the lock. Until 5.0 it ends, too, if its CPU is wanted. Any other mode waits, gives way, and goes on.
+//! - **Source**: `compact_trylock_irqsave()`, `compact_unlock_should_abort()`, `compact_should_abort()` (mm/compaction.c, 3.19 and 4.20), `compact_lock_irqsave()` (6.12).
+//! - **Since/until**: [`AsyncAbort`].
+//! - **Abstracted**: how often a lock is held is told by what others did in the last millisecond (contention.rs); whether the CPU is wanted, and whether the task
+//!   was killed, by the caller between steps.
+
+use rules::AsyncAbort;
+use units::Pfn;
+
+use super::control::MigrateMode;
+use super::isolate_migrate::CLUSTER_MAX;
+use super::run::CompactRun;
+use crate::Mm;
+
+/// Frames after which a scanner lets go of its lock (`SWAP_CLUSTER_MAX`).
+const LOCKED_FRAMES: u32 = CLUSTER_MAX as u32;
+
+impl CompactRun {
+    /// Another task wants this CPU (`need_resched()`): asynchronous compaction gives up until 5.0, any other should yield.
+    pub fn cpu_is_wanted(&mut self, mm: &Mm) {
+        let gives_up = mm.rules.async_abort == AsyncAbort::CpuWanted;
+        self.contended |= gives_up && self.control.mode == MigrateMode::Async;
+    }
+
+    /// The task was killed: it gives up.
+    pub fn interrupt(&mut self) {
+        self.contended = true;
+    }
+
+    /// Whether a scanner gives up where it is.
+    pub(super) fn gives_up(&self, mm: &Mm) -> bool {
+        self.contended && mm.rules.async_abort == AsyncAbort::CpuWanted
+    }
+
+    /// Takes the LRU lock for a frame unless it holds it; whether it has it. `locked` says for which frames it took it last.
+    pub(super) fn lock_lru(&mut self, mm: &mut Mm, pfn: Pfn, locked: &mut Option<Pfn>) -> bool {
+        if !relocks(pfn, locked) {
+            return true;
+        }
+        let lru = mm.lruvec_of(pfn);
+        self.contended |= self.is_async() && !mm.try_lru_lock(lru);
+        mm.hold_lru_lock(lru, u64::from(LOCKED_FRAMES) * mm.costs.compact_scan);
+        !self.gives_up(mm)
+    }
+
+    /// The same with the zone's lock.
+    pub(super) fn lock_zone(&mut self, mm: &mut Mm, pfn: Pfn, locked: &mut Option<Pfn>) -> bool {
+        if !relocks(pfn, locked) {
+            return true;
+        }
+        let zone = self.zone();
+        self.contended |= self.is_async() && !mm.try_zone_lock(zone);
+        mm.hold_zone_lock(zone, u64::from(LOCKED_FRAMES) * mm.costs.compact_scan_free);
+        !self.gives_up(mm)
+    }
+
+    fn is_async(&self) -> bool {
+        self.control.mode == MigrateMode::Async
+    }
+}
+
+/// Whether a lock is to be taken for a frame, as it was let go since it was taken last.
+fn relocks(pfn: Pfn, locked: &mut Option<Pfn>) -> bool {
+    let frames = Pfn(pfn.0 / LOCKED_FRAMES);
+    locked.replace(frames) != Some(frames)
+}
