@@ -4,8 +4,9 @@
 //! list's neighbours and counters in that CPU's cache. How long a CPU waits follows from how often all CPUs took the lock
 //! in the last millisecond and how long they held it: a closed network of as many customers as there are CPUs, each of which works,
 //! takes the lock, holds it. Its mean values are exact for this model; near saturation nobody gets more out of the lock than it
-//! can give.
-//! Source: `lruvec->lru_lock` (mm/swap.c, mm/vmscan.c; one for each group since 6168d0da2b47, 5.11); mean value analysis, Reiser
+//! can give. Who only tries a lock, that of the lists or a zone's (asynchronous compaction), fails as often as others held it in the last millisecond, as
+//! long as they do while nobody waits for it.
+//! Source: `compact_trylock_irqsave()` (mm/compaction.c, 4.20); `lruvec->lru_lock` (mm/swap.c, mm/vmscan.c; one for each group since 6168d0da2b47, 5.11); mean value analysis, Reiser
 //! and Lavenberg, J. ACM 27 (1980).
 //! Abstracted: tasks are simulated one after the other, so that nobody meets a lock that is held; holding times are taken
 //! to vary as in a Poisson process; who tries a lock that is held half the time fails every other time, and not by chance.
@@ -23,7 +24,7 @@ pub(crate) const ONCE: u64 = 60;
 pub(crate) const IN_PAGEVEC: u64 = ONCE / 15;
 
 /// One lock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Lock {
     /// When the present window began.
     since: u64,
@@ -32,13 +33,15 @@ struct Lock {
     /// How often, in parts of [`ONCE`], and how long they held it, in ns.
     takes: u64,
     held: u64,
+    /// How long each CPU held it as far as nobody waited, in ns: in this window, and in the last one.
+    undisturbed: [Vec<u64>; 2],
+    /// Length of the last window, in ns.
+    last: u64,
     /// What each of them waits, in ns.
     wait: u64,
     /// Several CPUs took it in the last window.
     shared: bool,
-    /// What part of the last window others than one of them held it, in parts of [`WHOLE`].
-    held_by_others: u64,
-    /// What trying it adds up to: one fails for each whole.
+    /// What parts of windows others held it when it was tried, added up: for each whole one fails.
     tried: u64,
 }
 
@@ -51,7 +54,7 @@ pub(crate) struct Contention {
     zones: Vec<Lock>,
 }
 
-/// A whole window, in the parts in which it is told how long others held a lock.
+/// A whole window, in the parts in which it is told how long others held a lock in it.
 const WHOLE: u64 = 1 << 16;
 
 /// Mean wait of each of `customers` that work for `think` and then hold the lock for `hold`, in ns.
@@ -77,25 +80,32 @@ impl Lock {
             let think = (round - hold - self.wait as f64).max(0.0);
             wait = mean_wait(customers, think, hold);
         }
-        let others = u64::from(customers.saturating_sub(1));
-        self.held_by_others =
-            (self.held * WHOLE / (now - self.since).max(1) * others / u64::from(customers.max(1))).min(WHOLE);
         // Halfway, so that a burst in one window does not make everybody wait in the next.
         self.wait = (self.wait + wait as u64) / 2;
+        self.last = now - self.since;
+        self.undisturbed.swap(0, 1);
+        self.undisturbed[0].clear();
         (self.since, self.cpus, self.takes, self.held) = (now, 0, 0, 0);
     }
 
-    /// A CPU takes it so often, in parts of [`ONCE`], and holds it for so long, in ns.
+    /// A CPU takes it so often, in parts of [`ONCE`], and holds it for so long, in ns: if others wait for it, and if nobody does.
     #[inline]
-    fn hold(&mut self, cpu: u32, takes: u64, ns: u64) {
+    fn hold(&mut self, cpu: u32, takes: u64, ns: u64, undisturbed: u64) {
         self.cpus |= 1 << (cpu % u128::BITS);
         self.takes += takes;
         self.held += ns;
+        let (by_cpu, cpu) = (&mut self.undisturbed[0], cpu as usize);
+        if by_cpu.len() <= cpu {
+            by_cpu.resize(cpu + 1, 0);
+        }
+        by_cpu[cpu] += undisturbed;
     }
 
-    /// Whether it is free for one who tries it.
-    fn try_lock(&mut self) -> bool {
-        self.tried += self.held_by_others;
+    /// Whether it is free for a CPU that tries it.
+    fn try_lock(&mut self, cpu: u32) -> bool {
+        let by_cpu = &self.undisturbed[1];
+        let others = by_cpu.iter().sum::<u64>() - by_cpu.get(cpu as usize).copied().unwrap_or(0);
+        self.tried += (others * WHOLE / self.last.max(1)).min(WHOLE);
         let free = self.tried < WHOLE;
         self.tried %= WHOLE;
         free
@@ -141,10 +151,12 @@ impl Mm {
     /// what the pages cost beyond an undisturbed move, which the caller charges.
     #[inline]
     pub(crate) fn lru_lock(&mut self, lru: LruvecId, pages: u64, takes: u64) {
-        let held = pages * self.costs.lru_locked + takes * self.costs.lock_handoff / ONCE;
+        let handoff = takes * self.costs.lock_handoff / ONCE;
+        let [held, undisturbed] =
+            [self.costs.lru_locked, self.costs.lru_move].map(|move_page| pages * move_page + handoff);
         let cpu = self.contention.cpu;
         let lock = self.lru_lock_of(lru);
-        lock.hold(cpu, takes, held);
+        lock.hold(cpu, takes, held, undisturbed);
         if let Some(wait) = lock.shared.then_some(lock.wait) {
             let beyond = self.costs.lru_locked.saturating_sub(self.costs.lru_move);
             let cost = wait * takes / ONCE + pages * beyond;
@@ -161,24 +173,26 @@ impl Mm {
     /// Takes the lock of some lists and holds it for so long, in ns, which the caller charges.
     pub(crate) fn hold_lru_lock(&mut self, lru: LruvecId, ns: u64) {
         let cpu = self.contention.cpu;
-        self.lru_lock_of(lru).hold(cpu, ONCE, ns);
+        self.lru_lock_of(lru).hold(cpu, ONCE, ns, ns);
     }
 
     /// Whether the lock of some lists is free for one who tries it.
     pub(crate) fn try_lru_lock(&mut self, lru: LruvecId) -> bool {
-        self.lru_lock_of(lru).try_lock()
+        let cpu = self.contention.cpu;
+        self.lru_lock_of(lru).try_lock(cpu)
     }
 
     /// Takes a zone's lock and holds it for so long, in ns, which the caller charges.
     #[inline]
     pub(crate) fn hold_zone_lock(&mut self, zone: ZoneId, ns: u64) {
         let cpu = self.contention.cpu;
-        self.contention.zone(zone).hold(cpu, ONCE, ns);
+        self.contention.zone(zone).hold(cpu, ONCE, ns, ns);
     }
 
     /// Whether a zone's lock is free for one who tries it.
     pub(crate) fn try_zone_lock(&mut self, zone: ZoneId) -> bool {
-        self.contention.zone(zone).try_lock()
+        let cpu = self.contention.cpu;
+        self.contention.zone(zone).try_lock(cpu)
     }
 
     /// Charges so many moves of blocks to or from the buddy lists of a zone, under its lock.

@@ -43,7 +43,7 @@ impl CompactRun {
         }
         let lru = mm.lruvec_of(pfn);
         self.contended |= self.is_async() && !mm.try_lru_lock(lru);
-        mm.hold_lru_lock(lru, u64::from(LOCKED_FRAMES) * mm.costs.compact_scan);
+        mm.hold_lru_lock(lru, u64::from(LOCKED_FRAMES) * (mm.costs.compact_scan + mm.costs.compact_isolate));
         !self.gives_up(mm)
     }
 
