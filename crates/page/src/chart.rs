@@ -27,6 +27,8 @@ const COLOURS: [(u8, u8, u8); 7] =
 /// Width and height of a chart, in pixels.
 const SIZE: (u32, u32) = (560, 240);
 const MARGIN: u32 = 8;
+/// Radius of a point that stands alone, in pixels.
+const DOT: u32 = 3;
 /// Room for the numbers of the axes, in pixels.
 const LEFT: u32 = 52;
 const BELOW: u32 = 34;
@@ -76,7 +78,9 @@ impl Chart {
         for line in &self.lines {
             let (red, green, blue) = COLOURS[line.column % COLOURS.len()];
             let style = RGBColor(red, green, blue).stroke_width(1);
-            chart.draw_series(LineSeries::new(line.points.iter().copied(), style))?;
+            // A single point makes no line.
+            let dot = if line.points.len() == 1 { DOT } else { 0 };
+            chart.draw_series(LineSeries::new(line.points.iter().copied(), style.filled()).point_size(dot))?;
         }
         area.present()
     }
@@ -120,6 +124,15 @@ mod tests {
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
         assert!(svg.contains("#D55E00") && svg.contains("Page faults, a second"), "{svg}");
         assert_eq!(css_colour(1), "rgb(213,94,0)");
+    }
+
+    #[test]
+    fn a_point_alone_is_a_dot_and_one_of_many_is_not() {
+        let dots = |points: &[(f64, f64)]| {
+            let svg = chart(vec![Line { column: 0, points: points.to_vec() }]).svg();
+            svg.matches("<circle").count()
+        };
+        assert_eq!((dots(&[(1.0, 5.0)]), dots(&[(0.0, 1.0), (1.0, 5.0)])), (1, 0));
     }
 
     #[test]
