@@ -4,12 +4,12 @@
 //! list's neighbours and counters in that CPU's cache. How long a CPU waits follows from how often all CPUs took the lock
 //! in the last millisecond and how long they held it: a closed network of as many customers as there are CPUs, each of which works,
 //! takes the lock, holds it. Its mean values are exact for this model; near saturation nobody gets more out of the lock than it
-//! can give. Who only tries a lock, that of the lists or a zone's (asynchronous compaction), fails as often as others held it in the last millisecond, as
-//! long as they do while nobody waits for it.
+//! can give. Who only tries a lock, that of the lists or a zone's (asynchronous compaction), fails as often as others held it in the last millisecond.
 //! Source: `compact_trylock_irqsave()` (mm/compaction.c, 4.20); `lruvec->lru_lock` (mm/swap.c, mm/vmscan.c; one for each group since 6168d0da2b47, 5.11); mean value analysis, Reiser
 //! and Lavenberg, J. ACM 27 (1980).
 //! Abstracted: tasks are simulated one after the other, so that nobody meets a lock that is held; holding times are taken
-//! to vary as in a Poisson process; who tries a lock that is held half the time fails every other time, and not by chance.
+//! to vary as in a Poisson process; who tries a lock that is held half the time fails every other time, and not by chance, and others count
+//! as holding it no longer than while nobody waits; the groups of a node have a lock each until 5.10, too.
 //! Omitted: waiting for the locks of zones, and those of the page cache's trees, of swap and of page tables.
 
 use units::{CpuId, Nanos, ZoneId};
@@ -18,6 +18,8 @@ use crate::{Env, LruvecId, Mm};
 
 /// Over how long takers are counted.
 const WINDOW: u64 = 1_000_000;
+/// A whole window, in the parts in which it is told how long others held a lock in it.
+const WHOLE: u64 = 1 << 16;
 /// Fractions in which takings of the lock are counted: a pagevec takes it once for 15 pages.
 pub(crate) const ONCE: u64 = 60;
 /// A page's part in a pagevec's taking (`PAGEVEC_SIZE`).
@@ -53,9 +55,6 @@ pub(crate) struct Contention {
     lrus: Vec<Lock>,
     zones: Vec<Lock>,
 }
-
-/// A whole window, in the parts in which it is told how long others held a lock in it.
-const WHOLE: u64 = 1 << 16;
 
 /// Mean wait of each of `customers` that work for `think` and then hold the lock for `hold`, in ns.
 fn mean_wait(customers: u32, think: f64, hold: f64) -> f64 {
@@ -113,6 +112,14 @@ impl Lock {
 }
 
 impl Contention {
+    /// Host bytes of all locks.
+    pub(crate) fn host_bytes(&self) -> usize {
+        let by_cpu =
+            |lock: &Lock| lock.undisturbed.iter().map(|held| held.capacity() * size_of::<u64>()).sum::<usize>();
+        let locks = (self.lrus.capacity() + self.zones.capacity()) * size_of::<Lock>();
+        locks + self.lrus.iter().chain(&self.zones).map(by_cpu).sum::<usize>()
+    }
+
     /// A lock of a table, in the present window.
     #[inline]
     fn lock(locks: &mut Vec<Lock>, at: usize, now: u64) -> &mut Lock {

@@ -212,6 +212,7 @@ impl Mm {
             + self.swap.host_bytes()
             + self.memcg.host_bytes()
             + self.writeback.host_bytes()
+            + self.contention.host_bytes()
     }
 
     /// Checks every structure against a recount of the frames (`--verify`).

@@ -6,7 +6,8 @@
 //! - **Source**: `compact_trylock_irqsave()`, `compact_unlock_should_abort()`, `compact_should_abort()` (mm/compaction.c, 3.19 and 4.20), `compact_lock_irqsave()` (6.12).
 //! - **Since/until**: [`AsyncAbort`].
 //! - **Abstracted**: how often a lock is held is told by what others did in the last millisecond (contention.rs); whether the CPU is wanted, and whether the task
-//!   was killed, by the caller between steps.
+//!   was killed, by the caller between steps. To others a scanner holds its lock for as long as 32 frames take of which each is taken. To wait for a lock takes no time.
+//! - **Omitted**: how long a search of the free lists holds the zone's lock (since 5.1), which it does not try but takes.
 
 use rules::AsyncAbort;
 use units::Pfn;

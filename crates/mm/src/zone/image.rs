@@ -8,7 +8,8 @@
 //! Abstracted: all of it is in use when something starts, as the migrate scanner found it in guests: of 6.1 (text ends at frame 0x1e02) it
 //! took all 510 pages up to 0x2000, of 6.12 (read-only data ends at 0x2aa8) the first 32 from there.
 //! The image lies where it was linked to, as with `nokaslr`.
-//! Omitted: data and bss, which lie behind in what is reserved; what of the image is freed because only boot needs it.
+//! Omitted: data and bss, which lie behind in what is reserved; what of the image is freed because only boot needs it; the images of 4.18 and 5.0, which are free
+//! as something starts (validation/README.md).
 
 use units::{Order, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
