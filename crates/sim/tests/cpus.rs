@@ -228,6 +228,41 @@ fn a_tick_is_seen_at_the_first_preemption_point_after_it_while_another_task_wait
 }
 
 #[test]
+fn who_asks_is_told_of_the_tick_that_takes_its_cpu_and_of_no_other() {
+    let params = SchedParams { since_tick: Nanos::micros(1_500), ..SchedParams::linux_4_20(1) };
+    let mut sim = machine_with(params);
+    for _ in 0..2 {
+        let options = anywhere(&mut sim, "hog");
+        sim.spawn(options, move |ctx| async move {
+            for _ in 0..2000 {
+                ctx.charge(Nanos::micros(7));
+                let told = ctx.with(|_, ctl| ctl.until_preempted());
+                let now = ctx.now();
+                ctx.preempt_point().await;
+                let turned = ctx.now() > now;
+                ctx.with(|log, _| log.lines.push((now.0, format!("{} {turned}", told.0))));
+            }
+        });
+    }
+    sim.run_until(Nanos::millis(24)).unwrap();
+    let told: Vec<(u64, u64, bool)> = lines(&sim)
+        .into_iter()
+        .map(|(at, line)| {
+            let (told, turned) = line.split_once(' ').unwrap();
+            (at, told.parse().unwrap(), turned == "true")
+        })
+        .collect();
+    // Half of 6 ms each: the ticks at 6.5, 10.5, 14.5 ms and so on take the CPU.
+    let ticks = told.iter().filter(|(_, told, _)| (1..u64::MAX).contains(told)).map(|(at, told, _)| at + told);
+    let ticks: std::collections::BTreeSet<u64> = ticks.collect();
+    assert!(!ticks.is_empty() && ticks.iter().all(|tick| tick % 4_000_000 == 2_500_000), "{ticks:?}");
+    let late = |at: u64| ticks.range(..=at).next_back().map(|tick| at - tick);
+    let turns: Vec<u64> = told.iter().filter(|(.., turned)| *turned).map(|(at, ..)| *at).collect();
+    assert!(turns.len() >= 3, "{turns:?}");
+    assert!(turns.iter().all(|at| late(*at).is_some_and(|late| late <= SLACK)), "{turns:?} {ticks:?}");
+}
+
+#[test]
 fn a_woken_task_preempts_one_that_ran_for_long_at_the_end_of_its_slice() {
     let mut sim = machine(1);
     let options = anywhere(&mut sim, "hog").daemon();

@@ -6,13 +6,13 @@
 //!   clears the deferral of its zone.
 //! - **Source**: `try_to_compact_pages()`, `compact_zone_order()` (mm/compaction.c), `__alloc_pages_direct_compact()`,
 //!   `__alloc_pages_slowpath()` (mm/page_alloc.c), 4.20 and 6.12.
-//! - **Since/until**: [`AsyncAbort`], [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
+//! - **Since/until**: [`CompactionWithdrawn`], [`CompactionStall`], [`PageCapture`](rules::PageCapture) (capture.rs); until
 //!   4.7 ([`DirectCompactionRule::AroundReclaim`]) the zone's low watermark for the request, not the result, tells whether
 //!   a block should be free now, and a deferred zone counts less than one that is not worth compacting.
 
-use rules::{AsyncAbort, CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
+use rules::{CompactionStall, CompactionWithdrawn, DirectCompaction as DirectCompactionRule};
 use smallvec::SmallVec;
-use units::{Gfp, Order, Pfn, ZoneId};
+use units::{Gfp, Nanos, Order, Pfn, ZoneId};
 
 use super::{CompactControl, CompactPriority, CompactResult, CompactRun, CompactStep, CompactionEvent};
 use crate::stat::VmEvent;
@@ -57,16 +57,9 @@ impl DirectCompaction {
         }
     }
 
-    /// Whether it gives up the zone at hand where another task wants its CPU.
-    pub fn gives_up_for_cpu(&self, mm: &Mm) -> bool {
-        self.priority == CompactPriority::Async && mm.rules.async_abort == AsyncAbort::CpuWanted
-    }
-
-    /// Another task wants this CPU, for which it gives up: it tries no other zone either (`need_resched()`).
-    pub fn cpu_is_wanted(&mut self, mm: &Mm) {
-        debug_assert!(self.gives_up_for_cpu(mm));
-        self.stopped = true;
-        self.run.iter_mut().for_each(|run| run.cpu_is_wanted(mm));
+    /// Another task will be entitled to this CPU after so much CPU time: where it gives up for that, it tries no other zone either.
+    pub fn cpu_is_wanted_in(&mut self, mm: &Mm, time: Nanos) {
+        self.run.iter_mut().for_each(|run| run.cpu_is_wanted_in(mm, time));
     }
 
     /// The task was killed: it gives up.
@@ -111,6 +104,7 @@ impl DirectCompaction {
     /// Ends the run at hand, if any: what it gives back may be captured too.
     fn end_run(&mut self, mm: &mut Mm, env: &Env) -> CompactResult {
         let Some(run) = self.run.take() else { return CompactResult::Contended };
+        self.stopped |= run.cpu_wanted;
         let zone = run.zone();
         mm.begin_capture(zone, self.request.order, run.migratetype, self.captured);
         let result = run.finish(mm, env);

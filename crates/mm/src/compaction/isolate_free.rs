@@ -184,7 +184,7 @@ impl CompactRun {
         let (mut at, mut looked, mut scanned, mut isolated, mut locked) = (first, 0u64, 0u64, 0u64, None);
         let until_enough = mm.rules.free_scanner == FreeScanner::UntilEnough;
         let counts = mm.rules.compaction_scanned;
-        while at < end {
+        while at < end && !self.gives_up_at(mm, at, looked * mm.costs.compact_scan_free) {
             looked += 1;
             scanned += 1;
             let pages = if mm.frames[at].kind() == Kind::Buddy {

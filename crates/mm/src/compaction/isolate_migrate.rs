@@ -222,7 +222,7 @@ impl CompactRun {
         *low = scan.at.min(end);
         self.mark_source(mm, first, &scan);
         self.scanned_block(mm, (first, *low), scan.scanned);
-        mm.charge(scan.looked * mm.costs.compact_scan + isolated * mm.costs.compact_isolate);
+        mm.charge(self.scan_ns(mm, &scan));
         mm.stat.count(VmEvent::CompactIsolated, isolated);
         if self.gives_up(mm) {
             return Isolated::Abort;
@@ -280,9 +280,17 @@ impl CompactRun {
         searches && self.begins_block(first) && !self.control.ignore_skip_hint && mm.blocks.skip(first)
     }
 
+    /// CPU time that a scan has taken and not charged, in ns.
+    fn scan_ns(&self, mm: &Mm, scan: &BlockScan) -> u64 {
+        scan.looked * mm.costs.compact_scan + self.cluster.len() as u64 * mm.costs.compact_isolate
+    }
+
     fn scan_block(&mut self, mm: &mut Mm, env: &Env, scan: &mut BlockScan) {
         let counts_passed = mm.rules.compaction_scanned == CompactionScanned::WithPassed;
         while scan.at < scan.end {
+            if self.gives_up_at(mm, scan.at, self.scan_ns(mm, scan)) {
+                return;
+            }
             if let Some(until) = scan.spoils_until
                 && scan.at >= until
             {

@@ -78,12 +78,12 @@ impl CompactRun {
                 failed += 1;
             } else {
                 move_page(mm, env, pfn, target);
+                mm.charge(mm.costs.migrate_page + mm.costs.copy_page);
                 moved += 1;
             }
         }
         mm.trace.emit_compaction(CompactionEvent::Migratepages { nr_migrated: moved, nr_failed: all - moved });
         self.putback_cluster(mm, env);
-        mm.charge(moved * (mm.costs.migrate_page + mm.costs.copy_page));
         mm.stat.count(VmEvent::PgmigrateSuccess, moved);
         let counted = if mm.rules.failed_migrations == FailedMigrations::All { failed } else { at_once };
         mm.stat.count(VmEvent::PgmigrateFail, counted);

@@ -9,8 +9,7 @@
 //!   While the places of asynchronous and synchronous runs are the same and nothing is found, they stay so.
 //! - **Source**: `compact_zone()` (mm/compaction.c, 4.20, 6.1 and 6.12).
 //! - **Since/until**: [`SpoiltBlock`], [`PageblockRescan`], [`PageCapture`], [`CompactionSearch`].
-//! - **Abstracted**: `need_resched()` and fatal signals are told by the caller between steps
-//!   (contended.rs). The flush drains the CPU's lists of all zones.
+//! - **Abstracted**: when its CPU will be wanted, and fatal signals, are told by the caller between steps (contended.rs). The flush drains the CPU's lists of all zones.
 //! - **Omitted**: `lru_add_drain()`: what waits in a pagevec is on its list here (reclaim/pagevec.rs).
 
 use rules::{CompactionSearch, PageCapture, PageblockRescan, ProactiveCompaction, SkipReset, SpoiltBlock};
@@ -72,6 +71,10 @@ pub struct CompactRun {
     pub(super) waited: Option<Pfn>,
     pub(super) finishing_block: bool,
     pub(super) contended: bool,
+    /// CPU time, as charged, from which on its CPU is wanted by others and it gives up, in ns.
+    pub(super) wanted_at: Option<u64>,
+    /// It has given up for that.
+    pub(super) cpu_wanted: bool,
     pub(super) migrate_scanned: u64,
     pub(super) free_scanned: u64,
     result: Option<CompactResult>,
@@ -118,6 +121,8 @@ impl CompactRun {
             waited: None,
             finishing_block: false,
             contended: false,
+            wanted_at: None,
+            cpu_wanted: false,
             migrate_scanned: 0,
             free_scanned: 0,
             result: None,

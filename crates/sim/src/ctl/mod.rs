@@ -220,6 +220,16 @@ impl<W: World> Ctl<W> {
         self.slice_limit = Nanos::ZERO;
     }
 
+    /// CPU time after which another task will be entitled to this CPU (`need_resched()`): none if one is already, [`Nanos::MAX`] if none will be by
+    /// the next tick. Who is woken meanwhile may have it sooner.
+    pub fn until_preempted(&self) -> Nanos {
+        if self.slice_limit == Nanos::ZERO {
+            return Nanos::ZERO;
+        }
+        let from_start = self.sched.until_preempted(self.current_cpu, self.time);
+        if from_start == Nanos::MAX { from_start } else { Nanos(from_start.0.saturating_sub(self.charged.0)) }
+    }
+
     /// Whether the running task should give way: its quantum is used up, or another task is entitled to its CPU.
     #[inline]
     pub fn need_resched(&self) -> bool {

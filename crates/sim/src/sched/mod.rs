@@ -367,6 +367,21 @@ impl Scheduler {
         Nanos(tick - (now.0 + self.params.since_tick.0) % tick)
     }
 
+    /// Time from `now` until the tick at which a CPU's task, in a slice that began then, will have had its part, for another that waits; none if the next tick
+    /// does not find that. Told of virtual runtimes only.
+    pub(crate) fn until_preempted(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        let tick = self.until_tick(cpu, now);
+        let Some(task) = self.cpus[cpu.index()].current.filter(|_| tick < Nanos::MAX) else { return Nanos::MAX };
+        let mut next = Some((self.level_of(task), Member::Task(task)));
+        while let Some((at, member)) = next {
+            if self.has_had_share(at, member, tick) {
+                return tick;
+            }
+            next = at.above();
+        }
+        Nanos::MAX
+    }
+
     /// Whether a tick lies in a time, its end included: only then it is looked at whether a task has had its part.
     fn tick_within(&self, from: Nanos, to: Nanos) -> bool {
         let tick = |at: Nanos| (at.0 + self.params.since_tick.0) / self.params.tick.0;

@@ -50,15 +50,23 @@ impl Scheduler {
 
     /// Whether another member of its level is entitled to the CPU more than the current one (`check_preempt_tick()`).
     pub(super) fn share_is_over(&mut self, at: LevelId, member: Member) -> bool {
-        let Some(first) = self.level(at).queue.first() else { return false };
-        let entity = self.entity(at.cpu, member);
-        let ran = entity.used.since(entity.used_at_pick);
-        let share = self.share(at, member);
-        if ran > share {
-            self.level_mut(at).buddies.clear(member);
-            return true;
+        if !self.has_had_share(at, member, Nanos::ZERO) {
+            return false;
         }
-        ran >= self.params.min_granularity && entity.vruntime - first.vruntime > share.0 as i64
+        let entity = self.entity(at.cpu, member);
+        if entity.used.since(entity.used_at_pick) > self.share(at, member) {
+            self.level_mut(at).buddies.clear(member);
+        }
+        true
+    }
+
+    /// Whether a member will have had its share once it has run for `more`, as far as others of its level wait for theirs.
+    pub(super) fn has_had_share(&self, at: LevelId, member: Member, more: Nanos) -> bool {
+        let Some(first) = self.level(at).queue.first() else { return false };
+        let (entity, share) = (self.entity(at.cpu, member), self.share(at, member));
+        let ran = entity.used.since(entity.used_at_pick) + more;
+        let ahead = entity.vruntime + fair::virtual_time(more, self.weight(at.cpu, member)) - first.vruntime;
+        ran > share || ran >= self.params.min_granularity && ahead > share.0 as i64
     }
 
     /// What a member gets of a period: its part of its level's part (`sched_slice()`).

@@ -1,9 +1,7 @@
 //! Compaction by a task: direct, and kcompactd's.
 //!
-//! Abstracted: a task gives way after each step and is asked then whether its CPU is wanted, which it is no more: asynchronous
-//! compaction is hardly ever aborted for that. The kernel asks while it scans, and gives way without being aborted while it moves pages
-//! (`compact_unlock_should_abort()`, mm/compaction.c; `migrate_pages()`, mm/migrate.c, 4.20). Since 5.1
-//! ([`AsyncAbort::BetweenZones`](rules::AsyncAbort)) it asks right after it may have given way, which is left out.
+//! Abstracted: a task gives way after each step only, a scan and up to 32 pages moved. Since 5.1
+//! ([`AsyncAbort::BetweenZones`](rules::AsyncAbort)) it asks whether its CPU is wanted right after it may have given way, which is left out.
 
 use mm::compaction::{CompactPriority, CompactResult, CompactStep, DirectCompaction};
 use mm::{AllocRequest, Frame};
@@ -44,11 +42,9 @@ impl Task {
             let flags = mm.gfp_to_alloc_flags(env, request);
             DirectCompaction::new(mm, request, flags, priority)
         });
-        let gives_up = self.mm(|mm, _| run.gives_up_for_cpu(mm));
         loop {
-            if gives_up && self.cpu_is_wanted() {
-                self.mm(|mm, _| run.cpu_is_wanted(mm));
-            }
+            let wanted_in = self.ctx.with(|_, ctl| ctl.until_preempted());
+            self.mm(|mm, _| run.cpu_is_wanted_in(mm, wanted_in));
             if self.fatal_signal_pending() {
                 run.interrupt();
             }

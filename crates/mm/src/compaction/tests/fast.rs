@@ -3,6 +3,7 @@
 use super::*;
 use crate::compaction::fast_migrate::{FastSearch, LowestFound};
 use crate::stat::VmEvent;
+use units::Nanos;
 
 /// Where the migrate and the free scanner go on, in blocks.
 fn places(mm: &Mm) -> [Option<u32>; 3] {
@@ -201,7 +202,7 @@ fn a_restart_clears_hints_since_6_12_only_if_an_allocation_saw_the_scanners_meet
 fn a_busy_cpu_no_longer_ends_the_zone_at_hand() {
     let mut mm = zone_under("::::::::", rules_6_12());
     let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::Async)).expect("fragmented");
-    run.cpu_is_wanted(&mm);
+    run.cpu_is_wanted_in(&mm, Nanos::ZERO);
     assert_eq!(run.step(&mut mm, &env(0)), CompactStep::More);
     run.interrupt();
     assert_eq!(run.step(&mut mm, &env(0)), CompactStep::Done(CompactResult::Contended));

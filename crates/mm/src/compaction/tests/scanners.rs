@@ -178,7 +178,7 @@ fn only_asynchronous_compaction_gives_up_the_zone_for_the_cpu() {
         let mut mm = zone_of_blocks("::::::::");
         let env = env(0);
         let mut run = CompactRun::start(&mut mm, &env, ZONE, direct(priority)).expect("fragmented");
-        run.cpu_is_wanted(&mm);
+        run.cpu_is_wanted_in(&mm, Nanos::ZERO);
         assert_eq!(run.step(&mut mm, &env), step, "{priority:?}");
         run.interrupt();
         assert_eq!(run.step(&mut mm, &env), CompactStep::Done(CompactResult::Contended));
@@ -187,15 +187,40 @@ fn only_asynchronous_compaction_gives_up_the_zone_for_the_cpu() {
 }
 
 #[test]
-fn direct_compaction_asks_for_its_cpu_only_if_asynchronous_and_until_5_0() {
-    for (rules, priority, asks) in [
+fn a_scan_gives_up_for_the_cpu_at_the_first_32_frames_after_it_is_wanted() {
+    let frames = |wanted: u64| {
+        let mut mm = zone_of_blocks("::::::::");
+        let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::Async)).expect("fragmented");
+        run.cpu_is_wanted_in(&mm, Nanos(wanted));
+        assert_eq!(run.step(&mut mm, &env(0)), CompactStep::Done(CompactResult::Contended));
+        let scanned = run.migrate_scanned;
+        let _ = run.finish(&mut mm, &env(0));
+        check(&mut mm);
+        scanned
+    };
+    let mm = zone_of_blocks("::::::::");
+    // Every other frame is a page that is taken: 32 frames take so long.
+    let cluster = 32 * mm.costs.compact_scan + 16 * mm.costs.compact_isolate;
+    assert_eq!([0, 1, cluster].map(frames), [0, 32, 32]);
+}
+
+#[test]
+fn direct_compaction_that_gave_up_for_its_cpu_tries_no_other_zone() {
+    for (rules, priority, gives_up) in [
         (rules_4_20(), CompactPriority::Async, true),
         (rules_4_20(), CompactPriority::SyncLight, false),
         (rules_6_12(), CompactPriority::Async, false),
     ] {
         let mut mm = zone_under("::::::::", rules);
-        let compaction = DirectCompaction::new(&mut mm, REQUEST, FLAGS, priority);
-        assert_eq!(compaction.gives_up_for_cpu(&mm), asks, "{priority:?}");
+        let mut compaction = DirectCompaction::new(&mut mm, REQUEST, FLAGS, priority);
+        let ended = std::iter::from_fn(|| {
+            compaction.cpu_is_wanted_in(&mm, Nanos::ZERO);
+            Some(compaction.step(&mut mm, &env(0)))
+        })
+        .find_map(|step| if let CompactStep::Done(result) = step { Some(result) } else { None });
+        assert_eq!(ended == Some(CompactResult::Contended), gives_up, "{priority:?}");
+        let _ = compaction.finish(&mut mm, &env(0));
+        check(&mut mm);
     }
 }
 
