@@ -14,7 +14,7 @@ use mm::writeback::RequestLimits;
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
-use rules::{SlabAllocator, TaskPicking, Tunables, XfsFormat};
+use rules::{MemoryFull, SlabAllocator, TaskPicking, Tunables, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId, PAGE_SIZE};
@@ -313,10 +313,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let machine = &spec.machine;
     let layout = boot::memory_layout(machine);
     let topology = CpuTopology::new(layout.cpu_nodes.clone());
-    let params = match spec.kernel.rules.task_picking {
+    let mut params = match spec.kernel.rules.task_picking {
         TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
         TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
     };
+    params.memory_full_at_ticks = spec.kernel.rules.memory_full == MemoryFull::AtTicks;
     let costs = costs(machine, spec.kernel.rules.path_length);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;

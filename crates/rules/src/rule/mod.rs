@@ -327,6 +327,8 @@ pub struct Rules {
     pub boot_timers: BootTimers,
     /// Costs of the kernel's work.
     pub path_length: PathLength,
+    /// Full stalls of memory.
+    pub memory_full: MemoryFull,
     /// Killed tasks that allocate without `__GFP_FS`.
     pub dying_without_fs: DyingWithoutFs,
     /// Kernel stacks.
@@ -485,6 +487,7 @@ impl Rules {
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
+            memory_full: MemoryFull::OnCpu,
             dying_without_fs: DyingWithoutFs::IsVictim,
             kernel_stack: KernelStack::Mapped,
             page_table_stat: PageTableStat::AllButTop,

@@ -13,6 +13,15 @@ rule!(
     }
 );
 rule!(
+    /// When memory counts as fully stalled (PSI) though a task has the CPU: one that reclaims.
+    MemoryFull {
+        /// From the last change, but a tick at most, to a tick that finds it (`psi_memstall_tick()`): 4.20 to 5.12.
+        AtTicks,
+        /// While it has the CPU: since 7fae6c8171d2 (5.13).
+        OnCpu,
+    }
+);
+rule!(
     /// What becomes of a task that was killed and allocates without `__GFP_FS` when memory has run out.
     DyingWithoutFs {
         /// It tries for ever, as any other without the flag: 3.19 and 4.4.

@@ -3,7 +3,7 @@
 use units::{CpuId, Nanos};
 
 use super::averages::Averages;
-use super::{PERIOD, PsiGroup, Resource, Stall, TICK, task};
+use super::{MemoryFull, PERIOD, PsiGroup, Resource, Stall, TICK, task};
 
 /// States of a CPU; the first [`NR_STALLS`] are reported (`enum psi_states`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,14 +48,18 @@ struct OnCpu {
 }
 
 /// The states that follow from the counts (`test_states()`).
-pub(super) fn states(tasks: [u32; 4], busy: bool, reclaims: bool) -> u8 {
+fn states(rule: MemoryFull, tasks: [u32; 4], busy: bool, reclaims: bool) -> u8 {
     let [iowait, memstall, running, memstall_running] = tasks;
     let mut mask = 0;
     let mut hold = |state: State, holds: bool| mask |= u8::from(holds) << state as u8;
     hold(State::IoSome, iowait > 0);
     hold(State::IoFull, iowait > 0 && running == 0);
     hold(State::MemSome, memstall > 0);
-    hold(State::MemFull, memstall > 0 && running == memstall_running || busy && reclaims);
+    let full = match rule {
+        MemoryFull::AtTicks { .. } => memstall > 0 && running == 0,
+        MemoryFull::OnCpu => memstall > 0 && running == memstall_running || busy && reclaims,
+    };
+    hold(State::MemFull, full);
     hold(State::CpuSome, running > u32::from(busy));
     hold(State::CpuFull, running > 0 && !busy);
     hold(State::NonIdle, iowait > 0 || memstall > 0 || running > 0);
@@ -75,9 +79,21 @@ impl OnCpu {
         }
     }
 
+    fn holds(&self, state: State) -> bool {
+        self.mask >> state as u8 & 1 == 1
+    }
+
     /// The present states' time is over (`record_times()`).
-    fn record(&mut self, now: Nanos) {
+    fn record(&mut self, rule: MemoryFull, now: Nanos) {
         let elapsed = now.since(self.since).0;
+        if let MemoryFull::AtTicks { since_tick } = rule
+            && self.reclaims
+            && !self.holds(State::MemFull)
+        {
+            // The ticks take it apart, and each adds what was before it.
+            let after = (now + since_tick).0 % TICK.0;
+            self.times[State::MemFull as usize] += elapsed.saturating_sub(after);
+        }
         self.since = now;
         for (state, time) in self.times.iter_mut().enumerate() {
             *time += elapsed * u64::from(self.mask >> state & 1);
@@ -85,8 +101,8 @@ impl OnCpu {
     }
 
     /// Time in each state since the last collection.
-    fn take(&mut self, now: Nanos) -> [u64; NR_STATES] {
-        self.record(now);
+    fn take(&mut self, rule: MemoryFull, now: Nanos) -> [u64; NR_STATES] {
+        self.record(rule, now);
         let before = std::mem::replace(&mut self.collected, self.times);
         std::array::from_fn(|state| self.times[state] - before[state])
     }
@@ -96,6 +112,7 @@ impl OnCpu {
 #[derive(Debug)]
 pub(super) struct Group {
     parent: Option<PsiGroup>,
+    rule: MemoryFull,
     cpus: Vec<OnCpu>,
     /// Time in each state, averaged over the CPUs.
     total: [u64; NR_STALLS],
@@ -105,9 +122,9 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(parent: Option<PsiGroup>, nr_cpus: usize, now: Nanos) -> Group {
+    pub(super) fn new(rule: MemoryFull, parent: Option<PsiGroup>, nr_cpus: usize, now: Nanos) -> Group {
         let cpus = vec![OnCpu { since: now, ..OnCpu::default() }; nr_cpus];
-        Group { parent, cpus, total: [0; NR_STALLS], averages: Averages::new(now), due: Nanos::MAX }
+        Group { parent, rule, cpus, total: [0; NR_STALLS], averages: Averages::new(now), due: Nanos::MAX }
     }
 
     pub(super) fn parent(&self) -> Option<PsiGroup> {
@@ -121,9 +138,9 @@ impl Group {
     #[inline]
     pub(super) fn change(&mut self, cpu: CpuId, change: Change, now: Nanos) {
         let on = &mut self.cpus[cpu.index()];
+        on.record(self.rule, now);
         on.apply(change);
-        on.record(now);
-        on.mask = states(on.tasks, on.busy, on.reclaims);
+        on.mask = states(self.rule, on.tasks, on.busy, on.reclaims);
     }
 
     /// Something happens: the worker is to come, if it is not waited for already. Returns when it comes.
@@ -166,7 +183,7 @@ impl Group {
         let mut sums = [0_u128; NR_STALLS];
         let (mut weights, mut busy) = (0, false);
         for cpu in &mut self.cpus {
-            let times = cpu.take(now);
+            let times = cpu.take(self.rule, now);
             busy |= times[State::NonIdle as usize] > 0;
             let weight = times[State::NonIdle as usize] / TICK.0;
             weights += weight;

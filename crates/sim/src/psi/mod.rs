@@ -6,7 +6,7 @@
 //! share of the two seconds goes into three averages that decay within 10, 60 and 300 s.
 //! Source: `psi_task_change()`, `psi_task_switch()`, `test_states()`, `collect_percpu_times()`, `update_averages()`, `psi_avgs_work()`,
 //! `psi_show()` (kernel/sched/psi.c, 6.12); `calc_load()` (include/linux/sched/loadavg.h). HZ is 250.
-//! Since/until: 4.20; `full` for CPUs and a state of memory that depends on who has the CPU are of 5.13.
+//! Since/until: 4.20; [`MemoryFull`]; `full` for CPUs is of 5.13.
 //! Abstracted: a task that waits for a CPU and is pulled to another counts there from when it runs; the averages' worker takes no time.
 //! Omitted: triggers, `cgroup.pressure`, interrupts (`irq.pressure`), stalls of `cpu.max`.
 
@@ -25,6 +25,18 @@ use group::{Change, Group};
 pub(crate) const TICK: Nanos = Nanos::millis(4);
 /// Between two updates of the averages (`PSI_FREQ`).
 pub(crate) const PERIOD: Nanos = Nanos(501 * TICK.0);
+
+/// When nobody gets on for want of memory though a task of the group has a CPU: one that reclaims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MemoryFull {
+    /// From the last change, but a tick at most, to a tick that finds it (`psi_memstall_tick()`): 4.20 to 5.12.
+    AtTicks {
+        /// Time from the last tick to the start of the run.
+        since_tick: Nanos,
+    },
+    /// While it has the CPU: since 7fae6c8171d2 (5.13); also while it waits for it among others that reclaim: cb0e52b77487 (5.17).
+    OnCpu,
+}
 
 /// What a task may lack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,13 +106,15 @@ pub(crate) struct Psi {
     groups: Vec<Group>,
     members: Vec<Member>,
     nr_cpus: usize,
+    rule: MemoryFull,
     /// When the next group's averages are due.
     due: Nanos,
 }
 
 impl Psi {
-    pub(crate) fn new(nr_cpus: usize) -> Psi {
-        Psi { groups: vec![Group::new(None, nr_cpus, Nanos::ZERO)], members: Vec::new(), nr_cpus, due: Nanos::MAX }
+    pub(crate) fn new(nr_cpus: usize, rule: MemoryFull) -> Psi {
+        let all = Group::new(rule, None, nr_cpus, Nanos::ZERO);
+        Psi { groups: vec![all], members: Vec::new(), nr_cpus, rule, due: Nanos::MAX }
     }
 
     /// Takes in the next task, of the group of all.
@@ -109,7 +123,7 @@ impl Psi {
     }
 
     pub(crate) fn add_group(&mut self, parent: PsiGroup, now: Nanos) -> PsiGroup {
-        self.groups.push(Group::new(Some(parent), self.nr_cpus, now));
+        self.groups.push(Group::new(self.rule, Some(parent), self.nr_cpus, now));
         PsiGroup(u16::try_from(self.groups.len() - 1).expect("there are fewer groups than that"))
     }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use units::{CpuId, Nanos};
 
 use super::group::NR_STALLS;
-use super::{OffCpu, Psi, PsiGroup, Resource, TICK};
+use super::{MemoryFull, OffCpu, Psi, PsiGroup, Resource, TICK};
 use crate::TaskId;
 
 const CPUS: usize = 3;
@@ -69,7 +69,7 @@ fn total(times: &Times, state: usize) -> u64 {
 proptest! {
     #[test]
     fn totals_are_those_of_the_model(steps in steps()) {
-        let mut psi = Psi::new(CPUS);
+        let mut psi = Psi::new(CPUS, MemoryFull::OnCpu);
         let below = psi.add_group(PsiGroup::SYSTEM, Nanos::ZERO);
         let mut tasks = [Task { does: Does::Nothing, cpu: 0, stalls: false, group: 0 }; TASKS];
         for (n, task) in tasks.iter_mut().enumerate() {
@@ -137,7 +137,7 @@ proptest! {
 
 #[test]
 fn a_cpu_whose_only_task_reclaims_half_the_time_is_under_full_pressure_for_half_the_time() {
-    let mut psi = Psi::new(2);
+    let mut psi = Psi::new(2, MemoryFull::OnCpu);
     psi.add_task();
     let (task, half) = (TaskId(0), Nanos::millis(500));
     psi.runnable(task, CpuId(1), Nanos::ZERO);
@@ -157,4 +157,27 @@ fn a_cpu_whose_only_task_reclaims_half_the_time_is_under_full_pressure_for_half_
     let avg10 = some.averages[0] as f64 / f64::from(1 << super::Stall::FRACTION_BITS);
     let expected = 50.0 * (1.0 - f64::exp(-3.0));
     assert!((avg10 - expected).abs() < 2.0, "{avg10}");
+}
+
+#[test]
+fn a_reclaimer_stalls_a_cpu_until_5_12_as_far_as_ticks_find_it() {
+    let mut psi = Psi::new(1, MemoryFull::AtTicks { since_tick: Nanos::millis(1) });
+    let (reclaimer, other) = (TaskId(0), TaskId(1));
+    for task in [reclaimer, other] {
+        psi.add_task();
+        psi.runnable(task, CpuId(0), Nanos::ZERO);
+    }
+    psi.on_cpu(reclaimer, CpuId(0), Nanos::ZERO);
+    // Ticks at 3, 7, 11, 15, 19 ms and so on: 2 ms before the first, nothing between two, 6 ms before the last of two.
+    for (from, to) in [(1, 5), (8, 10), (13, 21)] {
+        psi.memstall(reclaimer, true, Nanos::millis(from));
+        psi.memstall(reclaimer, false, Nanos::millis(to));
+    }
+    // Nobody runs: all of it.
+    psi.memstall(reclaimer, true, Nanos::millis(24));
+    psi.off_cpu(reclaimer, OffCpu::Sleeps { io: false }, Nanos::millis(24));
+    psi.on_cpu(other, CpuId(0), Nanos::millis(24));
+    psi.off_cpu(other, OffCpu::Exits, Nanos::millis(30));
+    let [some, full] = psi.pressure(PsiGroup::SYSTEM, Resource::Memory, Nanos::millis(40));
+    assert_eq!((some.total, full.total), (Nanos::millis(4 + 2 + 8 + 16), Nanos::millis(2 + 6 + 10)));
 }

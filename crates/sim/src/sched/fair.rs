@@ -36,6 +36,8 @@ pub struct SchedParams {
     pub tick: Nanos,
     /// How long the last tick is ago when the simulation starts.
     pub since_tick: Nanos,
+    /// Whether memory counts as fully stalled (PSI) as far as ticks find a reclaimer, and not while one has the CPU.
+    pub memory_full_at_ticks: bool,
 }
 
 impl SchedParams {
@@ -50,6 +52,7 @@ impl SchedParams {
             wakeup_granularity: Nanos(factor * 1_000_000),
             tick: TICK,
             since_tick: Nanos::ZERO,
+            memory_full_at_ticks: false,
         }
     }
 
