@@ -2,14 +2,14 @@
 //!
 //! Rule: every 30 seconds all that is known to be in the log, and before it has no room what was logged longest ago, is gone over in the order of
 //! the log. The timer forces the log first and does not wait for it, so that what the last 30 seconds changed is in place only the next time, but
-//! for inodes that are flushed with others of their cluster; where nothing older is left, nothing is pushed. So is, when inodes are reclaimed, all that was written to the log. An inode is flushed into the buffer of its cluster, which is read for it if it is not in memory, and with it all other changed
+//! for inodes that are flushed with others of their cluster; where nothing older is left, nothing is pushed. So is, when inodes are reclaimed, all that is known to be in the log: as little as nothing since 5.9, where nobody who reclaims has the end of a checkpoint written. An inode is flushed into the buffer of its cluster, which is read for it if it is not in memory, and with it all other changed
 //! inodes of the cluster but those that the checkpoint being collected pins: they keep the cluster for the next time, at their new place
 //! in the log. The buffers are held, so that none of them can be freed, until all that is to be gone over was; then they are written
 //! together, in the order of the disk.
 //! Source: `xfs_log_worker()`, fs/xfs/xfs_log.c; `xfsaild_push()`, `xfs_ail_push_all()`, `xfs_ail_max_lsn()`, fs/xfs/xfs_trans_ail.c; `xlog_cil_committed()`, which adds what a checkpoint holds once it is on disk, fs/xfs/xfs_log_cil.c; `xfs_inode_item_push()`,
 //! fs/xfs/xfs_inode_item.c; `xfs_iflush()`, `xfs_iflush_cluster()`, fs/xfs/xfs_inode.c; `xfs_buf_delwri_queue()`, `xfs_buf_delwri_submit_buffers()`,
 //! fs/xfs/xfs_buf.c (4.20, 5.0).
-//! Abstracted: what was written to the log counts as being in it when inodes are reclaimed, and not only once it is on disk; inodes count as flushed as they are in the buffer, not when this is written; a cluster is where its first change is in the log; a held
+//! Abstracted: inodes count as flushed as they are in the buffer, not when this is written; a cluster is where its first change is in the log; a held
 //! buffer that is found with a count of 0 stays on the LRU; a walk is not broken off after 100 items that it must leave.
 //! Omitted: that a walk which finds items pinned has the log written before the next (`ail_log_flush`), without which 3 % less is written, and the time that flushing an
 //! inode takes (validation/README.md says why); since 5.9 the first change of an inode reads its cluster, which it then holds (`xfs_trans_log_inode()`).

@@ -410,7 +410,7 @@ impl Mm {
         }
     }
 
-    /// Who reclaims inodes has all that was written to the log written in place.
+    /// Who reclaims inodes has all that is known to be in the log written in place (`xfs_ail_push_all()`).
     pub(super) fn push_logs(&mut self) {
         for fs in self.vfs_file_systems(FsKind::Xfs) {
             if !std::mem::replace(&mut self.vfs.fs_mut(fs).cil.push_all, true) {
@@ -429,6 +429,6 @@ impl Mm {
     pub fn vfs_take_push(&mut self, fs: FsId) -> u64 {
         let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.push_due = false;
-        if std::mem::take(&mut cil.push_all) { cil.head } else { cil.push_target().max(cil.due) }
+        if std::mem::take(&mut cil.push_all) { cil.on_disk } else { cil.push_target().max(cil.due) }
     }
 }

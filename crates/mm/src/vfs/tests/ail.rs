@@ -84,6 +84,10 @@ fn what_is_on_its_way_to_the_log_waits_for_the_next_time() {
     let done = mm.vfs_take_logged(fs);
     assert_eq!(push(&mut mm, fs), (0, 0), "its checkpoint is not known to be on disk");
     assert!(!mm.vfs_push_waits(fs));
+    mm.reclaim_inodes_nr(10);
+    let target = mm.vfs_take_push(fs);
+    let pushed = with_reads(&mut mm, |mm| mm.vfs_push_metadata(&on(0), fs, target, usize::MAX));
+    assert_eq!(pushed, (0, 0), "nor for who reclaims inodes");
     mm.vfs_free_logged(&on(0), fs, &done);
     assert_eq!(push(&mut mm, fs), (1, 1));
     close_all(&mut mm, open);
