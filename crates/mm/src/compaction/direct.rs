@@ -196,7 +196,7 @@ impl Mm {
     }
 
     /// Takes the captured block, or tries the allocation, after direct compaction. Counts `compact_stall`, and
-    /// `compact_success` or `compact_fail`, unless no zone was compacted at all; then it does nothing.
+    /// `compact_success` or `compact_fail`, unless the attempt does not count ([`CompactionStall`]); then it does nothing.
     pub fn after_direct_compaction(
         &mut self,
         env: &Env,
@@ -204,8 +204,12 @@ impl Mm {
         flags: AllocFlags,
         (result, captured): (CompactResult, Option<Pfn>),
     ) -> Option<Pfn> {
-        let deferred = self.rules.compaction_stall == CompactionStall::Deferred && result == CompactResult::Deferred;
-        if !result.ran() && !deferred {
+        let counts = match self.rules.compaction_stall {
+            CompactionStall::Ran => result.ran(),
+            CompactionStall::Every => true,
+            CompactionStall::Deferred => result.ran() || result == CompactResult::Deferred,
+        };
+        if !counts {
             return None;
         }
         self.stat.count(VmEvent::CompactStall, 1);

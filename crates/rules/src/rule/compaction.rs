@@ -149,9 +149,11 @@ rule!(
 rule!(
     /// Which attempts at direct compaction count as stalls, and are followed by a look at the free lists.
     CompactionStall {
-        /// Those that compacted a zone: until 5.12.
+        /// Those that compacted a zone: until 5.0.
         Ran,
-        /// Also those that were deferred in some zone: since 06dac2f467fe (5.13).
+        /// All, also those that no zone was suited for: 5e1f0f098b46 (5.1) to 5.12.
+        Every,
+        /// Those that compacted a zone or were deferred in one: since 06dac2f467fe (5.13).
         Deferred,
     }
 );

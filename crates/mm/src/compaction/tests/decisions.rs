@@ -121,12 +121,16 @@ fn a_synchronous_failure_defers_and_an_asynchronous_does_not() {
     assert_eq!(compact(&mut mm, CompactPriority::SyncLight), CompactResult::Complete);
     assert_eq!(mm.zones[0].compact.defer_shift, 1);
     assert_eq!(compact(&mut mm, CompactPriority::SyncLight), CompactResult::Deferred);
-    for (rule, stalls) in [(CompactionStall::Ran, 0), (CompactionStall::Deferred, 1)] {
+    for (rule, counted) in
+        [(CompactionStall::Ran, [0, 0]), (CompactionStall::Every, [1, 1]), (CompactionStall::Deferred, [1, 0])]
+    {
         mm.rules.compaction_stall = rule;
-        assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (CompactResult::Deferred, None)), None);
-        assert_eq!(mm.stat.event(VmEvent::CompactStall), stalls, "{rule:?}");
-        assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (CompactResult::Skipped, None)), None);
-        assert_eq!(mm.stat.event(VmEvent::CompactStall), stalls, "skipped under {rule:?}");
+        let stalls = [CompactResult::Deferred, CompactResult::Skipped].map(|result| {
+            let before = mm.stat.event(VmEvent::CompactStall);
+            assert_eq!(mm.after_direct_compaction(&env(0), REQUEST, FLAGS, (result, None)), None);
+            mm.stat.event(VmEvent::CompactStall) - before
+        });
+        assert_eq!(stalls, counted, "deferred and skipped under {rule:?}");
     }
     // The hardest priority asks nobody.
     assert_eq!(compact(&mut mm, CompactPriority::SyncFull), CompactResult::Complete);
