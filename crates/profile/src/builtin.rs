@@ -47,6 +47,7 @@ pub const KERNELS: &[(&str, &str)] = &[
     ("5.0", include_str!("../../../kernels/5.0.toml")),
     ("5.0.0-65-generic", include_str!("../../../kernels/5.0.0-65-generic.toml")),
     ("5.2", include_str!("../../../kernels/5.2.toml")),
+    ("5.10", include_str!("../../../kernels/5.10.toml")),
     ("5.19-rc1", include_str!("../../../kernels/5.19-rc1.toml")),
     ("6.1-mglru-8", include_str!("../../../kernels/6.1-mglru-8.toml")),
     ("6.1-mglru-9", include_str!("../../../kernels/6.1-mglru-9.toml")),
