@@ -1,12 +1,12 @@
 //! Nodes that hold only shadows, and the shrinker that frees them.
 //!
 //! Rule: a bottom node without pages but with shadows is on a list of its NUMA node, oldest first. As many as an eighth of
-//! the NUMA node's present pages, until 4.9 a sixteenth, may be such nodes; what exceeds that is freeable. Scanning frees the
-//! oldest with all its shadows, and the nodes above that become empty.
+//! the pages on the node's LRU lists, until 4.5 a sixteenth of its present pages, may be such nodes; what exceeds that is freeable.
+//! Scanning frees the oldest with all its shadows, and the nodes above that become empty.
 //! Source: `workingset_update_node()`, `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.4; 4.20; 6.12).
 //! Since/until: [`ShadowNodes`].
-//! Abstracted: the lists' lock.
-//! Omitted: lists by cgroup.
+//! Abstracted: the lists' lock. One list and one limit for all memory cgroups of a NUMA node, where each has its own, root's too; the limits add up to this.
+//! Omitted: a group's own slabs in its limit; booted without memory cgroups the limit is of the present pages (4.20).
 
 use rules::ShadowNodes;
 use units::NodeId;
@@ -49,8 +49,21 @@ impl Mm {
     /// Shadow nodes of a NUMA node that reclaim may free.
     pub fn shadow_nodes_count(&self, node: NodeId) -> u64 {
         let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |list| u64::from(list.len()));
-        let zones = &self.nodes[node.index()].zones;
-        freeable(nodes, zones.iter().map(|z| self.zones[z.index()].present).sum(), self.rules.shadow_nodes)
+        let rule = self.rules.shadow_nodes;
+        let pages = if rule == ShadowNodes::SixteenthAtSeeks { self.present_pages(node) } else { self.lru_pages(node) };
+        freeable(nodes, pages, rule)
+    }
+
+    fn present_pages(&self, node: NodeId) -> u64 {
+        self.nodes[node.index()].zones.iter().map(|zone| self.zones[zone.index()].present).sum()
+    }
+
+    fn lru_pages(&self, node: NodeId) -> u64 {
+        use NodeStat::{ActiveAnon, ActiveFile, InactiveAnon, InactiveFile, Unevictable};
+        [InactiveAnon, ActiveAnon, InactiveFile, ActiveFile, Unevictable]
+            .iter()
+            .map(|list| self.stat.node(node, *list))
+            .sum()
     }
 
     /// Frees up to `nr` of the oldest shadow nodes of a NUMA node.

@@ -1,7 +1,7 @@
 //! The page cache on small machines.
 
 use proptest::prelude::*;
-use rules::{ReadPastEnd, Rules, ScanBalance};
+use rules::{ReadPastEnd, Rules, ScanBalance, ShadowNodes};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::rig::{Rig, old_rules};
@@ -162,12 +162,34 @@ fn evicted_pages_leave_shadows_and_the_shrinker_frees_their_nodes() {
     assert_eq!(refaults, 1, "page 3 alone: neither start of file nor history");
     assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 0);
     rig.evict(file, 3);
-    // 4096 pages allow 512 shadow nodes, so nothing is freeable; a scan frees what it is told to.
-    assert_eq!(rig.mm.shadow_nodes_count(NodeId(0)), 0);
+    // A scan frees what it is told to.
     let done = rig.mm.shadow_nodes_scan(&rig.env, NodeId(0), 10);
     assert_eq!((done.scanned, done.freed), (1, 1));
     assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodereclaim), 1);
     assert_eq!((rig.mm.nr_tree_nodes(), rig.mm.pagecache_get(file, 3)), (0, Slot::Empty));
+    rig.check();
+}
+
+#[test]
+fn as_many_nodes_may_hold_only_shadows_as_the_lists_or_until_4_5_the_node_have_pages() {
+    let mut rig = Rig::new(1, 4096);
+    let files = [16, 8].map(|pages| rig.on_disk(pages));
+    for (file, pages) in files.into_iter().zip([16, 8]) {
+        for index in 0..pages {
+            rig.read(file, index, 1, &mut Readahead::default());
+            rig.complete_all();
+        }
+    }
+    let [evicted, kept] = files;
+    (0..16).for_each(|index| rig.evict(evicted, index));
+    let freeable = |rig: &mut Rig, rule| {
+        rig.mm.rules.shadow_nodes = rule;
+        rig.mm.shadow_nodes_count(NodeId(0))
+    };
+    // 4096 pages allow 256 nodes, and the eight that are left on the lists one.
+    assert_eq!([ShadowNodes::SixteenthAtSeeks, ShadowNodes::Eighth].map(|rule| freeable(&mut rig, rule)), [0, 0]);
+    rig.evict(kept, 0);
+    assert_eq!([ShadowNodes::SixteenthAtSeeks, ShadowNodes::Eighth].map(|rule| freeable(&mut rig, rule)), [0, 1]);
     rig.check();
 }
 

@@ -222,11 +222,11 @@ rule!(
 rule!(
     /// How many radix tree nodes may hold nothing but shadows, and what the others cost to make again.
     ShadowNodes {
-        /// A sixteenth as many as there are pages; two seeks: until 4.9.
+        /// A sixteenth as many as the NUMA node has pages; two seeks: until 4.5.
         SixteenthAtSeeks,
-        /// An eighth; two seeks: since b936887e87a1 (4.10).
+        /// An eighth as many as are on its LRU lists; two seeks: since 0a6b76dd23fa (4.6) and b936887e87a1 (4.10).
         EighthAtSeeks,
-        /// An eighth; nothing, so that half of the others goes each time: since 4b85afbdacd2 (4.20).
+        /// The same; nothing, so that half of the others goes each time: since 4b85afbdacd2 (4.20).
         Eighth,
     }
 );
