@@ -119,6 +119,13 @@ fn initial_size(request: u32, max: u32) -> u32 {
 }
 
 impl Readahead {
+    /// There is no memory for the rest of what is being read ahead: it ends where it is (`page_cache_ra_unbounded()`).
+    pub fn cut_short(&mut self) {
+        if let Some(batch) = &mut self.batch {
+            batch.end = batch.next;
+        }
+    }
+
     /// State of a file just opened on a device with `read_ahead_kb` of `ra_pages` times 4 KiB.
     pub fn new(ra_pages: u32) -> Readahead {
         Readahead {
@@ -299,6 +306,14 @@ impl Readahead {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_short_ends_before_the_page_that_found_no_memory() {
+        let batch = Batch { next: 3, end: 10, mark: Some(8), run: 1, asked: false };
+        let mut ra = Readahead { batch: Some(batch), ..Readahead::default() };
+        ra.cut_short();
+        assert_eq!(ra.batch, Some(Batch { end: 3, ..batch }));
+    }
 
     struct Pages(Vec<u32>);
 

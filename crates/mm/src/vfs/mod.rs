@@ -42,7 +42,7 @@ mod statuses;
 mod tests;
 mod times;
 
-use units::{FileId, MemcgId, NodeId, Pfn, table};
+use units::{FileId, Gfp, MemcgId, NodeId, Pfn, table};
 
 use crate::links::{IdList, Links, NONE};
 use crate::memcg::Uncharged;
@@ -79,6 +79,17 @@ pub enum Need {
     Journal,
     /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
     Space,
+}
+
+impl Need {
+    /// Whether it is memory for readahead, which ends without it (`readahead_gfp_mask()`).
+    pub fn is_for_readahead(&self) -> bool {
+        match self {
+            Need::Page(request) => request.gfp.contains(Gfp::NORETRY),
+            Need::Slab(_, request) => request.fallback.unwrap_or(request.pages).gfp.contains(Gfp::NORETRY),
+            _ => false,
+        }
+    }
 }
 
 /// What one call of a shrinker did.

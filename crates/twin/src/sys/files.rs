@@ -8,7 +8,7 @@ use mm::pagecache::{ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
 use smallvec::{SmallVec, smallvec};
 use sys::{Access, Fd, FileAdvice, Mapping, Result, SysError};
-use units::{Bytes, FileId, Gfp, PAGE_SIZE, Pages, Pfn};
+use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn};
 
 use super::SysTwin;
 use super::descriptors::Descriptors;
@@ -269,14 +269,17 @@ impl SysTwin {
             match self.task.mm_reading(|mm, env| mm.read_page(env, file, index, wanted, readahead, hand)).await {
                 ReadStop::Done => return Ok(()),
                 ReadStop::Submit => {}
-                ReadStop::Need(Need::Page(request)) => {
+                ReadStop::Need(need @ Need::Page(request)) => {
                     *hand = self.task.alloc_pages_slowpath(request).await;
                     // Readahead may fail; the page itself may not.
-                    if hand.is_none() && !request.gfp.contains(Gfp::NORETRY) {
+                    if hand.is_none() && !need.is_for_readahead() {
                         return Err(SysError::NoMemory);
                     }
                 }
-                ReadStop::Need(need) => self.satisfy(need).await?,
+                ReadStop::Need(need) => match self.satisfy(need).await {
+                    Err(_) if need.is_for_readahead() => readahead.cut_short(),
+                    result => result?,
+                },
                 ReadStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
             }
         }
