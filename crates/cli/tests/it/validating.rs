@@ -27,7 +27,7 @@ fn groups_are_compared_counter_by_counter_and_others_wait() {
     // the journal commits come on top; the guests have 9.
     let metadata = dirtied["twin_mean"].as_f64().unwrap() - 152_064.0;
     assert!((1.0..=9.0).contains(&metadata), "{metadata}");
-    assert_eq!(document["waiting"][0]["group"], "5.10-wbstrm-classic-icount");
+    assert_eq!(document["waiting"][0]["group"], "5.15-wbstrm-classic-icount");
     assert!(document["summary"]["S"]["n"].as_u64().unwrap() > 5);
 }
 
