@@ -24,8 +24,8 @@ use crate::{Env, Frame, Mm};
 pub enum ReadStop {
     /// The page was copied to the reader.
     Done,
-    /// Something is missing; provide it and call again. A page for readahead (`__GFP_NORETRY`) need not be provided:
-    /// calling again without one gives that readahead up.
+    /// Something is missing; provide it and call again. What is for readahead ([`Need::is_for_readahead`]) need not be provided:
+    /// calling again without it gives that readahead up.
     Need(Need),
     /// Reads are to be submitted ([`crate::Effect::HeldRead`]); call again.
     Submit,
@@ -248,7 +248,7 @@ impl Mm {
         let end = window.start.saturating_add(window.size).min(self.inode_size_pages(file));
         if window.start < end {
             let start = window.start;
-            ra.batch = Some(Batch { next: start, end, mark: window.mark, run: start, asked: false });
+            ra.batch = Some(Batch { next: start, end, mark: window.mark, run: start, asked: None });
         }
     }
 
@@ -268,21 +268,21 @@ impl Mm {
                 self.submit_read(env, file, batch.run, index);
                 batch.run = index + 1;
             } else {
-                let reserved = self.memcg_reserve(env, env.task.memcg, Order(0));
-                if let Err(need) = reserved.and_then(|()| self.reserve_nodes(env, file, index, gfp)) {
-                    ra.batch = Some(batch);
-                    return Err(need);
-                }
-                match self.cache_page(env, gfp, hand) {
+                let page = self
+                    .memcg_reserve(env, env.task.memcg, Order(0))
+                    .and_then(|()| self.reserve_nodes(env, file, index, gfp))
+                    .and_then(|()| self.cache_page(env, gfp, hand).map_err(Need::Page));
+                match page {
                     Ok(pfn) => self.add_ahead(env, pfn, file, index, batch.mark == Some(index), gfp),
-                    Err(req) if !batch.asked => {
-                        batch.asked = true;
+                    // It was not provided.
+                    Err(need) if need.is_for_readahead() && batch.asked == Some(need) => break,
+                    Err(need) => {
+                        batch.asked = Some(need);
                         ra.batch = Some(batch);
-                        return Err(Need::Page(req));
+                        return Err(need);
                     }
-                    Err(_) => break,
                 }
-                batch.asked = false;
+                batch.asked = None;
             }
             batch.next += 1;
         }

@@ -14,6 +14,8 @@
 
 use rules::ReadaheadWindow;
 
+use crate::vfs::Need;
+
 /// Pages that a read may ask of the device at once (`bdi->io_pages`): `max_sectors_kb` of 1280.
 const IO_PAGES: u32 = 320;
 /// Pages of a forced readahead that are read in one go: 2 MiB.
@@ -38,8 +40,8 @@ pub(super) struct Batch {
     pub(super) mark: Option<u32>,
     /// First page that is allocated and not submitted.
     pub(super) run: u32,
-    /// A page was asked for on the slow path.
-    pub(super) asked: bool,
+    /// What was asked for on the slow path last.
+    pub(super) asked: Option<Need>,
 }
 
 /// Readahead state of an open file (`struct file_ra_state`).
@@ -119,13 +121,6 @@ fn initial_size(request: u32, max: u32) -> u32 {
 }
 
 impl Readahead {
-    /// There is no memory for the rest of what is being read ahead: it ends where it is (`page_cache_ra_unbounded()`).
-    pub fn cut_short(&mut self) {
-        if let Some(batch) = &mut self.batch {
-            batch.end = batch.next;
-        }
-    }
-
     /// State of a file just opened on a device with `read_ahead_kb` of `ra_pages` times 4 KiB.
     pub fn new(ra_pages: u32) -> Readahead {
         Readahead {
@@ -306,14 +301,6 @@ impl Readahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_cut_short_ends_before_the_page_that_found_no_memory() {
-        let batch = Batch { next: 3, end: 10, mark: Some(8), run: 1, asked: false };
-        let mut ra = Readahead { batch: Some(batch), ..Readahead::default() };
-        ra.cut_short();
-        assert_eq!(ra.batch, Some(Batch { end: 3, ..batch }));
-    }
 
     struct Pages(Vec<u32>);
 

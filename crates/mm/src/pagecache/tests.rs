@@ -333,38 +333,41 @@ fn a_write_says_what_it_lacks_and_goes_on_with_it() {
     assert_eq!(rig.mm.nr_cached(file), 2);
 }
 
-#[test]
-fn readahead_without_memory_is_given_up_and_the_page_read_alone() {
+/// What the first read of a file asks for, and whether for readahead, which gets all but this.
+fn asked_without(lacking: &'static str) -> Vec<(&'static str, bool)> {
     let mut rig = Rig::new(1, 4096);
     let file = rig.on_disk(64);
-    let warm = rig.on_disk(64);
-    rig.read(warm, 0, 1, &mut Readahead::default());
-    rig.complete_all();
     let mut taken = exhaust(&mut rig.mm, None);
     rig.mm.drain_pcp_all();
     taken.extend(exhaust(&mut rig.mm, None));
     let (mut ra, mut hand) = (Readahead::default(), None);
     let mut asked = Vec::new();
     let stop = loop {
-        match rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand) {
-            ReadStop::Need(Need::Slab(cache, _)) => {
+        let stop = rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand);
+        let ReadStop::Need(need) = stop else { break stop };
+        let what = if matches!(need, Need::Page(_)) { "page" } else { "node" };
+        asked.push((what, need.is_for_readahead()));
+        match need {
+            _ if need.is_for_readahead() && what == lacking => {}
+            Need::Slab(cache, _) => {
                 let page = from_reclaim(&mut rig, &mut taken);
                 rig.mm.slab_add_page(&rig.env, cache, page);
             }
-            ReadStop::Need(Need::Page(req)) => {
-                asked.push(req.gfp.contains(Gfp::NORETRY));
-                if !req.gfp.contains(Gfp::NORETRY) {
-                    hand = Some(from_reclaim(&mut rig, &mut taken));
-                }
-            }
-            stop => break stop,
+            _ => hand = Some(from_reclaim(&mut rig, &mut taken)),
         }
     };
     rig.collect();
-    assert_eq!(asked, [true, false]);
     assert_eq!(stop, ReadStop::Wait(rig.page(file, 0)));
     assert_eq!(first_pages(&rig), [(0, 1)]);
     assert_eq!(rig.mm.nr_cached(file), 1);
+    asked
+}
+
+#[test]
+fn readahead_without_memory_is_given_up_and_the_page_read_alone() {
+    assert_eq!(asked_without("page"), [("page", true), ("page", false)]);
+    // The first page of a file alone has no node.
+    assert_eq!(asked_without("node"), [("page", true), ("node", true)]);
 }
 
 #[derive(Clone, Debug)]

@@ -276,10 +276,7 @@ impl SysTwin {
                         return Err(SysError::NoMemory);
                     }
                 }
-                ReadStop::Need(need) => match self.satisfy(need).await {
-                    Err(_) if need.is_for_readahead() => readahead.cut_short(),
-                    result => result?,
-                },
+                ReadStop::Need(need) => self.satisfy(need).await?,
                 ReadStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED).await,
             }
         }

@@ -74,10 +74,11 @@ impl SysTwin {
         result
     }
 
-    /// Provides what an operation lacks.
+    /// Provides what an operation lacks, as far as it cannot do without.
     async fn satisfy(&self, need: Need) -> Result<()> {
         let error = if need == Need::Space { SysError::NoSpace } else { SysError::NoMemory };
-        Box::pin(self.task.satisfy(need)).await.ok_or(error)
+        let provided = Box::pin(self.task.satisfy(need)).await;
+        provided.or_else(|| need.is_for_readahead().then_some(())).ok_or(error)
     }
 }
 
