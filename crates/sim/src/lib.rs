@@ -34,7 +34,7 @@ pub use ctl::Ctl;
 pub use ctx::Ctx;
 pub use deadlock::{BlockedTask, Deadlock};
 pub use event::Class;
-pub use psi::{PsiGroup, Resource, Stall};
+pub use psi::{MemoryFull, PsiGroup, Resource, Stall};
 pub use run::{RunEnd, Sim};
 pub use sched::{CpuGroup, SchedParams, SchedPolicy};
 pub use streams::Streams;

@@ -317,7 +317,10 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
         TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
     };
-    params.memory_full_at_ticks = spec.kernel.rules.memory_full == MemoryFull::AtTicks;
+    params.memory_full = match spec.kernel.rules.memory_full {
+        MemoryFull::AtTicks => sim::MemoryFull::AtTicks,
+        MemoryFull::OnCpu => sim::MemoryFull::OnCpu,
+    };
     let costs = costs(machine, spec.kernel.rules.path_length);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;

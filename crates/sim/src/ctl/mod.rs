@@ -5,7 +5,7 @@ mod step;
 pub(crate) use step::Next;
 
 use crate::event::{EventHeap, Kind};
-use crate::psi::{MemoryFull, Psi, PsiGroup, Resource, Stall};
+use crate::psi::{Psi, PsiGroup, Resource, Rule, Stall};
 use crate::sched::Scheduler;
 use crate::task::{Phase, Task};
 use crate::wait::WaitQueues;
@@ -54,10 +54,6 @@ pub struct Ctl<W: World> {
 impl<W: World> Ctl<W> {
     pub(crate) fn new(topology: CpuTopology, quantum: Nanos, params: SchedParams) -> Self {
         assert!(quantum > Nanos::ZERO, "a quantum of no time never ends");
-        let memory_full = match params.memory_full_at_ticks {
-            true => MemoryFull::AtTicks { since_tick: params.since_tick },
-            false => MemoryFull::OnCpu,
-        };
         Ctl {
             time: Nanos::ZERO,
             charged: Nanos::ZERO,
@@ -70,7 +66,7 @@ impl<W: World> Ctl<W> {
             tasks: Vec::new(),
             names: Vec::new(),
             queues: WaitQueues::default(),
-            psi: Psi::new(topology.nr_cpus(), memory_full),
+            psi: Psi::new(topology.nr_cpus(), Rule { memory_full: params.memory_full, since_tick: params.since_tick }),
             sched: Scheduler::new(topology, params),
             irq_time: Nanos::ZERO,
             live: 0,

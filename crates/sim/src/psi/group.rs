@@ -3,7 +3,7 @@
 use units::{CpuId, Nanos};
 
 use super::averages::Averages;
-use super::{MemoryFull, PERIOD, PsiGroup, Resource, Stall, TICK, task};
+use super::{MemoryFull, PERIOD, PsiGroup, Resource, Rule, Stall, TICK, task};
 
 /// States of a CPU; the first [`NR_STALLS`] are reported (`enum psi_states`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ fn states(rule: MemoryFull, tasks: [u32; 4], busy: bool, reclaims: bool) -> u8 {
     hold(State::IoFull, iowait > 0 && running == 0);
     hold(State::MemSome, memstall > 0);
     let full = match rule {
-        MemoryFull::AtTicks { .. } => memstall > 0 && running == 0,
+        MemoryFull::AtTicks => memstall > 0 && running == 0,
         MemoryFull::OnCpu => memstall > 0 && running == memstall_running || busy && reclaims,
     };
     hold(State::MemFull, full);
@@ -84,14 +84,11 @@ impl OnCpu {
     }
 
     /// The present states' time is over (`record_times()`).
-    fn record(&mut self, rule: MemoryFull, now: Nanos) {
+    fn record(&mut self, rule: Rule, now: Nanos) {
         let elapsed = now.since(self.since).0;
-        if let MemoryFull::AtTicks { since_tick } = rule
-            && self.reclaims
-            && !self.holds(State::MemFull)
-        {
+        if rule.memory_full == MemoryFull::AtTicks && self.reclaims && !self.holds(State::MemFull) {
             // The ticks take it apart, and each adds what was before it.
-            let after = (now + since_tick).0 % TICK.0;
+            let after = (now + rule.since_tick).0 % TICK.0;
             self.times[State::MemFull as usize] += elapsed.saturating_sub(after);
         }
         self.since = now;
@@ -101,7 +98,7 @@ impl OnCpu {
     }
 
     /// Time in each state since the last collection.
-    fn take(&mut self, rule: MemoryFull, now: Nanos) -> [u64; NR_STATES] {
+    fn take(&mut self, rule: Rule, now: Nanos) -> [u64; NR_STATES] {
         self.record(rule, now);
         let before = std::mem::replace(&mut self.collected, self.times);
         std::array::from_fn(|state| self.times[state] - before[state])
@@ -112,7 +109,7 @@ impl OnCpu {
 #[derive(Debug)]
 pub(super) struct Group {
     parent: Option<PsiGroup>,
-    rule: MemoryFull,
+    rule: Rule,
     cpus: Vec<OnCpu>,
     /// Time in each state, averaged over the CPUs.
     total: [u64; NR_STALLS],
@@ -122,7 +119,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(rule: MemoryFull, parent: Option<PsiGroup>, nr_cpus: usize, now: Nanos) -> Group {
+    pub(super) fn new(rule: Rule, parent: Option<PsiGroup>, nr_cpus: usize, now: Nanos) -> Group {
         let cpus = vec![OnCpu { since: now, ..OnCpu::default() }; nr_cpus];
         Group { parent, rule, cpus, total: [0; NR_STALLS], averages: Averages::new(now), due: Nanos::MAX }
     }
@@ -140,7 +137,7 @@ impl Group {
         let on = &mut self.cpus[cpu.index()];
         on.record(self.rule, now);
         on.apply(change);
-        on.mask = states(self.rule, on.tasks, on.busy, on.reclaims);
+        on.mask = states(self.rule.memory_full, on.tasks, on.busy, on.reclaims);
     }
 
     /// Something happens: the worker is to come, if it is not waited for already. Returns when it comes.

@@ -28,14 +28,19 @@ pub(crate) const PERIOD: Nanos = Nanos(501 * TICK.0);
 
 /// When nobody gets on for want of memory though a task of the group has a CPU: one that reclaims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MemoryFull {
+pub enum MemoryFull {
     /// From the last change, but a tick at most, to a tick that finds it (`psi_memstall_tick()`): 4.20 to 5.12.
-    AtTicks {
-        /// Time from the last tick to the start of the run.
-        since_tick: Nanos,
-    },
+    AtTicks,
     /// While it has the CPU: since 7fae6c8171d2 (5.13); also while it waits for it among others that reclaim: cb0e52b77487 (5.17).
     OnCpu,
+}
+
+/// How stalls are told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    pub(crate) memory_full: MemoryFull,
+    /// How long the last tick is ago when the simulation starts.
+    pub(crate) since_tick: Nanos,
 }
 
 /// What a task may lack.
@@ -106,13 +111,13 @@ pub(crate) struct Psi {
     groups: Vec<Group>,
     members: Vec<Member>,
     nr_cpus: usize,
-    rule: MemoryFull,
+    rule: Rule,
     /// When the next group's averages are due.
     due: Nanos,
 }
 
 impl Psi {
-    pub(crate) fn new(nr_cpus: usize, rule: MemoryFull) -> Psi {
+    pub(crate) fn new(nr_cpus: usize, rule: Rule) -> Psi {
         let all = Group::new(rule, None, nr_cpus, Nanos::ZERO);
         Psi { groups: vec![all], members: Vec::new(), nr_cpus, rule, due: Nanos::MAX }
     }

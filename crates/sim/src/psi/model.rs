@@ -4,11 +4,12 @@ use proptest::prelude::*;
 use units::{CpuId, Nanos};
 
 use super::group::NR_STALLS;
-use super::{MemoryFull, OffCpu, Psi, PsiGroup, Resource, TICK};
+use super::{MemoryFull, OffCpu, Psi, PsiGroup, Resource, Rule, TICK};
 use crate::TaskId;
 
 const CPUS: usize = 3;
 const TASKS: usize = 6;
+const TODAY: Rule = Rule { memory_full: MemoryFull::OnCpu, since_tick: Nanos::ZERO };
 
 /// What a task of the model does, by words.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -69,7 +70,7 @@ fn total(times: &Times, state: usize) -> u64 {
 proptest! {
     #[test]
     fn totals_are_those_of_the_model(steps in steps()) {
-        let mut psi = Psi::new(CPUS, MemoryFull::OnCpu);
+        let mut psi = Psi::new(CPUS, TODAY);
         let below = psi.add_group(PsiGroup::SYSTEM, Nanos::ZERO);
         let mut tasks = [Task { does: Does::Nothing, cpu: 0, stalls: false, group: 0 }; TASKS];
         for (n, task) in tasks.iter_mut().enumerate() {
@@ -137,7 +138,7 @@ proptest! {
 
 #[test]
 fn a_cpu_whose_only_task_reclaims_half_the_time_is_under_full_pressure_for_half_the_time() {
-    let mut psi = Psi::new(2, MemoryFull::OnCpu);
+    let mut psi = Psi::new(2, TODAY);
     psi.add_task();
     let (task, half) = (TaskId(0), Nanos::millis(500));
     psi.runnable(task, CpuId(1), Nanos::ZERO);
@@ -161,7 +162,7 @@ fn a_cpu_whose_only_task_reclaims_half_the_time_is_under_full_pressure_for_half_
 
 #[test]
 fn a_reclaimer_stalls_a_cpu_until_5_12_as_far_as_ticks_find_it() {
-    let mut psi = Psi::new(1, MemoryFull::AtTicks { since_tick: Nanos::millis(1) });
+    let mut psi = Psi::new(1, Rule { memory_full: MemoryFull::AtTicks, since_tick: Nanos::millis(1) });
     let (reclaimer, other) = (TaskId(0), TaskId(1));
     for task in [reclaimer, other] {
         psi.add_task();

@@ -2,6 +2,8 @@
 
 use units::Nanos;
 
+use crate::psi::MemoryFull;
+
 /// Weight at nice 0 (`NICE_0_LOAD`).
 pub(super) const WEIGHT_NICE_0: u32 = 1024;
 /// More tasks than this and the period grows with their number (`sched_nr_latency`).
@@ -36,8 +38,8 @@ pub struct SchedParams {
     pub tick: Nanos,
     /// How long the last tick is ago when the simulation starts.
     pub since_tick: Nanos,
-    /// Whether memory counts as fully stalled (PSI) as far as ticks find a reclaimer, and not while one has the CPU.
-    pub memory_full_at_ticks: bool,
+    /// When memory counts as fully stalled (PSI).
+    pub memory_full: MemoryFull,
 }
 
 impl SchedParams {
@@ -52,7 +54,7 @@ impl SchedParams {
             wakeup_granularity: Nanos(factor * 1_000_000),
             tick: TICK,
             since_tick: Nanos::ZERO,
-            memory_full_at_ticks: false,
+            memory_full: MemoryFull::OnCpu,
         }
     }
 
