@@ -9,7 +9,7 @@
 //! - **Since/until**: [`AsyncAbort`].
 //! - **Abstracted**: how often a lock is held is told by what others did in the last millisecond (contention.rs); when the CPU will be wanted, in CPU time from there,
 //!   and whether the task was killed, by the caller between steps. To others a scanner holds its lock for as long as 32 frames take of which each is taken. To wait for a lock takes no time.
-//! - **Omitted**: that kswapd's own compaction, until 4.5, gives up for its CPU (reclaim/every_zone.rs); how long a search of the free lists holds the zone's lock (since 5.1), which it does not try but takes.
+//! - **Omitted**: how long a search of the free lists holds the zone's lock (since 5.1), which it does not try but takes.
 
 use rules::AsyncAbort;
 use units::{Nanos, Pfn};

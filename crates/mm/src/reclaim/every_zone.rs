@@ -4,7 +4,7 @@
 //! watermark and a gap, at rising priority, until the node is balanced: at order 0 every zone, above zones with a quarter
 //! of its memory. For an order above 0, memory that compaction can work with is enough. The priority rises unless some
 //! zone was scanned as much as it should. Once twice the order's size was reclaimed, the order is given up. If no zone could
-//! serve the order and more was reclaimed than was attempted, kswapd compacts asynchronously.
+//! serve the order and more was reclaimed than was attempted, kswapd compacts asynchronously, until it gives up in a zone.
 //! Source: `balance_pgdat()`, `kswapd_shrink_zone()`, `zone_balanced()`, `pgdat_balanced()`, `wakeup_kswapd()`
 //! (mm/vmscan.c), `__compact_pgdat()` (mm/compaction.c), 3.19.
 //! Since/until: [`KswapdRun::Once`](rules::KswapdRun), 3.11 to 4.7 (before, see again.rs); compaction by kswapd itself until 4.5
@@ -13,7 +13,7 @@
 
 use rules::{BackgroundCompaction, Compaction, KswapdBalance, KswapdWake};
 use smallvec::SmallVec;
-use units::{Gfp, NodeId, Order, ZoneId};
+use units::{Gfp, Nanos, NodeId, Order, ZoneId};
 
 use super::compaction_ready::is_worthwhile;
 use super::{DEF_PRIORITY, KswapdRequest, SWAP_CLUSTER_MAX, ScanControl, ShrinkNode, Step, ThrottleReason};
@@ -57,6 +57,8 @@ pub struct BalanceZones {
     attempted: u64,
     raise_priority: bool,
     needs_compaction: bool,
+    /// Compaction gave up, which ends it in the zones that follow (`cc->contended`).
+    contended: bool,
     phase: Phase,
 }
 
@@ -75,6 +77,7 @@ impl BalanceZones {
             attempted: 0,
             raise_priority: true,
             needs_compaction: false,
+            contended: false,
             phase: Phase::Pass,
         }
     }
@@ -86,6 +89,13 @@ impl BalanceZones {
 
     fn zone(&self, mm: &Mm, at: usize) -> ZoneId {
         mm.nodes[self.node.index()].zones[at]
+    }
+
+    /// Another task will be entitled to this CPU after so much CPU time, which compaction gives up for.
+    pub fn cpu_is_wanted_in(&mut self, mm: &Mm, time: Nanos) {
+        if let Phase::Compacting(run, _) = &mut self.phase {
+            run.cpu_is_wanted_in(mm, time);
+        }
     }
 
     /// Does one batch.
@@ -218,6 +228,7 @@ impl BalanceZones {
             && self.order > Order(0)
             && self.sc.nr_reclaimed > self.attempted
             && mm.rules.background_compaction == BackgroundCompaction::Kswapd;
+        self.contended = false;
         self.phase = if compacts { Phase::Compact(0) } else { Phase::Judge };
     }
 
@@ -229,7 +240,7 @@ impl BalanceZones {
         }
         let zone = self.zone(mm, at);
         self.phase = Phase::Compact(at + 1);
-        if mm.compaction_deferred(zone, self.order) {
+        if mm.compaction_deferred(zone, self.order) || self.contended {
             return self.relax_deferral(mm, zone);
         }
         match CompactRun::start(mm, env, zone, CompactControl::kswapd(self.order)) {
@@ -241,7 +252,7 @@ impl BalanceZones {
     fn end_compaction(&mut self, mm: &mut Mm, env: &Env, at: usize) {
         let zone = self.zone(mm, at);
         if let Phase::Compacting(run, _) = std::mem::replace(&mut self.phase, Phase::Compact(at + 1)) {
-            let _: CompactResult = run.finish(mm, env);
+            self.contended = run.finish(mm, env) == CompactResult::Contended;
         }
         self.relax_deferral(mm, zone);
     }
@@ -329,12 +340,12 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
-    use rules::{KswapdRun, LruScope, Rules, SmallLists};
+    use rules::{AsyncAbort, KswapdRun, LruScope, Rules, SmallLists};
 
     use super::super::fixture::{Machine, NODE, rules_4_20};
     use super::*;
-    use crate::Kind;
-    use crate::stat::ZoneStat;
+    use crate::stat::{VmEvent, ZoneStat};
+    use crate::{AllocRequest, Kind};
 
     /// File pages that a run of kswapd leaves of 64 clean ones in a zone that was scanned in vain while they were not clean; all
     /// other memory is anonymous, and there is no swap.
@@ -364,6 +375,45 @@ mod tests {
         assert_eq!(left_of_64(SmallLists::LeftAlone), 64, "64 >> 12 is nothing, and then the zone is passed over");
         // A batch; as pages of it are free now, the zone is not passed over any more.
         assert!(left_of_64(SmallLists::ForcedInVain) <= 32);
+    }
+
+    /// Frames that kswapd's compaction of two zones looks at, every other page of which is free, if its CPU is wanted in the first of them.
+    fn scanned(wanted: bool) -> u64 {
+        let mut m = Machine::new(Rules {
+            kswapd_balance: KswapdBalance::EveryZone,
+            background_compaction: BackgroundCompaction::Kswapd,
+            async_abort: AsyncAbort::CpuWanted,
+            ..rules_4_20()
+        });
+        let pages: Vec<_> = std::iter::from_fn(|| m.add_page(Kind::Anon, 0, Gfp::HIGHUSER_MOVABLE)).collect();
+        let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NODE };
+        while m.mm.get_page_from_freelist(&m.env, request, AllocFlags { wmark: None, ..PLAIN }).is_some() {}
+        for &pfn in pages.iter().filter(|pfn| pfn.0.is_multiple_of(2)) {
+            m.mm.lru_del(pfn);
+            m.mm.free_pages(&m.env, pfn, Order(0));
+        }
+        let mut run = BalanceZones::new(&mut m.mm, NODE, Order(9), ZoneKind::Normal);
+        run.phase = Phase::Compact(0);
+        while !matches!(run.phase, Phase::Judge) {
+            match &run.phase {
+                Phase::Compact(at) => run.compact_zone(&mut m.mm, &m.env, *at),
+                Phase::Compacting(_, at) => {
+                    if wanted && *at == 0 {
+                        run.cpu_is_wanted_in(&m.mm, Nanos::ZERO);
+                    }
+                    run.step(&mut m.mm, &m.env);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        m.check();
+        m.mm.stat.event(VmEvent::CompactMigrateScanned)
+    }
+
+    #[test]
+    fn compaction_that_gave_up_in_a_zone_leaves_those_that_follow_alone() {
+        assert!(scanned(false) > 0);
+        assert_eq!(scanned(true), 0, "it gives up at the first frame of the lowest zone");
     }
 
     #[test]

@@ -73,7 +73,16 @@ impl Task {
 
     async fn balance_zones(&self, node: NodeId, work: KswapdRequest) -> KswapdRequest {
         let mut run = self.mm(|mm, _| BalanceZones::new(mm, node, work.order, work.highest));
-        while self.kswapd_goes_on(node, |mm, env| run.step(mm, env)).await {}
+        loop {
+            let wanted_in = self.ctx.with(|_, ctl| ctl.until_preempted());
+            let step = |mm: &mut Mm, env: &Env| {
+                run.cpu_is_wanted_in(mm, wanted_in);
+                run.step(mm, env)
+            };
+            if !self.kswapd_goes_on(node, step).await {
+                break;
+            }
+        }
         let (order, highest) = self.mm(|mm, _| run.reached(mm));
         KswapdRequest { order, highest }
     }
