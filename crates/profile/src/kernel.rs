@@ -82,8 +82,24 @@ pub struct ImageDef {
     pub text: Size,
     /// Length of the read-only data.
     pub rodata: Size,
+    /// What only boot needs, in the order in which it is freed.
+    #[serde(default)]
+    pub boot_only: Vec<AddressRange>,
+    /// Whether that, and what pads text and read-only data, is free as runs start.
+    #[serde(default)]
+    pub free: bool,
     /// Which build, and where the figures come from.
     pub source: String,
+}
+
+/// Addresses from `start` to before `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct AddressRange {
+    /// Its first byte, that of a page.
+    pub start: Size,
+    /// The first byte behind it, that of a page.
+    pub end: Size,
 }
 
 /// A rule with the source that says so.
@@ -161,7 +177,21 @@ impl ImageDef {
         if [def.start, def.text, def.rodata].iter().any(|size| size.0 > IMAGE_MAX) {
             return refused("image", "expected sizes of 1 GiB at most");
         }
+        let inside = def.start.0.0..IMAGE_MAX.0;
+        if def
+            .boot_only
+            .iter()
+            .any(|part| !part.is_pages() || !inside.contains(&part.start.0.0) || part.end.0 > IMAGE_MAX)
+        {
+            return refused("image.boot-only", "expected addresses of pages in the image, the lower one first");
+        }
         Ok(image.into_inner())
+    }
+}
+
+impl AddressRange {
+    fn is_pages(&self) -> bool {
+        self.start.0 < self.end.0 && [self.start, self.end].iter().all(|address| address.0.0.is_multiple_of(PAGE_SIZE))
     }
 }
 

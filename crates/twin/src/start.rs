@@ -3,7 +3,7 @@
 use mm::anon::StartAnon;
 use mm::zone::{KernelImage, StartError, ZoneStart};
 use mm::{Env, MigrateType, Mm, TaskFlags};
-use profile::{ImageDef, MIGRATE_TYPES, ZoneDef};
+use profile::{ImageDef, MIGRATE_TYPES, Size, ZoneDef};
 use units::{CpuId, Nanos, NodeId, Pfn, ZoneId};
 
 use crate::RunSpec;
@@ -23,7 +23,7 @@ pub(crate) fn start(mm: &mut Mm, spec: &RunSpec) -> Result<(), StartError> {
     let image = spec.kernel.image.as_ref().map(image_of);
     let as_booted = keeps_boot_limits(spec);
     for (number, zone) in zones.iter().enumerate() {
-        let mut start = ZoneStart { image, ..state_of(zone) };
+        let mut start = ZoneStart { image: image.clone(), ..state_of(zone) };
         if !as_booted {
             (start.watermarks, start.pcp_batch) = (None, None);
         }
@@ -51,11 +51,17 @@ fn keeps_boot_limits(spec: &RunSpec) -> bool {
     had.is_ok_and(|had| had.give_watermarks_of(&spec.tunables))
 }
 
+fn frame_at(address: Size) -> Pfn {
+    Pfn(address.0.pages_down().0 as u32)
+}
+
 fn image_of(def: &ImageDef) -> KernelImage {
     KernelImage {
-        start: Pfn(def.start.0.pages_down().0 as u32),
+        start: frame_at(def.start),
         text: def.text.0.pages_up(),
         rodata: def.rodata.0.pages_up(),
+        boot_only: def.boot_only.iter().map(|part| (frame_at(part.start), frame_at(part.end))).collect(),
+        free: def.free,
     }
 }
 

@@ -59,6 +59,30 @@ impl ZoneStart {
     fn on_lists(&self) -> u64 {
         self.pcp.iter().map(|(count, _)| u64::from(*count)).sum::<u64>() + u64::from(self.spare)
     }
+
+    /// Takes those free Movable blocks out that are whole pieces of what is free of the image, and their frames out of `gaps`.
+    fn take_free_gaps(&mut self, gaps: &mut Vec<Pfn>) -> Vec<(Pfn, Order)> {
+        if !self.image.as_ref().is_some_and(|image| image.free) {
+            return Vec::new();
+        }
+        let mut taken: Vec<(Pfn, Order)> = Vec::new();
+        let runs = gaps.chunk_by(|a, b| b.0 == a.0 + 1 && b.0 % PAGEBLOCK_PAGES != 0);
+        for run in runs {
+            let mut pieces = Pieces::default();
+            pieces.add(run[0].0, run[0].0 + run.len() as u32);
+            let orders = (0..).zip(pieces.0).filter(|(order, _)| *order < PAGEBLOCK_ORDER.0);
+            for (order, piece) in orders.flat_map(|(order, pieces)| pieces.into_iter().map(move |piece| (order, piece)))
+            {
+                let left = &mut self.free[MigrateType::Movable as usize][usize::from(order)];
+                if *left > 0 {
+                    *left -= 1;
+                    taken.push((piece.first, Order(order)));
+                }
+            }
+        }
+        gaps.retain(|pfn| !taken.iter().any(|(first, order)| pfn.align_down(*order) == *first));
+        taken
+    }
 }
 
 /// A state that a zone cannot be in.
@@ -142,12 +166,14 @@ impl Mm {
     pub fn start_zone(&mut self, zone: ZoneId, start: &ZoneStart) -> Result<(), StartError> {
         self.set_boot_limits(zone, start);
         self.take_all(zone);
-        let gaps = start.image.map(|image| self.free_image_gaps(zone, &image)).unwrap_or_default();
+        let mut gaps = start.image.as_ref().map(|image| self.free_image_gaps(zone, image)).unwrap_or_default();
         let in_gap: BTreeSet<Pfn> = gaps.iter().map(|pfn| pfn.align_down(PAGEBLOCK_ORDER)).collect();
         let (mut blocks, unmanaged) = self.blocks_in_boot_order(zone);
         blocks.retain(|block| !in_gap.contains(block));
+        let mut left = start.clone();
+        let free_gaps = left.take_free_gaps(&mut gaps);
         let room = blocks.len() as u64;
-        let managed = self.leave_to_movable(start, room, gaps.len() as u64, &unmanaged);
+        let managed = self.leave_to_movable(&left, room, gaps.len() as u64, &unmanaged);
         let mut pieces: [Pieces; MigrateType::COUNT] = Default::default();
         let rare = MigrateType::ALL.into_iter().filter(|migratetype| *migratetype != MigrateType::Movable);
         for migratetype in rare.chain([MigrateType::Movable]) {
@@ -157,10 +183,13 @@ impl Mm {
                 let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
                 return Err(self.start_error(zone, what));
             }
-            let own = self.blocks_of_type(&mut blocks, wanted, &start.free[index]);
-            pieces[index] = self.start_type(zone, migratetype, own, &start.free[index])?;
+            let own = self.blocks_of_type(&mut blocks, wanted, &left.free[index]);
+            pieces[index] = self.start_type(zone, migratetype, own, &left.free[index])?;
         }
-        self.start_pcps(zone, start, &gaps, &pieces)
+        for (pfn, order) in free_gaps {
+            self.start_free(zone, pfn, order, MigrateType::Movable);
+        }
+        self.start_pcps(zone, &left, &gaps, &pieces)
     }
 
     /// What boot computed from the memory that was managed by then; the batch last, which watermarks are needed for.

@@ -109,6 +109,15 @@ fn the_image_is_that_of_one_build() {
     assert_eq!(change("16MiB", "5MiB"), "x.toml:4: image.start: expected the address of a pageblock");
     assert_eq!(change("4096", "\"1025MiB\""), "x.toml:4: image: expected sizes of 1 GiB at most");
     assert_eq!(change("dmesg", " "), "x.toml:4: image.source: an image needs a source");
+    let wrong = "x.toml:4: image.boot-only: expected addresses of pages in the image, the lower one first";
+    for (from, to) in [("15MiB", "17MiB"), ("40MiB", "40MiB"), ("40MiB", "40961025"), ("40MiB", "2GiB")] {
+        let part = format!("boot-only = [{{ start = \"{from}\", end = \"{to}\" }}]\nsource");
+        assert_eq!(change("source", &part), wrong, "{from} {to}");
+    }
+    let freed = image.replace("source", "boot-only = [{ start = \"40MiB\", end = \"41MiB\" }]\nfree = true\nsource");
+    let dir = folder(&[("freed.toml", &format!("{HEAD}{freed}"))]);
+    let def = Kernel::load(&path(dir.path(), "freed.toml")).unwrap().image.unwrap();
+    assert_eq!((def.boot_only.len(), def.free), (1, true));
 }
 
 #[test]

@@ -290,7 +290,8 @@ fn with_image(image: KernelImage, reserved: u64, end: FreeListEnd, start: &ZoneS
 }
 
 /// Text of 700 pages and read-only data of 500 at the zone's start: 324 and 12 pages pad them.
-const IMAGE: KernelImage = KernelImage { start: Pfn(4 * 512), text: Pages(700), rodata: Pages(500) };
+const IMAGE: KernelImage =
+    KernelImage { start: Pfn(4 * 512), text: Pages(700), rodata: Pages(500), boot_only: Vec::new(), free: false };
 
 /// Runs of frames from the zone's start on that are managed or not.
 fn managed_runs(mm: &Mm) -> Vec<(bool, usize)> {
@@ -318,6 +319,29 @@ fn what_pads_the_image_is_movable_and_in_use_and_taken_first() {
         }
         assert_eq!(take(&mut mm, MigrateType::Movable, 0), Some(Pfn(2748)));
     }
+}
+
+#[test]
+fn free_blocks_lie_in_what_is_freed_of_the_image_as_far_as_they_are_whole_pieces_of_it() {
+    // Besides the padding, what only boot needs: 16 pages of the second pageblock behind it, blocks of 4, 8 and 4.
+    let boot_only = vec![(Pfn(8 * 512 + 4), Pfn(8 * 512 + 20))];
+    let image = KernelImage { boot_only, free: true, ..IMAGE };
+    let mut start = ZoneStart::default();
+    // Text is padded from frame 2748 on: blocks of 4, 64 and 256 pages; read-only data from 3572: 4 and 8.
+    let movable = &mut start.free[MigrateType::Movable as usize];
+    (movable[2], movable[3], movable[6], movable[8]) = (2, 3, 1, 1);
+    let mm = with_image(image, 5 * 512 + 100, FreeListEnd::Head, &start);
+    let free_at = |order: u8| -> Vec<u32> {
+        let list = &mm.zones[0].free_area[usize::from(order)].lists[MigrateType::Movable as usize];
+        list.iter(&mm.frames).map(|pfn| pfn.0).collect()
+    };
+    // What is freed last goes out first, and the padding after what only boot needs: of the four blocks of 4 the two of the padding are in use.
+    // One block of 8 pages is left for memory elsewhere.
+    assert_eq!((free_at(8), free_at(6)), (vec![2816], vec![2752]));
+    assert_eq!(free_at(2), [4112, 4100]);
+    let eight = free_at(3);
+    assert_eq!(eight[..2], [3576, 4104]);
+    assert!(eight.len() == 3 && eight[2] > 9 * 512);
 }
 
 #[test]
