@@ -16,7 +16,7 @@
 
 use super::disk::Metadata;
 use super::{FsId, Need};
-use crate::{Effect, Env, Mm};
+use crate::{Env, Mm};
 
 impl Mm {
     /// Goes over up to `max` blocks of metadata whose changes were logged before `target` and are only in the log, oldest first, and
@@ -73,8 +73,7 @@ impl Mm {
             let number = self.vfs.buffer_number(fs, of);
             if number.is_some_and(|number| std::mem::take(&mut self.vfs.buffers[number].queued)) {
                 let bio = self.metadata_write(env, fs, of, false);
-                self.account_bio(bio);
-                self.effects.push(Effect::Submit(bio));
+                self.submit(env, bio);
             }
         }
         let more = !queue.is_empty();

@@ -1,8 +1,10 @@
 //! How what is only in the log is written in place.
 
+use units::Nanos;
+
 use super::super::disk::Metadata;
 use super::*;
-use crate::{BioTarget, Effect};
+use crate::{BioEnd, BioTarget, CopyCosts, CopyRoom, Effect};
 
 /// Pushes all that is in the log: how many blocks are queued, and how many were read for it.
 fn push(mm: &mut Mm, fs: FsId) -> (usize, u32) {
@@ -103,6 +105,26 @@ fn a_cluster_with_nothing_but_pinned_inodes_is_not_read() {
     assert_eq!(push(&mut mm, fs), (0, 0), "its item moves on with the next checkpoint");
     checkpoint(&mut mm, fs);
     assert_eq!(push(&mut mm, fs), (1, 1));
+    close_all(&mut mm, open);
+}
+
+#[test]
+fn a_limit_on_who_writes_files_does_not_hold_metadata_back() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let device = mm.vfs.fs[fs.0 as usize].spec.device;
+    let nothing = CopyCosts { bio: Nanos::ZERO, read: Nanos::ZERO, write: Nanos::ZERO };
+    mm.set_bio_end(device, BioEnd::Copy(nothing));
+    mm.set_copy_room(device, CopyRoom { exempt: u64::MAX, ..CopyRoom::default() });
+    let open = files_at_rest(&mut mm, fs, dir, 1);
+    mm.log_item(&on(0), open[0].file).expect("memory is plentiful");
+    checkpoint(&mut mm, fs);
+    assert_eq!(push(&mut mm, fs), (1, 1));
+    mm.effects.take_into(&mut Vec::new());
+    assert!(!mm.vfs_submit_metadata(&on(0), fs, 1));
+    let mut effects = Vec::new();
+    mm.effects.take_into(&mut effects);
+    let writes: Vec<_> = effects.iter().filter(|e| matches!(e, Effect::Submit(_) | Effect::Copied { .. })).collect();
+    assert!(matches!(writes[..], [Effect::Copied { of_root: true, .. }]), "{writes:?}");
     close_all(&mut mm, open);
 }
 
