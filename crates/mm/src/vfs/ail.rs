@@ -10,7 +10,8 @@
 //! fs/xfs/xfs_inode_item.c; `xfs_iflush()`, `xfs_iflush_cluster()`, fs/xfs/xfs_inode.c; `xfs_buf_delwri_queue()`, `xfs_buf_delwri_submit_buffers()`,
 //! fs/xfs/xfs_buf.c (4.20, 5.0).
 //! Abstracted: inodes count as flushed as they are in the buffer, not when this is written; a cluster is where its first change is in the log; a held
-//! buffer that is found with a count of 0 stays on the LRU; a walk is not broken off after 100 items that it must leave.
+//! buffer that is found with a count of 0 stays on the LRU; a walk is not broken off after 100 items that it must leave; where a device copies, a write has ended as it is submitted,
+//! where XFS's worker ends it (`xfs_buf_ioend_async()`).
 //! Omitted: that a walk which finds items pinned has the log written before the next (`ail_log_flush`), without which 3 % less is written, and the time that flushing an
 //! inode takes (validation/README.md says why); since 5.9 the first change of an inode reads its cluster, which it then holds (`xfs_trans_log_inode()`).
 
