@@ -177,15 +177,23 @@ impl ImageDef {
         if [def.start, def.text, def.rodata].iter().any(|size| size.0 > IMAGE_MAX) {
             return refused("image", "expected sizes of 1 GiB at most");
         }
-        let inside = def.start.0.0..IMAGE_MAX.0;
-        if def
-            .boot_only
-            .iter()
-            .any(|part| !part.is_pages() || !inside.contains(&part.start.0.0) || part.end.0 > IMAGE_MAX)
-        {
-            return refused("image.boot-only", "expected addresses of pages in the image, the lower one first");
+        if !def.boot_only_is_behind() {
+            return refused("image.boot-only", "expected whole pages behind the read-only data that do not overlap");
         }
         Ok(image.into_inner())
+    }
+
+    /// Whether what only boot needs is pages behind text and read-only data, none of them twice.
+    fn boot_only_is_behind(&self) -> bool {
+        let block = PAGE_SIZE * u64::from(PAGEBLOCK_PAGES);
+        let padded = |size: Size| size.0.0.next_multiple_of(block);
+        let mut free_from = self.start.0.0 + padded(self.text) + padded(self.rodata);
+        let mut parts = self.boot_only.clone();
+        parts.sort_by_key(|part| part.start.0);
+        parts.iter().all(|part| {
+            let begins_at = std::mem::replace(&mut free_from, part.end.0.0);
+            part.is_pages() && part.start.0.0 >= begins_at && part.end.0 <= IMAGE_MAX
+        })
     }
 }
 

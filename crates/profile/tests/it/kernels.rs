@@ -109,12 +109,16 @@ fn the_image_is_that_of_one_build() {
     assert_eq!(change("16MiB", "5MiB"), "x.toml:4: image.start: expected the address of a pageblock");
     assert_eq!(change("4096", "\"1025MiB\""), "x.toml:4: image: expected sizes of 1 GiB at most");
     assert_eq!(change("dmesg", " "), "x.toml:4: image.source: an image needs a source");
-    let wrong = "x.toml:4: image.boot-only: expected addresses of pages in the image, the lower one first";
-    for (from, to) in [("15MiB", "17MiB"), ("40MiB", "40MiB"), ("40MiB", "40961025"), ("40MiB", "2GiB")] {
-        let part = format!("boot-only = [{{ start = \"{from}\", end = \"{to}\" }}]\nsource");
+    let wrong = "x.toml:4: image.boot-only: expected whole pages behind the read-only data that do not overlap";
+    // 16 MiB, and the pageblocks of text and read-only data: 34 MiB.
+    for (from, to) in
+        [("33MiB", "35MiB"), ("40MiB", "40MiB"), ("40MiB", "41943041"), ("40MiB", "2GiB"), ("44MiB", "46MiB")]
+    {
+        let twice = "{ start = \"45MiB\", end = \"47MiB\" }";
+        let part = format!("boot-only = [{twice}, {{ start = \"{from}\", end = \"{to}\" }}]\nsource");
         assert_eq!(change("source", &part), wrong, "{from} {to}");
     }
-    let freed = image.replace("source", "boot-only = [{ start = \"40MiB\", end = \"41MiB\" }]\nfree = true\nsource");
+    let freed = image.replace("source", "boot-only = [{ start = \"34MiB\", end = \"41MiB\" }]\nfree = true\nsource");
     let dir = folder(&[("freed.toml", &format!("{HEAD}{freed}"))]);
     let def = Kernel::load(&path(dir.path(), "freed.toml")).unwrap().image.unwrap();
     assert_eq!((def.boot_only.len(), def.free), (1, true));
