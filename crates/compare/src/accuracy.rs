@@ -21,6 +21,18 @@ pub enum Class {
     U,
 }
 
+impl Class {
+    /// How sharp a counter is of which these were counted; what is below `floor` is as good as nothing.
+    pub fn of(real: &[f64], floor: f64) -> Class {
+        let (Some(mean), Some(sd)) = (mean(real), sd(real)) else { return Class::U };
+        match sd / mean.abs().max(floor) * 100.0 {
+            cv_pct if cv_pct < SHARP_CV_PCT => Class::S,
+            cv_pct if cv_pct <= CHAOTIC_CV_PCT => Class::M,
+            _ => Class::C,
+        }
+    }
+}
+
 /// What is to be said of the model's mean.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -60,13 +72,7 @@ pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
     let (real_mean, twin_mean) = (mean(real)?, mean(twin)?);
     let (real_sd, twin_sd) = (sd(real).unwrap_or(0.0), sd(twin).unwrap_or(0.0));
     let scale = real_mean.abs().max(floor);
-    let cv_pct = real_sd / scale * 100.0;
-    let class = match cv_pct {
-        _ if real.len() < 2 => Class::U,
-        cv if cv < SHARP_CV_PCT => Class::S,
-        cv if cv <= CHAOTIC_CV_PCT => Class::M,
-        _ => Class::C,
-    };
+    let class = Class::of(real, floor);
     let difference = twin_mean - real_mean;
     let error_pct = difference / scale * 100.0;
     let verdict = match error_pct.abs() {

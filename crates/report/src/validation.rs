@@ -1,5 +1,7 @@
 //! What `validate` answers: for each group of repetitions and each counter, how far the twin is off.
 
+use std::collections::HashMap;
+
 use compare::{Accuracy, Class, Nearness, accuracy, mean, overlap, percentile};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -11,6 +13,11 @@ use crate::table::list_table;
 const NEAR: f64 = 1.5;
 /// Part of a counter by which runs that are one draw may differ: some microseconds of a second.
 const SAME: f64 = 1e-4;
+
+/// So many runs tell how sharp a counter is, fewer do not: the standard deviation of three may be a sixth of what it is (95 % interval).
+const TELLING: usize = 12;
+/// The trait that says what ran.
+const WORKLOAD: &str = "workload";
 
 /// A counter that is compared.
 #[derive(Clone, PartialEq, Debug)]
@@ -151,7 +158,8 @@ pub struct ValidationReport {
 impl ValidationReport {
     /// Compares all groups.
     pub fn of(version: &str, counters: &[Compared], groups: &[GroupRuns], waiting: Vec<Waiting>) -> ValidationReport {
-        let reports: Vec<GroupReport> = groups.iter().map(|group| group_report(counters, group)).collect();
+        let told = told_classes(counters, groups);
+        let reports: Vec<GroupReport> = groups.iter().map(|group| group_report(counters, group, &told)).collect();
         let of_class = |class: Class| {
             let all = reports.iter().flat_map(|group| &group.counters);
             summarised(all.filter(|counter| counter.accuracy.class == class))
@@ -183,12 +191,38 @@ fn is_same_draw(one: &Counted, other: &Counted) -> bool {
     one.len() == other.len() && one.iter().all(|(name, value)| other.get(name).is_some_and(|b| equal(*value, *b)))
 }
 
-fn group_report(counters: &[Compared], group: &GroupRuns) -> GroupReport {
+/// How sharp counters of a workload are, by the groups of it that are large enough to tell: the least sharp class that any has.
+type ToldClasses<'a> = HashMap<(&'a str, &'a str), Class>;
+
+fn told_classes<'a>(counters: &'a [Compared], groups: &'a [GroupRuns]) -> ToldClasses<'a> {
+    let mut told = ToldClasses::new();
+    for group in groups.iter().filter(|group| group.real.len() >= TELLING) {
+        let Some(workload) = group.traits.get(WORKLOAD) else { continue };
+        for counter in counters {
+            let real = column(&group.real, &counter.name);
+            let class = told.entry((workload, &counter.name)).or_insert(Class::S);
+            *class = (*class).max(if real.len() < TELLING { Class::S } else { Class::of(&real, counter.floor) });
+        }
+    }
+    told
+}
+
+/// The class of a counter of a group: its own, or that of larger groups if the group is too small to tell and they are less sharp.
+fn class_in(group: &GroupRuns, counter: &str, own: Class, told: &ToldClasses<'_>) -> Class {
+    let workload = group.traits.get(WORKLOAD).map_or("", String::as_str);
+    match told.get(&(workload, counter)) {
+        Some(told) if group.real.len() < TELLING => own.max(*told),
+        _ => own,
+    }
+}
+
+fn group_report(counters: &[Compared], group: &GroupRuns, told: &ToldClasses<'_>) -> GroupReport {
     let n_distinct = distinct(&group.real);
     let real = if n_distinct == 1 { &group.real[..1] } else { &group.real[..] };
     let counter = |counter: &Compared| {
         let (real, twin) = (column(real, &counter.name), column(&group.twin, &counter.name));
-        let accuracy = accuracy(&real, &twin, counter.floor)?;
+        let mut accuracy = accuracy(&real, &twin, counter.floor)?;
+        accuracy.class = class_in(group, &counter.name, accuracy.class, told);
         let counts = accuracy.real_mean.abs().max(accuracy.twin_mean.abs()) >= counter.floor;
         counts.then(|| CounterReport { name: counter.name.clone(), accuracy })
     };
@@ -428,6 +462,30 @@ mod tests {
         assert_eq!(of(&group(&[40.0, 40.0], &[9.0, 9.0, 90.0])), Some((EffectSize::Overlaps, "disagrees")));
         assert_eq!(of(&group(&[40.0, 40.0], &[11.0, 12.0, 13.0])), Some((EffectSize::Off, "agrees")));
         assert_eq!(of(&group(&[10.5, 10.5], &[90.0, 90.0, 90.0])), None, "no effect");
+    }
+
+    #[test]
+    fn a_small_group_is_as_sharp_as_larger_ones_of_its_workload_say() {
+        let counters = [Compared { name: "a".into(), floor: 1.0, effect: false }];
+        let of = |workload: &str, real: &[f64]| GroupRuns {
+            traits: [(WORKLOAD.to_string(), workload.to_string())].into_iter().collect(),
+            real: real.iter().map(|value| counted(*value)).collect(),
+            twin: vec![counted(100.0)],
+            ..GroupRuns::default()
+        };
+        // Around 100, by 6 % and by 60.
+        let [even, uneven] = [6.0, 60.0].map(|off| [100.0 - off, 100.0 + off].repeat(TELLING / 2));
+        let classes = |groups: &[GroupRuns]| -> Vec<Class> {
+            let report = ValidationReport::of("0", &counters, groups, Vec::new());
+            report.groups.iter().map(|group| group.counters[0].accuracy.class).collect()
+        };
+        let [close, apart] = [[99.0, 100.0, 101.0], [40.0, 100.0, 160.0]];
+        assert_eq!(classes(&[of("w", &close), of("w", &uneven)]), [Class::C, Class::C]);
+        assert_eq!(classes(&[of("w", &close), of("w", &even)]), [Class::M, Class::M]);
+        assert_eq!(classes(&[of("w", &even), of("w", &uneven)]), [Class::M, Class::C], "it can tell");
+        assert_eq!(classes(&[of("w", &apart), of("w", &even)]), [Class::C, Class::M], "its own is less sharp");
+        assert_eq!(classes(&[of("w", &close), of("v", &uneven)]), [Class::S, Class::C], "another workload");
+        assert_eq!(classes(&[of("w", &close), of("w", &apart)]), [Class::S, Class::C], "neither can tell");
     }
 
     #[test]
