@@ -2,11 +2,12 @@
 //!
 //! Rule: a transaction formats each inode that it changes into a vector. The first of a checkpoint takes the vector that
 //! the item has in reserve (its shadow) and pins the inode; later ones write over it, and get the item a new shadow for
-//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now, if these changed since it was written in place. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
+//! the next checkpoint, which takes the place of one that has no room for the extents that the inode has by now, if these changed since it was written in place. A vector
+//! that gives way to a larger one becomes the shadow. When a checkpoint holds an eighth of the log, and every 30 seconds, it is written. Once its
 //! end is on disk, its vectors are freed: the end of one that was written for its size stays in a log buffer that is not full
 //! until the next checkpoint fills it, or until the timer, fsync, sync, or who reclaims an inode that it pins, has the log written. What was logged three quarters of the log ago is written in place
 //! (ail.rs), so that the log never runs full.
-//! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xlog_cil_push()`, `xlog_cil_committed()`,
+//! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xfs_cil_prepare_item()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
 //! clears `ili_fields`; `xfs_setfilesize()`.
@@ -276,7 +277,10 @@ impl Mm {
         let cil = &mut self.vfs.fs_mut(fs).cil;
         cil.bytes += bytes - bytes_before;
         if collected {
-            self.slab_free(env, vector_cache(&spec, false), old);
+            match self.rules.log_vectors {
+                LogVectors::AtCommit => self.slab_free(env, vector_cache(&spec, false), old),
+                LogVectors::Reserved => drop(self.vfs.shadows.set(file.0, old)),
+            }
             return;
         }
         cil.items.push(file.0);

@@ -182,7 +182,7 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
     mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item_nowait(&on(0), file);
-    assert_eq!(state(&mm), [true, true, false, false], "the larger one took the place of the first");
+    assert_eq!(state(&mm), [true, true, true, false], "the larger one took the place of the first, which is the shadow");
     mm.log_size(&on(0), file);
     assert_eq!(state(&mm), [true, true, true, true], "the checkpoint keeps its vector, the item has a shadow");
     mm.log_size(&on(0), file);
