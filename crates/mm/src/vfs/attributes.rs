@@ -33,6 +33,8 @@ pub(super) struct AttributeTable {
     dirents: Column,
     inos: Column,
     sizes: Column,
+    /// Of XFS's: pages that the size on disk covers.
+    disk_sizes: Column,
     blocks: Column,
     /// Of files that have blocks.
     first_blocks: Column,
@@ -45,6 +47,7 @@ impl AttributeTable {
         self.dirents.set(file.0, dirent);
         self.set_ino(file, ino);
         self.set_size(file, size);
+        self.set_disk_size(file, size);
         self.set_blocks(file, blocks);
     }
 
@@ -75,6 +78,14 @@ impl AttributeTable {
         self.sizes.set(file.0, size);
     }
 
+    pub(super) fn disk_size(&self, file: FileId) -> u32 {
+        self.disk_sizes.get(file.0)
+    }
+
+    pub(super) fn set_disk_size(&mut self, file: FileId, size: u32) {
+        self.disk_sizes.set(file.0, size);
+    }
+
     #[inline]
     pub(super) fn blocks(&self, file: FileId) -> u32 {
         self.blocks.get(file.0)
@@ -95,10 +106,8 @@ impl AttributeTable {
     }
 
     pub(super) fn host_bytes(&self) -> usize {
-        [&self.parents, &self.dirents, &self.inos, &self.sizes, &self.blocks, &self.first_blocks]
-            .map(Column::host_bytes)
-            .iter()
-            .sum()
+        let Self { parents, dirents, inos, sizes, disk_sizes, blocks, first_blocks } = self;
+        [parents, dirents, inos, sizes, disk_sizes, blocks, first_blocks].map(Column::host_bytes).iter().sum()
     }
 }
 

@@ -140,6 +140,10 @@ impl Mm {
         {
             wrong("its vectors are not those that its flags name");
         }
+        let attributes = &self.vfs.attributes;
+        if !rec.has(FileRec::DIR) && attributes.disk_size(FileId(n as u32)) > attributes.size(FileId(n as u32)) {
+            wrong("its size on disk is behind its end");
+        }
         let listed = rec.has(FileRec::DENTRY_LRU);
         if rec.dentry.is_some() && !listed && !self.dentry_in_use(FileId(n as u32)) {
             wrong("an unused dentry is on no list");

@@ -10,15 +10,15 @@
 //! Source: `xlog_cil_alloc_shadow_bufs()`, `xlog_cil_insert_format_items()`, `xfs_cil_prepare_item()`, `xlog_cil_push()`, `xlog_cil_committed()`,
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
-//! clears `ili_fields`; `xfs_setfilesize()`.
-//! Since/until: shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
+//! clears `ili_fields`; `xfs_setfilesize()`; `xfs_iomap_write_unwritten()`, fs/xfs/xfs_iomap.c (5.10).
+//! Since/until: what is logged when data is on its device: [`XfsDelayedBlocks`]; shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
 //! checkpoint held none that had room.
-//! Abstracted: in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Abstracted: blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
-use rules::LogVectors;
+use rules::{LogVectors, XfsDelayedBlocks};
 use units::{FileId, Gfp};
 
 use super::disk::Fs;
@@ -209,26 +209,38 @@ impl Mm {
         }
     }
 
-    /// XFS notes that a file reaches behind its size on disk, which is logged when the data is there.
-    pub(super) fn note_appended(&mut self, file: FileId) {
-        if self.vfs.spec_of(file).kind == FsKind::Xfs {
-            self.vfs.rec_mut(file).flags |= FileRec::APPENDED;
+    /// XFS notes that a file got blocks at `index`, which are unwritten ones since 5.8.
+    pub(super) fn note_unwritten(&mut self, file: FileId, index: u32) {
+        let converts = self.rules.xfs_delayed_blocks == XfsDelayedBlocks::Unwritten;
+        if converts && self.vfs.spec_of(file).kind == FsKind::Xfs && index < self.vfs.attributes.disk_size(file) {
+            self.vfs.rec_mut(file).flags |= FileRec::FILLED_HOLE;
         }
     }
 
-    /// Whether data of a file lies behind its size on disk.
-    pub(crate) fn reaches_behind_size(&self, file: FileId) -> bool {
-        self.vfs.rec(file).has(FileRec::APPENDED)
+    /// Whether data of a file on XFS that ends at page `end` changes its inode once it is on its device (`xfs_ioend_is_append()`).
+    pub(crate) fn data_changes_inode(&self, file: FileId, end: u32) -> bool {
+        let attributes = &self.vfs.attributes;
+        end.min(attributes.size(file)) > attributes.disk_size(file) || self.vfs.rec(file).has(FileRec::FILLED_HOLE)
     }
 
-    /// Data of a file is on its device: its size there follows (`xfs_setfilesize()`).
-    pub(crate) fn log_size(&mut self, env: &Env, file: FileId) {
-        let rec = self.vfs.rec_mut(file);
-        if rec.has(FileRec::APPENDED) {
-            rec.set(FileRec::APPENDED, false);
-            self.charge(self.costs.log_size);
-            self.log_item_nowait(env, file);
+    /// Data of a file that ends at page `end` is on its device: its size there follows (`xfs_setfilesize()`), with its extents if these were
+    /// unwritten till then (`xfs_iomap_write_unwritten()`).
+    pub(crate) fn log_data_written(&mut self, env: &Env, file: FileId, end: u32) {
+        if !self.data_changes_inode(file, end) {
+            return;
         }
+        let attributes = &mut self.vfs.attributes;
+        attributes.set_disk_size(file, attributes.disk_size(file).max(end.min(attributes.size(file))));
+        self.vfs.rec_mut(file).set(FileRec::FILLED_HOLE, false);
+        match self.rules.xfs_delayed_blocks {
+            XfsDelayedBlocks::Written => self.charge(self.costs.log_size),
+            XfsDelayedBlocks::Unwritten => {
+                self.charge(self.costs.convert_extent_xfs);
+                let extents = self.vfs.logged_extents(file);
+                self.vfs.relog_extents(file, extents);
+            }
+        }
+        self.log_item_nowait(env, file);
     }
 
     /// The cache of the vector that the next change needs, unless there is one that is large enough.

@@ -418,7 +418,7 @@ impl Mm {
         self.vfs.relog_extents(file, extents);
         self.unclaim_allocated(file, index, blocks);
         self.note_allocated(env, file, index, blocks.min(pages));
-        self.note_appended(file);
+        self.note_unwritten(file, index);
         self.log_inode(file);
         (block, blocks)
     }
@@ -493,6 +493,8 @@ impl Mm {
         let old = self.vfs.attributes.size(file);
         self.vfs.attributes.set_size(file, pages);
         if pages < old {
+            let disk_size = self.vfs.attributes.disk_size(file);
+            self.vfs.attributes.set_disk_size(file, disk_size.min(pages));
             self.note_truncated(env, file, pages);
             self.vfs.free_blocks(file, pages);
             self.vfs.log_leaf(file);

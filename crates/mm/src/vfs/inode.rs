@@ -234,7 +234,7 @@ impl Mm {
         let large_shadow = self.vfs.rec(file).has(FileRec::SHADOW_LARGE);
         let caches = self.part_caches(self.vfs.spec_of(file), self.vfs.array_cache_of(file), large_shadow);
         let rec = self.vfs.rec_mut(file);
-        rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::APPENDED);
+        rec.flags &= !(FileRec::SHADOW_LARGE | FileRec::FILLED_HOLE);
         let [inode, extents] = [&mut rec.inode, &mut rec.extents].map(std::mem::take);
         let Vfs { items, shadows, security, .. } = &mut self.vfs;
         let [item, shadow, security] = [items, shadows, security].map(|table| table.take(file.0));

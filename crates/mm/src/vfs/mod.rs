@@ -236,8 +236,8 @@ impl FileRec {
     /// XFS: the vector in reserve, that of the checkpoint, has room for extents.
     const SHADOW_LARGE: u32 = 1 << 19;
     const VECTOR_LARGE: u32 = 1 << 20;
-    /// XFS: it got blocks that its size on disk does not cover yet.
-    const APPENDED: u32 = 1 << 21;
+    /// XFS: it got unwritten blocks in front of the end that it has on disk.
+    const FILLED_HOLE: u32 = 1 << 21;
     /// XFS: which size the array of its extents has (iext.rs), in three bits.
     const ARRAY_SIZE: u32 = 0b111 << Self::ARRAY_SHIFT;
     const ARRAY_SHIFT: u32 = 22;

@@ -1,6 +1,7 @@
 //! Writes whose end changes metadata.
 //!
-//! Rule: data of XFS behind a file's size on disk has that size logged when it is there; blocks of ext4 that were unwritten when the write began are
+//! Rule: data of XFS behind a file's size on disk has that size logged when it is there, and since 5.8 the extents that were unwritten till then
+//! ([`XfsDelayedBlocks`](rules::XfsDelayedBlocks)); blocks of ext4 that were unwritten when the write began are
 //! converted ([`DelayedBlocks`](rules::DelayedBlocks)). The pages stay under writeback until a worker has had a CPU and done it. Only
 //! if a run of ext4 ends before whoever submits it is through does that one convert it. After an error nothing is changed.
 //! Source: `xfs_end_io()`, fs/xfs/xfs_aops.c (4.20); `ext4_put_io_end()`, `ext4_put_io_end_defer()`, `ext4_end_io_rsv_work()`,
@@ -40,7 +41,7 @@ impl Mm {
     pub(super) fn run_written(&mut self, env: &Env, run: WrittenRun) {
         let waits = match self.vfs.kind_on(run.device) {
             Some(FsKind::Ext4) => run.credits > 0,
-            Some(FsKind::Xfs) => run.ok && self.reaches_behind_size(run.file),
+            Some(FsKind::Xfs) => run.ok && self.data_changes_inode(run.file, run.index + run.pages),
             None => false,
         };
         if !waits {
@@ -90,8 +91,8 @@ impl Mm {
         }
         if run.credits > 0 && there > 0 {
             self.convert_unwritten(env, run.file, run.index, there);
-        } else {
-            self.log_size(env, run.file);
+        } else if self.vfs.kind_on(run.device) == Some(FsKind::Xfs) {
+            self.log_data_written(env, run.file, run.index + run.pages);
         }
     }
 }

@@ -30,6 +30,15 @@ rule!(
     }
 );
 rule!(
+    /// What the blocks are that XFS allocates for delayed pages.
+    XfsDelayedBlocks {
+        /// Written ones: until 5.7.
+        Written,
+        /// Unwritten ones, which the worker converts when the data is there: since a5949d3faedf (5.8).
+        Unwritten,
+    }
+);
+rule!(
     /// How writers are held back near the dirty limit.
     DirtyThrottle {
         /// They write dirty pages themselves, and sleep in between: until 3.1.

@@ -180,12 +180,17 @@ fn blocks_get_an_inode_a_larger_vector_and_data_on_disk_a_shadow() {
         [vector.is_some(), rec.has(FileRec::VECTOR_LARGE), shadow.is_some(), rec.has(FileRec::SHADOW_LARGE)]
     };
     assert_eq!(state(&mm), [true, false, false, false], "made, in the checkpoint");
+    mm.set_inode_size_pages(&on(0), file, 4);
     mm.allocate_blocks(&on(0), file, 0, 4);
     mm.log_item_nowait(&on(0), file);
-    assert_eq!(state(&mm), [true, true, true, false], "the larger one took the place of the first, which is the shadow");
-    mm.log_size(&on(0), file);
+    assert_eq!(
+        state(&mm),
+        [true, true, true, false],
+        "the larger one took the place of the first, which is the shadow"
+    );
+    mm.log_data_written(&on(0), file, 4);
     assert_eq!(state(&mm), [true, true, true, true], "the checkpoint keeps its vector, the item has a shadow");
-    mm.log_size(&on(0), file);
+    mm.log_data_written(&on(0), file, 4);
     checkpoint(&mut mm, fs);
     assert_eq!(state(&mm), [false, false, true, true], "the size was logged once");
     let before = vectors_in_use(&mm);
@@ -219,6 +224,65 @@ fn extents_that_were_written_are_not_logged_with_a_later_change() {
     assert!(large(&mut mm), "there is another extent");
     mm.vfs_close(&on(0), open);
     assert_valid(&mm);
+}
+
+#[test]
+fn extents_that_were_unwritten_are_logged_with_the_size_when_the_data_is_there() {
+    for (xfs_delayed_blocks, extents) in [(XfsDelayedBlocks::Written, false), (XfsDelayedBlocks::Unwritten, true)] {
+        let (mut mm, fs, dir) = xfs(Rules { xfs_delayed_blocks, ..old_rules() });
+        let open = create(&mut mm, dir);
+        let file = open.file;
+        mm.allocate_blocks(&on(0), file, 0, 4);
+        mm.log_item_nowait(&on(0), file);
+        checkpoint(&mut mm, fs);
+        while mm.vfs_push_metadata(&on(0), fs, u64::MAX, usize::MAX) != Ok(0) {}
+        assert!(!mm.vfs_submit_metadata(&on(0), fs, usize::MAX));
+        mm.set_inode_size_pages(&on(0), file, 4);
+        mm.log_data_written(&on(0), file, 4);
+        assert_eq!(mm.vfs.rec(file).has(FileRec::VECTOR_LARGE), extents);
+        assert!(mm.vfs.rec(file).has(FileRec::IN_CIL));
+        mm.vfs_close(&on(0), open);
+        assert_valid(&mm);
+    }
+}
+
+#[test]
+fn each_end_of_data_behind_the_size_on_disk_is_logged_and_no_other() {
+    let (mut mm, fs, dir) = xfs(old_rules());
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    mm.allocate_blocks(&on(0), file, 0, 16);
+    // Pages that the file has, where data that was written ends, and whether that is behind what is on disk.
+    for (size, end, logged) in
+        [(4, 4, true), (4, 4, false), (6, 2, false), (6, 16, true), (6, 16, false), (3, 3, false), (4, 4, true)]
+    {
+        mm.set_inode_size_pages(&on(0), file, size);
+        checkpoint(&mut mm, fs);
+        assert_eq!(mm.data_changes_inode(file, end), logged, "{size} {end}");
+        mm.log_data_written(&on(0), file, end);
+        assert_eq!(mm.vfs.rec(file).has(FileRec::IN_CIL), logged, "{size} {end}");
+    }
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
+fn a_hole_that_is_filled_is_converted_since_5_8() {
+    for (xfs_delayed_blocks, converted) in [(XfsDelayedBlocks::Written, false), (XfsDelayedBlocks::Unwritten, true)] {
+        let (mut mm, fs, dir) = xfs(Rules { xfs_delayed_blocks, ..old_rules() });
+        let open = create(&mut mm, dir);
+        let file = open.file;
+        mm.set_inode_size_pages(&on(0), file, 600);
+        mm.allocate_blocks(&on(0), file, 599, 1);
+        mm.log_data_written(&on(0), file, 600);
+        checkpoint(&mut mm, fs);
+        mm.allocate_blocks(&on(0), file, 0, 1);
+        assert_eq!(mm.data_changes_inode(file, 1), converted);
+        mm.log_data_written(&on(0), file, 1);
+        assert!(!mm.data_changes_inode(file, 1));
+        mm.vfs_close(&on(0), open);
+        assert_valid(&mm);
+    }
 }
 
 #[test]
