@@ -11,14 +11,14 @@
 //! `XLOG_CIL_SPACE_LIMIT`, fs/xfs/xfs_log_cil.c; `xlog_grant_push_ail()`, fs/xfs/xfs_log.c (4.20).
 //! `xfs_inode_item_data_fork_size()`, fs/xfs/xfs_inode_item.c: room for extents is room for all that the inode can hold; `xfs_iflush_int()`, which
 //! clears `ili_fields`; `xfs_setfilesize()`; `xfs_iomap_write_unwritten()`, fs/xfs/xfs_iomap.c (5.10).
-//! Since/until: what is logged when data is on its device: [`XfsDelayedBlocks`]; shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
+//! Since/until: what is logged when data is on its device: [`XfsWriteEnd`]; shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
 //! checkpoint held none that had room.
-//! Abstracted: blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Abstracted: an inode that is only marked dirty until 3.3 is written as if it were logged; blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
-use rules::{LogVectors, XfsDelayedBlocks};
+use rules::{LogVectors, XfsWriteEnd};
 use units::{FileId, Gfp};
 
 use super::disk::Fs;
@@ -211,7 +211,7 @@ impl Mm {
 
     /// XFS notes that a file got blocks at `index`, which are unwritten ones since 5.8.
     pub(super) fn note_unwritten(&mut self, file: FileId, index: u32) {
-        let converts = self.rules.xfs_delayed_blocks == XfsDelayedBlocks::Unwritten;
+        let converts = self.rules.xfs_write_end == XfsWriteEnd::Converts;
         if converts && self.vfs.spec_of(file).kind == FsKind::Xfs && index < self.vfs.attributes.disk_size(file) {
             self.vfs.rec_mut(file).flags |= FileRec::FILLED_HOLE;
         }
@@ -232,9 +232,10 @@ impl Mm {
         let attributes = &mut self.vfs.attributes;
         attributes.set_disk_size(file, attributes.disk_size(file).max(end.min(attributes.size(file))));
         self.vfs.rec_mut(file).set(FileRec::FILLED_HOLE, false);
-        match self.rules.xfs_delayed_blocks {
-            XfsDelayedBlocks::Written => self.charge(self.costs.log_size),
-            XfsDelayedBlocks::Unwritten => {
+        match self.rules.xfs_write_end {
+            XfsWriteEnd::MarksDirty => return self.log_inode(file),
+            XfsWriteEnd::LogsSize => self.charge(self.costs.log_size),
+            XfsWriteEnd::Converts => {
                 self.charge(self.costs.convert_extent_xfs);
                 let extents = self.vfs.logged_extents(file);
                 self.vfs.relog_extents(file, extents);

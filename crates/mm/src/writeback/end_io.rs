@@ -1,14 +1,14 @@
 //! Writes whose end changes metadata.
 //!
-//! Rule: data of XFS behind a file's size on disk has that size logged when it is there, and since 5.8 the extents that were unwritten till then
-//! ([`XfsDelayedBlocks`](rules::XfsDelayedBlocks)); blocks of ext4 that were unwritten when the write began are
+//! Rule: data of XFS behind a file's size on disk has that size follow when it is there, and since 5.8 the extents that were unwritten till then
+//! ([`XfsWriteEnd`](rules::XfsWriteEnd)); blocks of ext4 that were unwritten when the write began are
 //! converted ([`DelayedBlocks`](rules::DelayedBlocks)). The pages stay under writeback until a worker has had a CPU and done it. Only
 //! if a run of ext4 ends before whoever submits it is through does that one convert it. After an error nothing is changed.
 //! Source: `xfs_end_io()`, fs/xfs/xfs_aops.c (4.20); `ext4_put_io_end()`, `ext4_put_io_end_defer()`, `ext4_end_io_rsv_work()`,
 //! `ext4_end_io_end()`, fs/ext4/page-io.c, `ext4_convert_unwritten_io_end_vec()`, fs/ext4/extents.c (6.12).
 //! Abstracted: one worker for all CPUs, for each file system, of which any ends what waits; it does with the memory that is there. Of a run of several bios one is
-//! held while it waits. A leaf of extents that is on its way to the log is changed without a wait. Blocks that fill a hole of a file of XFS count
-//! as appended. Where the journal has the inode's block, the worker waits for it in the place of the submitter. Blocks whose write
+//! held while it waits. A leaf of extents that is on its way to the log is changed without a wait. Of XFS, the first write of a
+//! file that ends after blocks filled a hole is taken for the one that fills it. Where the journal has the inode's block, the worker waits for it in the place of the submitter. Blocks whose write
 //! failed count as written. What is reserved for a conversion: `vfs::credits`.
 
 use crate::effects::BioParts;

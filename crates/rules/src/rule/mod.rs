@@ -205,8 +205,8 @@ pub struct Rules {
     pub ioend_end: IoendEnd,
     /// Blocks that ext4 allocates at writeback.
     pub delayed_blocks: DelayedBlocks,
-    /// Blocks that XFS allocates at writeback.
-    pub xfs_delayed_blocks: XfsDelayedBlocks,
+    /// End of a write behind a file's size on XFS.
+    pub xfs_write_end: XfsWriteEnd,
     /// Pages read ahead from swap.
     pub swap_readahead: SwapReadahead,
     /// Processes spared while they read from swap.
@@ -428,7 +428,7 @@ impl Rules {
             map_lock: MapLock::Wait,
             ioend_end: IoendEnd::EachBio,
             delayed_blocks: DelayedBlocks::Unwritten,
-            xfs_delayed_blocks: XfsDelayedBlocks::Unwritten,
+            xfs_write_end: XfsWriteEnd::Converts,
             swap_readahead: SwapReadahead::ByAddress,
             swap_token: SwapToken::None,
             slot_of_written: SlotOfWritten::Kept,

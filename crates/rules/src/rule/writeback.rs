@@ -30,12 +30,14 @@ rule!(
     }
 );
 rule!(
-    /// What the blocks are that XFS allocates for delayed pages.
-    XfsDelayedBlocks {
-        /// Written ones: until 5.7.
-        Written,
-        /// Unwritten ones, which the worker converts when the data is there: since a5949d3faedf (5.8).
-        Unwritten,
+    /// What XFS does with an inode once data behind the size that it has on disk is there.
+    XfsWriteEnd {
+        /// It marks it dirty with its size, which goes to its place with the next change or writeback of the inode: until 3.3.
+        MarksDirty,
+        /// It logs the size: since 281627df3eb5 (3.4).
+        LogsSize,
+        /// It converts blocks, all of which are allocated as unwritten ones, and logs size and extents: since a5949d3faedf (5.8).
+        Converts,
     }
 );
 rule!(

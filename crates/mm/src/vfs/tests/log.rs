@@ -228,8 +228,8 @@ fn extents_that_were_written_are_not_logged_with_a_later_change() {
 
 #[test]
 fn extents_that_were_unwritten_are_logged_with_the_size_when_the_data_is_there() {
-    for (xfs_delayed_blocks, extents) in [(XfsDelayedBlocks::Written, false), (XfsDelayedBlocks::Unwritten, true)] {
-        let (mut mm, fs, dir) = xfs(Rules { xfs_delayed_blocks, ..old_rules() });
+    for (xfs_write_end, extents) in [(XfsWriteEnd::LogsSize, false), (XfsWriteEnd::Converts, true)] {
+        let (mut mm, fs, dir) = xfs(Rules { xfs_write_end, ..old_rules() });
         let open = create(&mut mm, dir);
         let file = open.file;
         mm.allocate_blocks(&on(0), file, 0, 4);
@@ -267,9 +267,26 @@ fn each_end_of_data_behind_the_size_on_disk_is_logged_and_no_other() {
 }
 
 #[test]
+fn until_3_3_a_size_is_not_logged() {
+    let (mut mm, fs, dir) = xfs(Rules { xfs_write_end: XfsWriteEnd::MarksDirty, ..old_rules() });
+    let open = create(&mut mm, dir);
+    let file = open.file;
+    mm.allocate_blocks(&on(0), file, 0, 4);
+    mm.set_inode_size_pages(&on(0), file, 4);
+    write_back(&mut mm, fs);
+    assert_eq!(mm.vfs_dirty_metadata(fs), 0);
+    assert!(mm.data_changes_inode(file, 4));
+    mm.log_data_written(&on(0), file, 4);
+    assert!(!mm.data_changes_inode(file, 4) && !mm.vfs.rec(file).has(FileRec::IN_CIL));
+    assert_eq!(mm.vfs_dirty_metadata(fs), 1, "its cluster");
+    mm.vfs_close(&on(0), open);
+    assert_valid(&mm);
+}
+
+#[test]
 fn a_hole_that_is_filled_is_converted_since_5_8() {
-    for (xfs_delayed_blocks, converted) in [(XfsDelayedBlocks::Written, false), (XfsDelayedBlocks::Unwritten, true)] {
-        let (mut mm, fs, dir) = xfs(Rules { xfs_delayed_blocks, ..old_rules() });
+    for (xfs_write_end, converted) in [(XfsWriteEnd::LogsSize, false), (XfsWriteEnd::Converts, true)] {
+        let (mut mm, fs, dir) = xfs(Rules { xfs_write_end, ..old_rules() });
         let open = create(&mut mm, dir);
         let file = open.file;
         mm.set_inode_size_pages(&on(0), file, 600);
