@@ -1,6 +1,6 @@
 //! What `validate` answers: for each group of repetitions and each counter, how far the twin is off.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use compare::{Accuracy, Class, Nearness, accuracy, mean, overlap, percentile};
 use indexmap::IndexMap;
@@ -192,7 +192,7 @@ fn is_same_draw(one: &Counted, other: &Counted) -> bool {
 }
 
 /// How sharp counters of a workload are, by the groups of it that are large enough to tell: the least sharp class that any has.
-type ToldClasses<'a> = HashMap<(&'a str, &'a str), Class>;
+type ToldClasses<'a> = BTreeMap<(&'a str, &'a str), Class>;
 
 fn told_classes<'a>(counters: &'a [Compared], groups: &'a [GroupRuns]) -> ToldClasses<'a> {
     let mut told = ToldClasses::new();
