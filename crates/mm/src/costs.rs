@@ -298,7 +298,7 @@ costs! {
     /// Logging the size of a file whose data reached the device (XFS). Calibration: that worker takes 6,500 for each file besides.
     log_size = 1_600;
     /// Converting an unwritten extent of XFS to a written one, with its transaction, which logs the size too. Calibration: the workers of a
-    /// guest that counts instructions (5.10, thpfio3, 34,000 files of 5 pages) take 809 ms for the ends of writes and for what a limit held back, of which 435 are other costs here.
+    /// guest that counts instructions (5.10, thpfio3, 34,000 files of 5 pages) take 809 ms for the ends of writes and for what a limit held back, of which 440 are other costs here.
     convert_extent_xfs = 2_700;
     /// What a `write()` to XFS takes for its place in the file: locks, extents. Calibration: guests that count instructions
     /// (5.0, thpfio3 with files of 1 to 50 pages, one open at a time, 576 MiB) take 5,500 to 6,000 more for each page beyond the 16th, of

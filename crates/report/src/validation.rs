@@ -200,8 +200,10 @@ fn told_classes<'a>(counters: &'a [Compared], groups: &'a [GroupRuns]) -> ToldCl
         let Some(workload) = group.traits.get(WORKLOAD) else { continue };
         for counter in counters {
             let real = column(&group.real, &counter.name);
-            let class = told.entry((workload, &counter.name)).or_insert(Class::S);
-            *class = (*class).max(if real.len() < TELLING { Class::S } else { Class::of(&real, counter.floor) });
+            if real.len() >= TELLING {
+                let class = Class::of(&real, counter.floor);
+                told.entry((workload, &counter.name)).and_modify(|told| *told = class.max(*told)).or_insert(class);
+            }
         }
     }
     told

@@ -13,7 +13,7 @@
 //! clears `ili_fields`; `xfs_setfilesize()`; `xfs_iomap_write_unwritten()`, fs/xfs/xfs_iomap.c (5.10).
 //! Since/until: what is logged when data is on its device: [`XfsWriteEnd`]; shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
 //! checkpoint held none that had room.
-//! Abstracted: an inode that is only marked dirty until 3.3 is written as if it were logged; blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Abstracted: a size on disk is one of whole pages, so that what is appended to the last page again is not logged; an inode that is only marked dirty until 3.3 is written as if it were logged; blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
