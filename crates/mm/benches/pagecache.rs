@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use mm::pagecache::{ReadStop, Readahead, Slot, WriteStop};
+use mm::pagecache::{PageWrite, ReadStop, Readahead, Slot, WriteStop};
 use mm::vfs::{DirId, FsSpec};
 use mm::writeback::{EndIoStep, Fsync, FsyncStep};
 use mm::{Costs, Effect, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
@@ -41,7 +41,7 @@ fn create(mm: &mut Mm, dir: DirId) -> FileId {
 }
 
 fn write(mm: &mut Mm, env: &Env, file: FileId, index: u32) {
-    let stop = mm.write_page(env, file, index, &mut None);
+    let stop = mm.write_page(env, &mut PageWrite::new(file, index, 1));
     debug_assert!(matches!(stop, WriteStop::Done { .. }), "{stop:?}");
 }
 

@@ -118,8 +118,8 @@ pub enum TouchStop {
     IoError,
     /// A file's page lacks something: provide it and come back.
     Need(Need),
-    /// A clean page of this file was made dirty (counts for `TaskDirty`): come back.
-    Dirtied(FileId),
+    /// So many clean pages of this file were made dirty (counts for `TaskDirty`): come back.
+    Dirtied(FileId, u32),
 }
 
 /// What became of an attempt at a huge page.
@@ -140,7 +140,7 @@ impl Mm {
             None => {}
         }
         if let Some(file) = self.unlock_written(touch) {
-            return TouchStop::Dirtied(file);
+            return TouchStop::Dirtied(file, 1);
         }
         let deadline = self.cpu_ns() + touch.quantum_ns;
         let mut tally = Tally::default();
@@ -188,7 +188,7 @@ impl Mm {
     fn give_back_spare(&mut self, env: &Env, touch: &mut Touch) {
         let spare = std::mem::replace(&mut touch.spare, Pfn::NONE);
         if spare.is_some() {
-            self.free_pages(env, spare, Order(0));
+            self.free_pages(env, spare, self.frames[spare].order());
         }
     }
 

@@ -72,6 +72,7 @@ impl Mm {
             }
         };
         self.frames[pfn].set(Frame::YOUNG);
+        let mut dirtied = 0;
         let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
         if store {
             if !self.has_room_for(area.file, touch.vpn - area.base) {
@@ -80,7 +81,7 @@ impl Mm {
             if let Err(need) = self.attach_buffers(env, pfn) {
                 return Some(TouchStop::Need(need));
             }
-            self.set_page_dirty(env, pfn);
+            dirtied = self.set_page_dirty(env, pfn);
         }
         if faulted || store {
             self.charge(self.costs.fault);
@@ -95,7 +96,7 @@ impl Mm {
             touch.locked = Some((area.file, touch.vpn - area.base));
             return Some(TouchStop::WaitWriteback(pfn));
         }
-        Some(TouchStop::Dirtied(area.file))
+        Some(TouchStop::Dirtied(area.file, dirtied))
     }
 
     /// Unlocks the page that a fault held, if it did, and unless it was truncated meanwhile; says of which file it was.
@@ -133,7 +134,7 @@ impl Mm {
             FaultStop::Wait(pfn) => TouchStop::Wait(pfn),
             FaultStop::BeyondEnd => TouchStop::IoError,
         })?;
-        self.map_file_page(leaf, vpn, pfn);
+        self.map_file_page(touch.space, leaf, vpn, pfn);
         Ok(())
     }
 }

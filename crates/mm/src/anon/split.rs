@@ -11,7 +11,7 @@ use units::{Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::{Leaves, REGION_PAGES, Region, Slot};
 use crate::stat::{NodeStat, VmEvent};
-use crate::{Env, Frame, Kind, LruList, Mm};
+use crate::{Env, Frame, Kind, Mm};
 
 impl Mm {
     /// Splits a huge page into base pages; false if it is in use by I/O.
@@ -53,31 +53,11 @@ impl Mm {
             (tail.prev, tail.next) = (Pfn::NONE, Pfn::NONE);
         }
         if head.has(Frame::LRU) {
-            self.lru_insert_tails(pfn);
+            self.lru_insert_tails(pfn, REGION_PAGES);
         }
         self.charge(self.costs.split_huge);
         self.stat.count(VmEvent::ThpSplitPage, 1);
         self.stat.count(VmEvent::ThpSplitPmd, 1);
         self.stat.node_add(self.node_of(pfn), NodeStat::AnonThps, -1);
-    }
-
-    /// Puts the tails of a page in front of it on its list, the first one next to it: lists are emptied from their end.
-    fn lru_insert_tails(&mut self, pfn: Pfn) {
-        let tails = (1..REGION_PAGES).rev().map(|n| pfn.offset(n));
-        let head = &self.frames[pfn];
-        if self.lru_gen_enabled() && !head.has(Frame::UNEVICTABLE) {
-            return self.lru_gen_add_tails(pfn, tails);
-        }
-        let list = match (head.has(Frame::UNEVICTABLE), head.has(Frame::ACTIVE)) {
-            (true, _) => LruList::Unevictable,
-            (false, true) => LruList::ActiveAnon,
-            (false, false) => LruList::InactiveAnon,
-        };
-        let lru = self.lruvec_of(pfn);
-        let list = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize];
-        for tail in tails {
-            self.frames[tail].set(Frame::LRU);
-            list.insert_before(&mut self.frames, pfn, tail);
-        }
     }
 }

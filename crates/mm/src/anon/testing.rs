@@ -19,6 +19,8 @@ pub(crate) const FOREVER: u64 = 1 << 60;
 /// What 4.20-rc3 does, as far as anonymous memory is concerned.
 pub(crate) fn rules_4_20() -> Rules {
     Rules {
+        large_folios: rules::LargeFolios::Never,
+        large_migration: rules::LargeMigration::Never,
         thp_node: ThpNode::LocalUnlessDirect,
         anon_start: AnonStart::Active,
         page_table_stat: PageTableStat::Leaves,

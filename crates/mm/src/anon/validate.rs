@@ -146,10 +146,11 @@ impl Mm {
     fn check_file_mapping(&self, id: SpaceId, vpn: u32, pfn: Pfn, report: &mut impl FnMut(Option<Pfn>, String)) {
         let frame = &self.frames[pfn];
         let own = self.spaces[id].find(vpn).map(|vma| vma.kind);
-        let (owner, index) = self.file_home(pfn);
-        let right = matches!(own, Some(VmaKind::File { file, base }) if file == owner && vpn - base == index);
+        let ((owner, _), indices) = (self.file_home(pfn), self.folio_indices(pfn));
+        let right =
+            matches!(own, Some(VmaKind::File { file, base }) if file == owner && indices.contains(&(vpn - base)));
         if !right || !frame.has(Frame::MAPPED | Frame::UPTODATE) {
-            report(Some(pfn), format!("{id:?} maps it at {vpn}; it is page {index} of {owner:?}"));
+            report(Some(pfn), format!("{id:?} maps it at {vpn}; it holds {indices:?} of {owner:?}"));
         }
     }
 

@@ -71,7 +71,7 @@ impl Mm {
         match slot {
             Slot::Page(pfn) if self.frames[pfn].kind() == Kind::File => {
                 self.charge(self.costs.zap_page);
-                self.file_page_unmapped(env, pfn);
+                self.file_page_unmapped(env, pfn, (space, vpn));
             }
             Slot::Page(pfn) => {
                 tally.map(self, pfn, -1);

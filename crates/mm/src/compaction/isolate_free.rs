@@ -15,7 +15,7 @@
 //! - **Abstracted**: the zone lock and its contention.
 
 use rules::{CompactionScanned, CompactionSearch, CompactionTargets, FreeScanner, PageblockRescan, TargetBlock};
-use units::{PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
+use units::{Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn};
 
 use super::control::MigrateMode;
 use super::events::{CompactionEvent, Scanner};
@@ -27,13 +27,13 @@ use crate::{Env, Kind, MigrateType, Mm};
 
 impl CompactRun {
     /// A free page to migrate to (`compaction_alloc()`).
-    pub(super) fn take_target(&mut self, mm: &mut Mm) -> Option<Pfn> {
-        if self.targets.pages() == 0 && !self.gives_up(mm) {
+    pub(super) fn take_target(&mut self, mm: &mut Mm, order: Order) -> Option<Pfn> {
+        if !self.targets.has(order) && !self.gives_up(mm) {
             self.isolate_freepages(mm);
         }
-        let target = self.targets.take(&mut mm.frames)?;
+        let target = self.targets.take(&mut mm.frames, order)?;
         if mm.rules.compaction_targets == CompactionTargets::ByOrder {
-            self.to_migrate -= 1;
+            self.to_migrate -= order.pages() as usize;
         }
         Some(target)
     }
@@ -42,7 +42,7 @@ impl CompactRun {
     pub(super) fn return_target(&mut self, mm: &mut Mm, pfn: Pfn) {
         self.targets.put_back(&mut mm.frames, pfn);
         if mm.rules.compaction_targets == CompactionTargets::ByOrder {
-            self.to_migrate += 1;
+            self.to_migrate += mm.frames[pfn].nr_pages() as usize;
         }
     }
 

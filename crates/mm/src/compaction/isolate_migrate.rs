@@ -19,11 +19,11 @@
 //! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
 use rules::{
-    AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LightIsolation, LightLock,
-    PageblockRescan,
+    AsyncSource, CompactionIsolated, CompactionScanned, CompactionSearch, CompoundSkip, LargeMigration, LightIsolation,
+    LightLock, PageblockRescan,
 };
 use smallvec::SmallVec;
-use units::{Gfp, Nanos, Order, Pfn};
+use units::{Gfp, Nanos, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::control::{Compactor, MigrateMode};
 use super::events::{CompactionEvent, Scanner};
@@ -66,6 +66,8 @@ struct BlockScan {
     looked: u64,
     /// Frames that count as scanned.
     scanned: u64,
+    /// Pages in the cluster.
+    taken: u64,
     /// Where the aligned block of the wanted order ends, if one page that stays spoils it.
     spoils_until: Option<Pfn>,
     /// Must be waited for before the scan can go on.
@@ -198,7 +200,7 @@ impl CompactRun {
         }
         let first = *low;
         if self.finds_mark(mm, first) {
-            self.scanned_block(mm, (first, end), 1);
+            self.scanned_block(mm, (first, end), (1, 0));
             *low = end;
             mm.zones[self.zone.index()].advance_cached_migrate_behind(end, self.is_sync());
             return Isolated::None;
@@ -212,16 +214,17 @@ impl CompactRun {
             end,
             looked: 0,
             scanned: 0,
+            taken: 0,
             spoils_until,
             wait: None,
             first_taken: None,
             locked: None,
         };
         self.scan_block(mm, env, &mut scan);
-        let isolated = self.cluster.len() as u64;
+        let isolated = scan.taken;
         *low = scan.at.min(end);
         self.mark_source(mm, first, &scan);
-        self.scanned_block(mm, (first, *low), scan.scanned);
+        self.scanned_block(mm, (first, *low), (scan.scanned, scan.taken));
         mm.charge(self.scan_ns(mm, &scan));
         mm.stat.count(VmEvent::CompactIsolated, isolated);
         if self.gives_up(mm) {
@@ -237,10 +240,9 @@ impl CompactRun {
         }
     }
 
-    /// Counts and tells what was looked at of a block, from its first frame to the one that comes next.
-    fn scanned_block(&mut self, mm: &mut Mm, (start, end): (Pfn, Pfn), nr_scanned: u64) {
+    /// Counts and tells what was looked at and what was taken of a block, from its first frame to the one that comes next.
+    fn scanned_block(&mut self, mm: &mut Mm, (start, end): (Pfn, Pfn), (nr_scanned, nr_taken): (u64, u64)) {
         self.migrate_scanned += nr_scanned;
-        let nr_taken = self.cluster.len() as u64;
         let scanner = Scanner::Migrate;
         mm.trace.emit_compaction(CompactionEvent::Isolate { scanner, start, end, nr_scanned, nr_taken });
     }
@@ -312,13 +314,16 @@ impl CompactRun {
                 Found::Take => {
                     let taken = mm.lru_isolate(scan.at);
                     debug_assert!(taken, "{:?} was on the LRU", scan.at);
+                    let pages = mm.frames[scan.at].nr_pages();
+                    scan.scanned += u64::from(pages) - 1;
+                    scan.taken += u64::from(pages);
                     self.cluster.push(scan.at);
                     scan.first_taken.get_or_insert(scan.at);
                     if mm.rules.compaction_search == CompactionSearch::Linear {
                         self.last_migrated.get_or_insert(scan.at);
                     }
-                    scan.at = scan.at.offset(1);
-                    if self.cluster.len() >= CLUSTER_MAX && !self.whole_block {
+                    scan.at = scan.at.offset(pages);
+                    if scan.taken >= CLUSTER_MAX as u64 && !self.whole_block {
                         return;
                     }
                 }
@@ -339,6 +344,7 @@ impl CompactRun {
         let Some(until) = scan.spoils_until else { return };
         if !self.cluster.is_empty() {
             self.putback_cluster(mm, env);
+            scan.taken = 0;
             if mm.rules.compaction_search == CompactionSearch::Linear {
                 self.last_migrated = None;
             }
@@ -354,9 +360,15 @@ impl CompactRun {
         let frame = &mm.frames[pfn];
         match frame.kind() {
             Kind::Buddy => Found::Free(frame.order()),
-            Kind::Anon | Kind::File if frame.order().0 == 0 => self.look_at_lru(mm, frame),
+            Kind::Anon | Kind::File if self.moves_order(mm, frame.order()) => self.look_at_lru(mm, frame),
             _ => Found::Stays(stepped_over(frame, mm.rules.compound_skip, true)),
         }
+    }
+
+    /// Whether folios of an order are moved: smaller ones than are wanted, and than a pageblock (`skip_isolation_on_order()`).
+    fn moves_order(&self, mm: &Mm, order: Order) -> bool {
+        let wanted = self.control.order.unwrap_or(PAGEBLOCK_ORDER).min(PAGEBLOCK_ORDER);
+        order == Order(0) || mm.rules.large_migration == LargeMigration::BelowOrder && order < wanted
     }
 
     #[inline]

@@ -73,9 +73,9 @@ impl Mm {
                 Kind::Buddy => frame.order().pages(),
                 // A block of the largest order begins in the pageblock before.
                 Kind::Tail if at == at.align_down(PAGEBLOCK_ORDER) => return self.use_of_larger(at),
-                Kind::Anon | Kind::File if frame.order().0 == 0 => {
+                Kind::Anon | Kind::File if frame.order() < PAGEBLOCK_ORDER => {
                     movable = true;
-                    1
+                    frame.nr_pages()
                 }
                 // Free, but not yet with its neighbours.
                 Kind::Pcp => 1,

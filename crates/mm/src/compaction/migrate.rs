@@ -1,13 +1,15 @@
 //! Moving the isolated pages to the free pages.
 //!
-//! - **Rule**: page by page a free page is taken, the owner's page table entry or page-cache slot pointed at it, and
+//! - **Rule**: page by page, or folio by folio, a free block is taken, the owner's page table entry or page-cache slot pointed at it, and
 //!   the old page freed. A page under writeback fails at once; a locked or pinned one is tried ten times. When there
 //!   is no free page left, the rest is not tried. What failed goes back to the LRU. Of a device's own pages those that
 //!   are dirty may have to stay, and the others to give up their buffer heads ([`DeviceMigration`]).
-//! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()`, `fallback_migrate_page()` (mm/migrate.c, 4.20).
+//! - **Source**: `migrate_pages()`, `unmap_and_move()`, `__unmap_and_move()`, `fallback_migrate_page()` (mm/migrate.c, 4.20); `migrate_pages_batch()`,
+//!   `compaction_alloc()` (6.12).
 //! - **Since/until**: [`MigrateYoung`], [`DeviceMigration`], [`FailedMigrations`]; asynchronous mode tries three times since 6.3.
 //! - **Abstracted**: nothing changes between the ten tries, which happen at one instant; only their cost is charged.
 //!   Faults that meet a migration entry do not wait.
+//!   Where no free block is as large as a folio, that is split, and its pages come after the others ([`LargeMigration`](rules::LargeMigration)).
 //! - **Omitted**: huge pages are never isolated here; device-private memory; that full synchronous mode writes a device's dirty
 //!   pages before 5.0.
 
@@ -55,13 +57,19 @@ fn fails(mm: &Mm, pfn: Pfn) -> Option<Fails> {
 impl CompactRun {
     /// Moves the cluster, highest frame first as the kernel's list has them (`migrate_pages()`).
     pub(super) fn migrate_cluster(&mut self, mm: &mut Mm, env: &Env) -> Migrated {
-        let all = self.cluster.len() as u64;
+        let all: u64 = self.cluster.iter().map(|pfn| u64::from(mm.frames[*pfn].nr_pages())).sum();
         let (mut moved, mut failed, mut at_once) = (0, 0, 0);
         let mut no_target = false;
-        self.to_migrate = self.cluster.len();
+        self.to_migrate = all as usize;
         while let Some(&pfn) = self.cluster.last() {
-            let Some(target) = self.take_target(mm) else {
-                failed += 1;
+            let (order, pages) = (mm.frames[pfn].order(), u64::from(mm.frames[pfn].nr_pages()));
+            let Some(target) = self.take_target(mm, order) else {
+                if order > Order(0) && mm.split_movable(pfn) {
+                    self.cluster.pop();
+                    self.cluster.insert_many(0, (0..order.pages()).map(|n| pfn.offset(n)));
+                    continue;
+                }
+                failed += pages;
                 no_target = true;
                 break;
             };
@@ -72,14 +80,14 @@ impl CompactRun {
             if let Some(why) = fails(mm, pfn) {
                 let permanent = matches!(why, Fails::AtOnce);
                 mm.charge(if permanent { 1 } else { PASSES } * mm.costs.migrate_fail);
-                at_once += u64::from(permanent);
+                at_once += if permanent { pages } else { 0 };
                 self.return_target(mm, target);
                 mm.lru_putback(env, pfn);
-                failed += 1;
+                failed += pages;
             } else {
                 move_page(mm, env, pfn, target);
-                mm.charge(mm.costs.migrate_page + mm.costs.copy_page);
-                moved += 1;
+                mm.charge(mm.costs.migrate_page + pages * mm.costs.copy_page);
+                moved += pages;
             }
         }
         mm.trace.emit_compaction(CompactionEvent::Migratepages { nr_migrated: moved, nr_failed: all - moved });
@@ -96,6 +104,11 @@ impl CompactRun {
 }
 
 impl Mm {
+    /// Makes an isolated folio for which there is no free block single pages, if it can be split.
+    fn split_movable(&mut self, pfn: Pfn) -> bool {
+        self.frames[pfn].kind() == Kind::File && self.split_folio(pfn)
+    }
+
     /// Whether a page is of a block device's own cache that migrates by the fallback.
     #[inline]
     fn loses_buffers_to_move(&self, frame: &Frame) -> bool {
@@ -128,8 +141,9 @@ fn move_page(mm: &mut Mm, env: &Env, old: Pfn, new: Pfn) {
     }
     mm.memcg_migrate(old, new);
     // The isolation that was counted for the old page is now the new one's.
-    mm.frames[old].set_kind(Kind::Held, Order(0));
+    let order = mm.frames[new].order();
+    mm.frames[old].set_kind(Kind::Held, order);
     mm.frames[new].set(Frame::ISOLATED);
     mm.lru_putback(env, new);
-    mm.free_pages(env, old, Order(0));
+    mm.free_pages(env, old, order);
 }

@@ -39,24 +39,35 @@ impl Targets {
         }
     }
 
-    /// A single page to migrate to.
-    pub(super) fn take(&mut self, frames: &mut Frames) -> Option<Pfn> {
-        let order = self.lists.iter().position(|list| !list.is_empty())?;
-        let pfn = self.lists[order].pop_front(frames)?;
-        for lower in (0..order as u8).rev().map(Order) {
+    /// The smallest order, from one on, that a block is held of.
+    fn smallest_from(&self, order: Order) -> Option<usize> {
+        (order.index()..self.lists.len()).find(|order| !self.lists[*order].is_empty())
+    }
+
+    /// Whether a block to migrate a folio of an order to is held.
+    pub(super) fn has(&self, order: Order) -> bool {
+        self.smallest_from(order).is_some()
+    }
+
+    /// A block to migrate a folio of an order to.
+    pub(super) fn take(&mut self, frames: &mut Frames, order: Order) -> Option<Pfn> {
+        let from = self.smallest_from(order)?;
+        let pfn = self.lists[from].pop_front(frames)?;
+        for lower in (order.0..from as u8).rev().map(Order) {
             let rest = pfn.offset(lower.pages());
             frames[rest].set_kind(Kind::Held, lower);
             self.lists[lower.index()].push_front(frames, rest);
         }
-        frames[pfn].set_kind(Kind::Held, Order(0));
-        self.pages -= 1;
+        frames[pfn].set_kind(Kind::Held, order);
+        self.pages -= order.pages();
         Some(pfn)
     }
 
-    /// A single page that was not used.
+    /// A block that was not used.
     pub(super) fn put_back(&mut self, frames: &mut Frames, pfn: Pfn) {
-        self.pages += 1;
-        self.lists[0].push_front(frames, pfn);
+        let order = frames[pfn].order();
+        self.pages += order.pages();
+        self.lists[order.index()].push_front(frames, pfn);
     }
 
     /// A block to give back, from the smallest.

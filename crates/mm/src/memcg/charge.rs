@@ -32,6 +32,15 @@ pub struct Uncharged {
     pub over: MemcgId,
     /// Pages that are to be charged.
     pub pages: u64,
+    /// Reclaim is tried once (`__GFP_NORETRY`).
+    pub noretry: bool,
+}
+
+impl Uncharged {
+    /// Whether nobody is killed for it, since whoever charges can do with less (`mem_cgroup_oom()`).
+    pub fn is_optional(&self) -> bool {
+        self.noretry || self.pages > u64::from(Order::COSTLY.pages())
+    }
 }
 
 impl Memcgs {
@@ -117,7 +126,7 @@ impl Mm {
         let mut charged = batch;
         if self.memcg.try_count(memcg, batch).is_err() {
             charged = pages;
-            self.memcg.try_count(memcg, pages).map_err(|over| Uncharged { memcg, over, pages })?;
+            self.memcg.try_count(memcg, pages).map_err(|over| Uncharged { memcg, over, pages, noretry: false })?;
         }
         self.memcg.take_stock(cpu, memcg, charged);
         self.memcg_note_high(memcg, charged);

@@ -103,7 +103,7 @@ fn a_charge_stops_at_the_limit_of_any_group_above() {
     let at = m.mmap(128);
     // 64 at once, then page by page to the hundredth.
     let stop = touch(&mut m, at, 128);
-    let over = Uncharged { memcg: below, over: MemcgId(1), pages: 1 };
+    let over = Uncharged { memcg: below, over: MemcgId(1), pages: 1, noretry: false };
     assert_eq!(stop, TouchStop::Need(Need::Charge(over)));
     assert_eq!((m.mm.memcg[below].usage(), m.mm.memcg.margin(MemcgId(1))), (100, 0));
     check(&m);

@@ -15,14 +15,15 @@ impl Mm {
             return;
         }
         let groups = self.memcg.list.len();
-        let (mut pages, mut slots) = (vec![0; groups], vec![0; groups]);
+        let (mut charged, mut slots) = (vec![0; groups], vec![0; groups]);
         let mut dirty = vec![(0, 0); groups];
         for (at, memcg) in self.memcg.pages.iter().enumerate().filter(|(_, memcg)| **memcg != ROOT) {
             let frame = &self.frames[Pfn(at as u32)];
-            dirty[memcg.index()].0 += u64::from(frame.kind() == Kind::File && frame.has(Frame::DIRTY));
-            dirty[memcg.index()].1 += u64::from(frame.has(Frame::WRITEBACK));
+            let pages = |counts: bool| if counts { u64::from(frame.nr_pages()) } else { 0 };
+            dirty[memcg.index()].0 += pages(frame.kind() == Kind::File && frame.has(Frame::DIRTY));
+            dirty[memcg.index()].1 += pages(frame.has(Frame::WRITEBACK));
             match frame.kind() {
-                Kind::Anon | Kind::File | Kind::Held => pages[memcg.index()] += u64::from(frame.nr_pages()),
+                Kind::Anon | Kind::File | Kind::Held => charged[memcg.index()] += u64::from(frame.nr_pages()),
                 kind => report(Some(Pfn(at as u32)), format!("{kind:?} is charged to {memcg:?}")),
             }
         }
@@ -37,9 +38,9 @@ impl Mm {
             let group = &self.memcg[id];
             let sum = |of: &[u64]| self.memcg.subtree(id).iter().map(|(below, _)| of[below.index()]).sum::<u64>();
             let stocked: u64 = self.memcg.stocks.iter().filter(|s| self.below(id, s.memcg)).map(|s| s.pages).sum();
-            if group.usage != sum(&pages) + stocked || group.own != pages[id.index()] {
+            if group.usage != sum(&charged) + stocked || group.own != charged[id.index()] {
                 let (usage, own) = (group.usage, group.own);
-                let found = (sum(&pages), stocked, pages[id.index()]);
+                let found = (sum(&charged), stocked, charged[id.index()]);
                 report(None, format!("{id:?} uses {usage}, {own} itself; pages, stock, own pages are {found:?}"));
             }
             let found = dirty[id.index()];

@@ -47,6 +47,11 @@ impl Trees {
         }
     }
 
+    /// Whether a page of a file is tagged as dirty.
+    pub(crate) fn is_dirty(&self, file: u32, index: u32) -> bool {
+        slots::is_dirty(self.get(file, index))
+    }
+
     /// Dirty pages of a file.
     #[inline]
     pub(crate) fn nr_dirty(&self, file: u32) -> u32 {

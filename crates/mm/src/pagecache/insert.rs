@@ -29,10 +29,21 @@ const RECLAIM_MASK: Gfp = Gfp(Gfp::RECLAIM.0
     | Gfp::NOMEMALLOC.0);
 
 impl Mm {
-    /// Has the nodes at hand that an entry at `index` needs.
+    /// Has the nodes at hand that a folio at `index` needs.
     #[inline]
-    pub(crate) fn reserve_nodes(&mut self, env: &Env, file: FileId, index: u32, gfp: Gfp) -> Result<(), Need> {
-        let missing = self.pagecache.trees.nodes_missing(file.0, index);
+    pub(crate) fn reserve_nodes(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        order: Order,
+        gfp: Gfp,
+    ) -> Result<(), Need> {
+        let missing = if order == Order(0) {
+            self.pagecache.trees.nodes_missing(file.0, index)
+        } else {
+            self.nodes_missing_for(file, index, order)
+        };
         if missing <= self.pagecache.trees.spare.len() {
             return Ok(());
         }
@@ -59,32 +70,49 @@ impl Mm {
         tried.then(|| self.slab_alloc_nowait(env, cache, Gfp::NOWAIT)).filter(|obj| obj.is_some())
     }
 
-    /// A page for the cache: what the caller holds, or a new one. `Err` is the request for the slow path.
+    /// A folio for the cache: what the caller holds, if it is of that order, or a new one. `Err` is the request for the slow path.
     #[inline]
-    pub(crate) fn cache_page(&mut self, env: &Env, gfp: Gfp, hand: &mut Option<Pfn>) -> Result<Pfn, AllocRequest> {
-        let req = AllocRequest { gfp, order: Order(0), node: env.node };
+    pub(crate) fn cache_folio(
+        &mut self,
+        env: &Env,
+        order: Order,
+        gfp: Gfp,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, AllocRequest> {
+        let req = AllocRequest { gfp, order, node: env.node };
+        if let Some(pfn) = *hand
+            && self.frames[pfn].order() != order
+        {
+            self.free_hand(env, hand);
+        }
         hand.take().or_else(|| self.alloc_pages(env, req)).ok_or(req)
     }
 
-    /// Puts a fresh page into a file and on an LRU list; the nodes must be reserved.
+    /// Puts a fresh folio into a file and on an LRU list; the nodes must be reserved.
     #[inline]
     pub(super) fn add_to_page_cache(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, gfp: Gfp) {
         self.insert_page(env, pfn, file, index, gfp);
         self.lru_add(env, pfn);
     }
 
-    /// Puts a fresh page into a file, and on no list yet; the nodes must be reserved.
+    /// Puts a fresh folio into a file, and on no list yet; the nodes must be reserved.
     #[inline]
     pub(crate) fn insert_page(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, gfp: Gfp) {
-        debug_assert!(self.frames[pfn].kind() == Kind::Held && self.frames[pfn].order() == Order(0));
         let frame = &mut self.frames[pfn];
-        frame.set_kind(Kind::File, Order(0));
+        debug_assert!(frame.kind() == Kind::Held && index.is_multiple_of(frame.nr_pages()));
+        let (order, pages) = (frame.order(), frame.nr_pages());
+        frame.set_kind(Kind::File, order);
         self.memcg_commit(env, env.task.memcg, pfn);
-        let old = self.pagecache.trees.insert(file.0, index, slots::page(pfn));
+        let mut old = 0;
+        // From the last one on, which needs all nodes of its leaf; what counts is the last shadow.
+        for at in (index..index + pages).rev() {
+            let was = self.pagecache.trees.insert(file.0, at, slots::page(pfn));
+            assert!(!slots::is_page(was), "page {at} of {file:?} is cached already");
+            old = if old == 0 { was } else { old };
+        }
         self.frames[pfn].place = self.pagecache.trees.place(file.0, index);
-        assert!(!slots::is_page(old), "page {index} of {file:?} is cached already");
         self.note_shadow_nodes();
-        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, 1);
+        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, i64::from(pages));
         self.charge(self.costs.cache_insert);
         if let Slot::Shadow(shadow) = slots::unpack(old)
             && !gfp.contains(Gfp::WRITE)
@@ -97,26 +125,28 @@ impl Mm {
     /// up to date. `Err` says what is missing; the page stays the caller's then.
     pub fn pagecache_insert(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32) -> Result<(), Need> {
         let gfp = self.mapping_gfp(file);
-        self.reserve_nodes(env, file, index, gfp)?;
+        self.reserve_nodes(env, file, index, self.frames[pfn].order(), gfp)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.frames[pfn].set(Frame::UPTODATE);
         Ok(())
     }
 
-    /// Takes a clean unmapped page that is on no LRU list out of its file and leaves a shadow (reclaim) or nothing
+    /// Takes a clean unmapped folio that is on no LRU list out of its file and leaves a shadow (reclaim) or nothing
     /// (truncation). The frame is `Held` afterwards.
     pub fn pagecache_remove(&mut self, env: &Env, pfn: Pfn, shadow: Option<u32>) {
         let frame = &self.frames[pfn];
         debug_assert!(frame.kind() == Kind::File && !frame.has_any(Frame::DIRTY | Frame::WRITEBACK | Frame::MAPPED));
         debug_assert!(!frame.has_any(Frame::LRU), "{pfn:?} is on an LRU list");
-        let (FileId(file), index) = self.file_home(pfn);
-        self.frames[pfn].set_kind(Kind::Held, Order(0));
-        let old = match shadow {
-            Some(shadow) => self.pagecache.trees.replace(file, index, slots::shadow(shadow)),
-            None => self.pagecache.trees.erase(file, index),
-        };
-        assert!(old == slots::page(pfn), "page {index} of file {file} is another frame than {pfn:?}");
-        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, -1);
+        let ((FileId(file), first), order) = (self.file_home(pfn), frame.order());
+        self.frames[pfn].set_kind(Kind::Held, order);
+        for index in first..first + order.pages() {
+            let old = match shadow {
+                Some(shadow) => self.pagecache.trees.replace(file, index, slots::shadow(shadow)),
+                None => self.pagecache.trees.erase(file, index),
+            };
+            assert!(old == slots::page(pfn), "page {index} of file {file} is another frame than {pfn:?}");
+        }
+        self.stat.node_add(self.node_of(pfn), NodeStat::FilePages, -i64::from(order.pages()));
         self.charge(self.costs.cache_insert);
         self.free_buffers(env, pfn);
         self.free_nodes(env);
@@ -128,21 +158,24 @@ impl Mm {
 
     /// Migration: `new`, which is `Held`, takes the place of `old`, which becomes `Held`. Both are on no LRU list.
     pub fn pagecache_replace(&mut self, old: Pfn, new: Pfn) {
-        let (from, (FileId(file), index)) = (self.frames[old], self.file_home(old));
+        let (from, (FileId(file), first)) = (self.frames[old], self.file_home(old));
         debug_assert!(from.kind() == Kind::File && !from.has_any(Frame::LRU | Frame::WRITEBACK));
         if from.has(Frame::MAPPED) {
             self.move_file_mappings(old, new);
         }
         let to = &mut self.frames[new];
-        debug_assert!(to.kind() == Kind::Held && !to.has_any(Frame::LRU));
-        to.set_kind(Kind::File, Order(0));
+        debug_assert!(to.kind() == Kind::Held && to.order() == from.order() && !to.has_any(Frame::LRU));
+        to.set_kind(Kind::File, from.order());
         to.place = from.place;
         to.copy_flags_from(&from);
-        self.frames[old].set_kind(Kind::Held, Order(0));
+        self.frames[old].set_kind(Kind::Held, from.order());
         self.move_buffers(old, new);
-        let was = self.pagecache.trees.replace(file, index, slots::page(new));
-        assert!(slots::unpack(was) == Slot::Page(old), "page {index} of file {file} is another frame than {old:?}");
-        for (pfn, sign) in [(old, -1), (new, 1)] {
+        for index in first..first + from.nr_pages() {
+            let was = self.pagecache.trees.replace(file, index, slots::page(new));
+            assert!(slots::unpack(was) == Slot::Page(old), "page {index} of file {file} is another frame than {old:?}");
+        }
+        let pages = i64::from(from.nr_pages());
+        for (pfn, sign) in [(old, -pages), (new, pages)] {
             let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
             self.stat.node_add(node, NodeStat::FilePages, sign);
             if from.has(Frame::DIRTY) {

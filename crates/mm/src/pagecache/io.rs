@@ -9,7 +9,7 @@
 
 use units::{FileId, PAGE_SHIFT, Pfn};
 
-use super::Slot;
+use super::{Direction, FolioIoEnd, Slot};
 use crate::stat::VmEvent;
 use crate::vfs::Extent;
 use crate::{Bio, BioMemory, BioTarget, Effect, Env, Frame, Mm};
@@ -30,7 +30,7 @@ impl Mm {
         }
     }
 
-    /// Starts reading the locked pages `from .. to` of a file.
+    /// Starts reading the pages of locked folios `from .. to` of a file.
     pub(super) fn submit_read(&mut self, env: &Env, file: FileId, from: u32, to: u32) {
         let mut at = from;
         self.note_read(env, file, from, to);
@@ -62,19 +62,26 @@ impl Mm {
     /// A read of `pages` pages from `index` on has ended.
     pub fn end_read(&mut self, env: &Env, file: FileId, index: u32, pages: u32, ok: bool) {
         for at in index..index + pages {
-            if let Some(pfn) = self.take_truncated(file, at) {
-                self.free_truncated(env, pfn);
-                continue;
+            match self.end_folio_io(file, at, Direction::Read, ok) {
+                FolioIoEnd::SinglePage => match self.pagecache_get(file, at) {
+                    Slot::Page(pfn) => self.end_folio_read(pfn, ok),
+                    slot => panic!("page {at} of {file:?} left the cache while it was read: {slot:?}"),
+                },
+                FolioIoEnd::NotYet => {}
+                FolioIoEnd::Last { pfn, truncated: true, .. } => self.free_truncated(env, pfn),
+                FolioIoEnd::Last { pfn, ok, .. } => self.end_folio_read(pfn, ok),
             }
-            let Slot::Page(pfn) = self.pagecache_get(file, at) else {
-                panic!("page {at} of {file:?} left the cache while it was read");
-            };
-            let frame = &mut self.frames[pfn];
-            assert!(frame.take(Frame::LOCKED), "{pfn:?} is not being read");
-            if ok {
-                frame.set(Frame::UPTODATE);
-            }
-            self.wake_page(pfn);
         }
+    }
+
+    /// All that was read of a folio has come, or failed.
+    #[inline]
+    fn end_folio_read(&mut self, pfn: Pfn, ok: bool) {
+        let frame = &mut self.frames[pfn];
+        assert!(frame.take(Frame::LOCKED), "{pfn:?} is not being read");
+        if ok {
+            frame.set(Frame::UPTODATE);
+        }
+        self.wake_page(pfn);
     }
 }

@@ -116,15 +116,13 @@ impl Mm {
                 map.misses = map.misses.saturating_sub(1);
                 let pages = map.ra.window_pages();
                 let follows = !map.random && self.frames[pfn].has(Frame::READAHEAD);
-                if follows && self.read_mark(map.file, pfn, pages, &mut map.ra) {
+                if follows && self.read_mark(map.file, pfn, (index, pages), &mut map.ra) {
                     continue;
                 }
             }
             if !self.frames[pfn].has(Frame::UPTODATE) {
                 if !self.frames[pfn].has(Frame::LOCKED) {
-                    // An earlier read failed: try again.
-                    self.frames[pfn].set(Frame::LOCKED);
-                    self.submit_read(env, map.file, index, index + 1);
+                    self.read_again(env, pfn);
                 }
                 if self.frames[pfn].has(Frame::LOCKED) {
                     self.frames[pfn].set(Frame::WAITERS);
@@ -179,7 +177,7 @@ impl Mm {
             }
             hits += u32::from(!frame.has(Frame::WORKINGSET));
             if self.spaces.leaves.get(leaf, at) == Slot::None {
-                self.map_file_page(leaf, at, pfn);
+                self.map_file_page(space, leaf, at, pfn);
                 found |= at == vpn;
             }
         }
@@ -189,58 +187,79 @@ impl Mm {
         found
     }
 
-    /// Enters a cached page in a page table.
-    pub(crate) fn map_file_page(&mut self, leaf: u32, vpn: u32, pfn: Pfn) {
+    /// Enters a cached page in a page table of a space; the entry names the folio that holds it.
+    pub(crate) fn map_file_page(&mut self, space: SpaceId, leaf: u32, vpn: u32, pfn: Pfn) {
+        debug_assert!(self.frames[pfn].kind() == Kind::File);
+        let first = self.mappings_of_page(pfn, self.index_at(pfn, (space, vpn))).is_empty();
         self.spaces.leaves.set(leaf, vpn, Slot::Page(pfn));
-        let frame = &mut self.frames[pfn];
-        debug_assert!(frame.kind() == Kind::File);
-        if !frame.has(Frame::MAPPED) {
-            frame.set(Frame::MAPPED);
-            self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, 1);
-        }
-        self.frames[pfn].set(Frame::YOUNG);
+        self.frames[pfn].set(Frame::MAPPED | Frame::YOUNG);
+        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, i64::from(first));
         self.charge(self.costs.map_page);
     }
 
-    /// A page table does not map this page any more.
-    pub(crate) fn file_page_unmapped(&mut self, env: &Env, pfn: Pfn) {
+    /// A page table entry does not map a page of this folio any more.
+    pub(crate) fn file_page_unmapped(&mut self, env: &Env, pfn: Pfn, entry: (SpaceId, u32)) {
         if self.frames[pfn].take(Frame::YOUNG) {
             self.mark_page_accessed(env, pfn);
         }
-        if self.mappings_of(pfn).is_empty() {
-            self.no_mapping_left(pfn);
+        if !self.mappings_of_page(pfn, self.index_at(pfn, entry)).is_empty() {
+            return;
+        }
+        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -1);
+        if self.mapped_pages_of(pfn) == 0 {
+            self.frames[pfn].clear(Frame::MAPPED);
         }
     }
 
-    fn no_mapping_left(&mut self, pfn: Pfn) {
-        self.frames[pfn].clear(Frame::MAPPED);
-        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -1);
+    /// Which page of its file an entry maps that names a folio.
+    fn index_at(&self, pfn: Pfn, (space, vpn): (SpaceId, u32)) -> u32 {
+        let ((file, first), pages) = (self.file_home(pfn), self.folio_indices(pfn));
+        if pages.len() == 1 {
+            return first;
+        }
+        let maps = self.pagecache.maps.iter().filter(|map| (map.space, map.file) == (space, file));
+        let mut indices = maps.filter_map(|map| vpn.checked_sub(map.base)).filter(|index| pages.contains(index));
+        indices.next().expect("what names a folio maps one of its pages")
     }
 
-    /// Where page tables map a page of a file: space and virtual page.
-    pub(crate) fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
-        let (file, index) = self.file_home(pfn);
+    /// Pages of a folio that page tables map.
+    fn mapped_pages_of(&self, pfn: Pfn) -> i64 {
+        self.folio_indices(pfn).filter(|index| !self.mappings_of_page(pfn, *index).is_empty()).count() as i64
+    }
+
+    /// Where page tables map a page that a folio holds: space and virtual page.
+    fn mappings_of_page(&self, pfn: Pfn, index: u32) -> Vec<(SpaceId, u32)> {
+        if !self.frames[pfn].has(Frame::MAPPED) {
+            return Vec::new();
+        }
+        let (file, _) = self.file_home(pfn);
         let maps = self.pagecache.maps.iter().filter(|map| map.file == file);
         let places = maps.filter_map(|map| Some((map.space, map.base.checked_add(index)?)));
         places.filter(|(space, vpn)| self.slot_of(*space, *vpn) == Slot::Page(pfn)).collect()
     }
 
-    /// Takes a page of a file out of all page tables (`try_to_unmap()`).
+    /// Where page tables map the pages of a folio.
+    pub(crate) fn mappings_of(&self, pfn: Pfn) -> Vec<(SpaceId, u32)> {
+        self.folio_indices(pfn).flat_map(|index| self.mappings_of_page(pfn, index)).collect()
+    }
+
+    /// Takes a folio out of all page tables (`try_to_unmap()`).
     pub(crate) fn unmap_file_page(&mut self, pfn: Pfn) {
+        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -self.mapped_pages_of(pfn));
         for (space, vpn) in self.mappings_of(pfn) {
             self.replace_slot(space, vpn, Slot::Page(pfn), Slot::None);
             self.charge(self.costs.unmap_page);
         }
-        self.frames[pfn].clear(Frame::YOUNG);
-        self.no_mapping_left(pfn);
+        self.frames[pfn].clear(Frame::YOUNG | Frame::MAPPED);
     }
 
     /// Migration: page tables that map `old` map `new` instead; `old` still has its place in its file.
     pub(crate) fn move_file_mappings(&mut self, old: Pfn, new: Pfn) {
+        let pages = self.mapped_pages_of(old);
         for (space, vpn) in self.mappings_of(old) {
             self.replace_slot(space, vpn, Slot::Page(old), Slot::Page(new));
         }
-        self.stat.node_add(self.node_of(old), NodeStat::FileMapped, -1);
-        self.stat.node_add(self.node_of(new), NodeStat::FileMapped, 1);
+        self.stat.node_add(self.node_of(old), NodeStat::FileMapped, -pages);
+        self.stat.node_add(self.node_of(new), NodeStat::FileMapped, pages);
     }
 }

@@ -1,6 +1,6 @@
 //! Mapped files on a small machine.
 
-use rules::{Rules, WrittenMeanwhile};
+use rules::{LargeFolios, Rules, WrittenMeanwhile};
 use units::{FileId, Order, Pfn, SpaceId};
 
 use super::rig::Rig;
@@ -18,7 +18,11 @@ struct Mapped {
 impl Mapped {
     /// A file of so many pages that is on disk, mapped.
     fn new(pages: u32) -> Mapped {
-        let mut rig = Rig::with_rules(1, 8192, Rules::newest());
+        Mapped::with(pages, LargeFolios::Never)
+    }
+
+    fn with(pages: u32, large_folios: LargeFolios) -> Mapped {
+        let mut rig = Rig::with_rules(1, 8192, Rules { large_folios, ..Rules::newest() });
         let file = rig.on_disk(pages);
         let space = rig.mm.space_create();
         let base = rig.mm.mmap_file(space, file, pages);
@@ -32,7 +36,7 @@ impl Mapped {
         loop {
             match self.rig.mm.touch(&self.rig.env, &mut touch, None) {
                 TouchStop::Done => break,
-                TouchStop::Dirtied(file) => {
+                TouchStop::Dirtied(file, _) => {
                     assert_eq!(file, self.file);
                     dirtied += 1;
                 }
@@ -129,7 +133,7 @@ fn a_page_that_was_written_before_its_writer_goes_on_faults_again() {
     m.touch(0, 1, false);
     let mut touch = Touch::new(m.space, m.base, 1, true, u64::MAX >> 1);
     for stores in 1..=2 {
-        assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+        assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file, 1));
         assert_eq!((m.event(VmEvent::Pgfault), m.rig.mm.stat.node_sum(NodeStat::Dirtied)), (1 + stores, stores));
         // Meanwhile its writer sleeps, because too much is dirty.
         if stores == 1 {
@@ -144,7 +148,7 @@ fn a_page_that_was_written_before_its_writer_goes_on_faults_again() {
 #[test]
 fn a_store_to_a_page_under_writeback_waits_with_it_locked_from_3_0_to_3_8() {
     let (m, _, stop) = store_under_writeback(WrittenMeanwhile::Changes);
-    assert_eq!(stop, TouchStop::Dirtied(m.file));
+    assert_eq!(stop, TouchStop::Dirtied(m.file, 1));
 
     let (mut m, mut touch, stop) = store_under_writeback(WrittenMeanwhile::Waits);
     let pfn = m.rig.page(m.file, 0);
@@ -154,7 +158,7 @@ fn a_store_to_a_page_under_writeback_waits_with_it_locked_from_3_0_to_3_8() {
     m.rig.complete_all();
     assert_eq!(m.rig.mm.write_dirty_pages(&m.rig.env, m.file, 0, u32::MAX).pages, 0);
     // It answers for the page once it has let go.
-    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file, 1));
     assert!(!m.rig.mm.frames[pfn].has(Frame::LOCKED));
     assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Done);
     m.check();
@@ -175,7 +179,7 @@ fn a_page_that_is_truncated_while_a_fault_holds_it_is_gone() {
     m.rig.mm.truncate_pages(&m.rig.env, m.file, 0);
     m.rig.complete_all();
     let free = m.rig.mm.stat.zone_sum(ZoneStat::FreePages);
-    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file));
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file, 1));
     assert_eq!(m.rig.mm.stat.zone_sum(ZoneStat::FreePages), free);
     m.check();
 }
@@ -226,4 +230,29 @@ fn a_page_that_moves_stays_mapped() {
     let faults = m.event(VmEvent::Pgfault);
     m.touch(0, 1, false);
     assert_eq!(m.event(VmEvent::Pgfault), faults, "the page table points to the new frame");
+}
+
+#[test]
+fn page_tables_map_the_pages_of_a_large_folio_one_by_one() {
+    let mut m = Mapped::with(256, LargeFolios::Written);
+    m.touch(100, 1, false);
+    // As above, 84 to before 116, in folios of order 2: all four pages of the marked one, at 108, are left out.
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 12);
+    let folio = m.rig.page(m.file, 100);
+    assert_eq!((m.rig.mm.frames[folio].order(), m.rig.mm.mappings_of(folio).len()), (Order(2), 4));
+    // A store dirties all of it, and its pages are written as a whole.
+    let mut touch = Touch::new(m.space, m.base + 101, 1, true, u64::MAX >> 1);
+    assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file, 4));
+    assert_eq!(m.rig.mm.pagecache.trees.nr_dirty(m.file.0), 4);
+    m.rig.write_back(m.file);
+    m.rig.complete_all();
+    // What is cut is mapped no more, and comes back page by page.
+    assert!(m.rig.mm.split_folio(folio));
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 8);
+    m.check();
+    m.touch(101, 1, false);
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 12);
+    m.rig.mm.space_exit(&m.rig.env, m.space);
+    assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 0);
+    m.rig.check();
 }

@@ -3,12 +3,17 @@
 //! Rule: a file has a tree of its pages ([`tree`]); where an evicted page was, a shadow remembers when. The nodes of
 //! the tree are slab objects and take memory like any other.
 //! Source: mm/filemap.c, lib/xarray.c, mm/workingset.c (4.20, and 6.12 where a rule says so).
-//! Abstracted: a page holds exactly 4 KiB (no large folios). The page lock is only seen during reads.
+//! Several pages of a file may be one block of memory, a large folio ([`folio`]).
+//! Abstracted: the page lock is only seen during reads.
 //! Omitted: mapped files, direct I/O, cleancache, DAX.
 
 mod buffers;
 mod directory;
 mod dirty;
+mod folio;
+mod folio_io;
+#[cfg(test)]
+mod folio_tests;
 mod insert;
 mod io;
 mod leaf;
@@ -35,9 +40,7 @@ mod tests;
 
 pub use read::ReadStop;
 pub use readahead::{LastRead, Readahead, RestingWindow};
-pub use write::WriteStop;
-
-use std::collections::BTreeMap;
+pub use write::{PageWrite, WriteStop};
 
 use units::{FileId, Pfn};
 
@@ -45,6 +48,7 @@ use crate::Mm;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
 
+pub(crate) use folio_io::{Direction, FolioIoEnd};
 pub(crate) use leaf::{NODE_SHIFT, NODE_SLOTS};
 pub(crate) use mapped::FaultStop;
 pub(crate) use shadow::freeable;
@@ -55,7 +59,7 @@ pub(crate) use tree::Trees;
 pub enum Slot {
     /// Nothing.
     Empty,
-    /// It is cached.
+    /// It is cached; the first frame of the folio that holds it.
     Page(Pfn),
     /// It was evicted; when, as `workingset_eviction` packed it.
     Shadow(u32),
@@ -66,8 +70,8 @@ pub enum Slot {
 pub struct PageCache {
     /// A tree for each file.
     pub(crate) trees: Trees,
-    /// Pages truncated while I/O on them was in flight, by file and index; freed as it ends.
-    orphans: BTreeMap<(u32, u32), Vec<Pfn>>,
+    /// I/O on large folios, and on what was truncated; that is freed as it ends.
+    folio_ios: folio_io::FolioIos,
     /// Which spaces map which files.
     maps: Vec<mapped::FileMap>,
     /// Buffer heads of pages, by frame.

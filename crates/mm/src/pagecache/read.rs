@@ -15,7 +15,8 @@ use rules::{ReadPastEnd, ReclaimedPages};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
-use super::{Readahead, Slot, Trees, slots};
+use super::{Direction, Readahead, Slot, Trees, slots};
+use crate::memcg::Uncharged;
 use crate::vfs::Need;
 use crate::{Env, Frame, Mm};
 
@@ -24,7 +25,7 @@ use crate::{Env, Frame, Mm};
 pub enum ReadStop {
     /// The page was copied to the reader.
     Done,
-    /// Something is missing; provide it and call again. What is for readahead ([`Need::is_for_readahead`]) need not be provided:
+    /// Something is missing; provide it and call again. What is for readahead ([`Need::is_optional`]) need not be provided:
     /// calling again without it gives that readahead up.
     Need(Need),
     /// Reads are to be submitted ([`crate::Effect::HeldRead`]); call again.
@@ -70,16 +71,13 @@ impl Mm {
                 }
                 continue;
             };
-            if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(file, pfn, request, ra) {
+            if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(file, pfn, (index, request), ra) {
                 continue;
             }
             self.free_hand(env, hand);
-            let frame = &mut self.frames[pfn];
-            if !frame.has(Frame::UPTODATE) {
-                if !frame.has(Frame::LOCKED) {
-                    // An earlier read failed: try again.
-                    frame.set(Frame::LOCKED);
-                    self.submit_read(env, file, index, index + 1);
+            if !self.frames[pfn].has(Frame::UPTODATE) {
+                if !self.frames[pfn].has(Frame::LOCKED) {
+                    self.read_again(env, pfn);
                 }
                 let frame = &mut self.frames[pfn];
                 if frame.has(Frame::LOCKED) {
@@ -87,11 +85,11 @@ impl Mm {
                     return ReadStop::Wait(pfn);
                 }
             }
-            if index != ra.prev {
+            if !self.folio_indices(pfn).contains(&ra.copied) {
                 self.mark_page_accessed(env, pfn);
             }
             self.charge(self.costs.copy_page);
-            ra.tried = None;
+            (ra.tried, ra.copied) = (None, index);
             if request == 1 {
                 ra.prev = index;
             }
@@ -117,10 +115,10 @@ impl Mm {
             if !frame.has(Frame::UPTODATE) || frame.has(Frame::READAHEAD) {
                 break;
             }
-            if index != ra.prev {
+            if !self.folio_indices(pfn).contains(&ra.copied) {
                 self.mark_page_accessed(env, pfn);
             }
-            ra.prev = index;
+            (ra.prev, ra.copied) = (index, index);
             done += 1;
         }
         self.charge(done as u64 * (self.costs.io_uring_read + self.costs.cache_lookup + self.costs.copy_page));
@@ -147,7 +145,7 @@ impl Mm {
     ) -> Result<u32, Need> {
         let size = pages.min(FORCED_CHUNK);
         if ra.batch.is_none() {
-            self.start_batch(file, ra, Window { start: from, size, mark: None });
+            self.start_batch(file, ra, Window { start: from, size, mark: None, folios: None });
         }
         self.run_batch(env, file, ra, hand)?;
         self.free_hand(env, hand);
@@ -216,24 +214,63 @@ impl Mm {
     /// A new page of a file, in the cache and not read yet.
     fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
         let gfp = self.reading_gfp(file);
-        self.memcg_reserve(env, env.task.memcg, Order(0))?;
-        self.reserve_nodes(env, file, index, gfp)?;
-        let pfn = self.cache_page(env, gfp, hand).map_err(Need::Page)?;
+        let pfn = self.new_folio(env, file, index, Order(0), gfp, hand)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.charge(self.costs.read_page);
         Ok(pfn)
     }
 
-    /// The mark of a window was met: starts the next one, if there is one.
-    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, request: u32, ra: &mut Readahead) -> bool {
-        let (_, index) = self.file_home(pfn);
+    /// All that a new folio of a file takes. A large one is not insisted on, and readahead not on its charge either (`ra_alloc_folio()`,
+    /// `__filemap_get_folio()`).
+    pub(super) fn new_folio(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        order: Order,
+        gfp: Gfp,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, Need> {
+        if order == Order(0) {
+            self.memcg_reserve(env, env.task.memcg, order)?;
+            self.reserve_nodes(env, file, index, order, gfp)?;
+            return self.cache_folio(env, order, gfp, hand).map_err(Need::Page);
+        }
+        let noretry = gfp.contains(Gfp::NORETRY);
+        self.memcg_reserve(env, env.task.memcg, order).map_err(|need| match need {
+            Need::Charge(charge) => Need::Charge(Uncharged { noretry, ..charge }),
+            other => other,
+        })?;
+        self.reserve_nodes(env, file, index, order, gfp)?;
+        self.cache_folio(env, order, gfp.with(Gfp::NORETRY).with(Gfp::NOWARN), hand).map_err(Need::Page)
+    }
+
+    /// Reads a folio once more, since an earlier read failed.
+    pub(super) fn read_again(&mut self, env: &Env, pfn: Pfn) {
+        let ((file, _), indices) = (self.file_home(pfn), self.folio_indices(pfn));
+        self.lock_to_read(pfn);
+        self.submit_read(env, file, indices.start, indices.end);
+    }
+
+    /// Locks a folio, all of which is about to be read.
+    fn lock_to_read(&mut self, pfn: Pfn) {
+        self.frames[pfn].set(Frame::LOCKED);
+        if self.frames[pfn].order() > Order(0) {
+            self.begin_folio_io(pfn, Direction::Read, self.folio_indices(pfn));
+        }
+    }
+
+    /// The mark of a window was met by who wants so many pages from page `at` on: starts the next one, if there is one.
+    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
+        let (_, first) = self.file_home(pfn);
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
         }
         frame.clear(Frame::READAHEAD);
+        let order = frame.order();
         let pages = FilePages(&self.pagecache.trees, file.0);
-        match ra.on_mark(self.rules.readahead_window, &pages, index, request) {
+        match ra.on_mark(self.rules.readahead_window, &pages, (first, order), at - first + request) {
             Some(window) => {
                 self.start_batch(file, ra, window);
                 true
@@ -247,8 +284,10 @@ impl Mm {
         debug_assert!(ra.batch.is_none());
         let end = window.start.saturating_add(window.size).min(self.inode_size_pages(file));
         if window.start < end {
-            let start = window.start;
-            ra.batch = Some(Batch { next: start, end, mark: window.mark, run: start, asked: None });
+            let Window { start, size, mark, .. } = window;
+            let folios = window.folios.filter(|_| self.reads_large_folios(file));
+            let window = (start, size);
+            ra.batch = Some(Batch { next: start, end, mark, folios, window, run: start, asked: None });
         }
     }
 
@@ -264,37 +303,62 @@ impl Mm {
         let gfp = self.reading_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
         while batch.next < batch.end {
             let index = batch.next;
-            if let Slot::Page(_) = self.pagecache_get(file, index) {
+            let order = batch.folios.map_or(Order(0), |most| self.order_ahead(index, batch.end, most));
+            if self.is_any_cached(file, index..index + order.pages()) {
                 self.submit_read(env, file, batch.run, index);
-                batch.run = index + 1;
-            } else {
-                let page = self
-                    .memcg_reserve(env, env.task.memcg, Order(0))
-                    .and_then(|()| self.reserve_nodes(env, file, index, gfp))
-                    .and_then(|()| self.cache_page(env, gfp, hand).map_err(Need::Page));
-                match page {
-                    Ok(pfn) => self.add_ahead(env, pfn, file, index, batch.mark == Some(index), gfp),
-                    // It was not provided.
-                    Err(need) if need.is_for_readahead() && batch.asked == Some(need) => break,
-                    Err(need) => {
-                        batch.asked = Some(need);
-                        ra.batch = Some(batch);
-                        return Err(need);
-                    }
+                if batch.folios.is_some() {
+                    self.go_on_with_pages(file, &mut batch);
+                } else {
+                    batch.next += 1;
                 }
-                batch.asked = None;
+                batch.run = batch.next;
+                continue;
             }
-            batch.next += 1;
+            match self.new_folio(env, file, index, order, gfp, hand) {
+                Ok(pfn) => self.add_ahead(env, pfn, (file, index), batch.marks(index, order), gfp),
+                // It was not provided.
+                Err(need) if need.is_optional() && batch.asked == Some(need) => {
+                    if batch.folios.is_none() {
+                        break;
+                    }
+                    self.submit_read(env, file, batch.run, index);
+                    self.go_on_with_pages(file, &mut batch);
+                    batch.run = batch.next;
+                    continue;
+                }
+                Err(need) => {
+                    batch.asked = Some(need);
+                    ra.batch = Some(batch);
+                    return Err(need);
+                }
+            }
+            batch.asked = None;
+            batch.next += order.pages();
         }
         ra.batch = None;
         self.submit_read(env, file, batch.run, batch.next);
         Ok(())
     }
 
-    fn add_ahead(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32, marked: bool, gfp: Gfp) {
+    /// A large folio could not be had: single pages from here on, as many as the whole window has.
+    fn go_on_with_pages(&self, file: FileId, batch: &mut Batch) {
+        let ((start, size), next) = (batch.window, batch.next);
+        batch.end = next.saturating_add(size).min(self.inode_size_pages(file));
+        batch.mark = batch.mark.map(|mark| next + (mark - start));
+        (batch.window, batch.folios, batch.asked) = ((next, size), None, None);
+    }
+
+    /// Whether one of these pages of a file is cached.
+    pub(super) fn is_any_cached(&self, file: FileId, indices: std::ops::Range<u32>) -> bool {
+        indices.into_iter().any(|index| matches!(self.pagecache_get(file, index), Slot::Page(_)))
+    }
+
+    fn add_ahead(&mut self, env: &Env, pfn: Pfn, (file, index): (FileId, u32), marked: bool, gfp: Gfp) {
         self.add_to_page_cache(env, pfn, file, index, gfp);
-        let mark = if marked { Frame::READAHEAD } else { 0 };
-        self.frames[pfn].set(Frame::LOCKED | mark);
+        if marked {
+            self.frames[pfn].set(Frame::READAHEAD);
+        }
+        self.lock_to_read(pfn);
         self.charge(self.costs.read_page);
     }
 }

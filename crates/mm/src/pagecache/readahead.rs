@@ -13,11 +13,15 @@
 //! Omitted: a congested device defers readahead (until 5.17); `MADV_*`.
 
 use rules::ReadaheadWindow;
+use units::Order;
 
+use super::folio::order_of_window;
 use crate::vfs::Need;
 
 /// Pages that a read may ask of the device at once (`bdi->io_pages`): `max_sectors_kb` of 1280.
 const IO_PAGES: u32 = 320;
+/// Pages of the smallest window that is read into large folios.
+const LEAST_FOR_FOLIOS: u32 = 4;
 /// Pages of a forced readahead that are read in one go: 2 MiB.
 pub(super) const FORCED_CHUNK: u32 = 512;
 
@@ -30,6 +34,8 @@ pub(super) struct Window {
     pub(super) size: u32,
     /// Page that starts the next window when it is read.
     pub(super) mark: Option<u32>,
+    /// Order of the large folios that it may be read into; none where just the request is read.
+    pub(super) folios: Option<Order>,
 }
 
 /// A batch of pages that is being allocated; it may take several calls.
@@ -38,10 +44,21 @@ pub(super) struct Batch {
     pub(super) next: u32,
     pub(super) end: u32,
     pub(super) mark: Option<u32>,
+    /// Order of its folios; single pages if none.
+    pub(super) folios: Option<Order>,
+    /// The window: first page, pages.
+    pub(super) window: (u32, u32),
     /// First page that is allocated and not submitted.
     pub(super) run: u32,
     /// What was asked for on the slow path last.
     pub(super) asked: Option<Need>,
+}
+
+impl Batch {
+    /// Whether the folio that begins at a page is the one with the mark.
+    pub(super) fn marks(&self, index: u32, order: Order) -> bool {
+        self.mark.is_some_and(|mark| mark - mark % order.pages() == index)
+    }
 }
 
 /// Readahead state of an open file (`struct file_ra_state`).
@@ -55,6 +72,8 @@ pub struct Readahead {
     random: bool,
     /// Last page of the previous read (`prev_pos`).
     pub(super) prev: u32,
+    /// Last page that was copied, in this read or the previous one.
+    pub(super) copied: u32,
     pub(super) batch: Option<Batch>,
     /// Page for which readahead was tried before it is read alone.
     pub(super) tried: Option<u32>,
@@ -131,6 +150,7 @@ impl Readahead {
             bdi_pages: ra_pages,
             random: false,
             prev: u32::MAX,
+            copied: u32::MAX,
             batch: None,
             tried: None,
         }
@@ -154,7 +174,13 @@ impl Readahead {
         LastRead(prev): LastRead,
         RestingWindow { start, size, async_size }: RestingWindow,
     ) -> Readahead {
-        Readahead { start, prev, size: size.into(), async_size: async_size.into(), ..self }
+        Readahead { start, prev, copied: prev, size: size.into(), async_size: async_size.into(), ..self }
+    }
+
+    /// In the midst of a read that copied this page last.
+    #[must_use]
+    pub fn after(self, page: u32) -> Readahead {
+        Readahead { copied: page, ..self }
     }
 
     /// `POSIX_FADV_RANDOM`.
@@ -194,22 +220,22 @@ impl Readahead {
         }
         if self.random {
             let size = request.min(IO_PAGES.max(self.ra_pages));
-            return Some(Window { start: index, size, mark: None });
+            return Some(Window { start: index, size, mark: None, folios: None });
         }
         let max = self.max_pages(request);
-        if rule == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, true) {
-            return Some(self.advance(rule, index, max));
+        if rule == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, Order(0), true) {
+            return Some(self.advance(rule, (index, Order(0)), max));
         }
         if index == 0 || request > max || index.wrapping_sub(self.prev) <= 1 {
-            return Some(self.open(rule, index, request, max));
+            return Some(self.open(rule, (index, Order(0)), request, max));
         }
         let history = cache.before(index, max);
         if history <= request {
-            return Some(Window { start: index, size: request, mark: None });
+            return Some(Window { start: index, size: request, mark: None, folios: None });
         }
         let history = if history >= index { history * 2 } else { history };
         (self.start, self.size, self.async_size) = (index, (history + request).min(max), 1);
-        Some(self.submit(rule, index, max))
+        Some(self.submit(rule, (index, Order(0)), max))
     }
 
     /// Pages of a whole window.
@@ -221,15 +247,25 @@ impl Readahead {
     pub(super) fn around(&mut self, index: u32) -> Window {
         (self.start, self.size, self.async_size) =
             (index.saturating_sub(self.ra_pages / 2), self.ra_pages, self.ra_pages / 4);
-        Window { start: self.start, size: self.size, mark: Some(self.start + self.size - self.async_size) }
+        self.window(Order(0))
     }
 
-    /// What to read when the marked page `index` is read.
+    /// The present window, which a folio of order `opened_by` opened.
+    fn window(&self, opened_by: Order) -> Window {
+        Window {
+            start: self.start,
+            size: self.size,
+            mark: Some(self.start + self.size - self.async_size),
+            folios: (self.size >= LEAST_FOR_FOLIOS).then(|| order_of_window(opened_by, self.size)),
+        }
+    }
+
+    /// What to read when the marked folio of such an order that begins at page `index` is read.
     pub(super) fn on_mark(
         &mut self,
         rule: ReadaheadWindow,
         cache: &impl Cached,
-        index: u32,
+        (index, order): (u32, Order),
         request: u32,
     ) -> Option<Window> {
         if self.ra_pages == 0 {
@@ -237,10 +273,10 @@ impl Readahead {
         }
         let max = self.max_pages(request);
         if rule == ReadaheadWindow::OnDemand && index == 0 {
-            return Some(self.open(rule, index, request, max));
+            return Some(self.open(rule, (index, order), request, max));
         }
-        if self.expects(index, rule == ReadaheadWindow::OnDemand) {
-            return Some(self.advance(rule, index, max));
+        if self.expects(index, order, rule == ReadaheadWindow::OnDemand) {
+            return Some(self.advance(rule, (index, order), max));
         }
         let start = cache.next_miss(index + 1, max);
         if start - index > max {
@@ -249,17 +285,18 @@ impl Readahead {
         (self.start, self.size) = (start, start - index + request);
         self.size = self.next_size(max);
         self.async_size = self.size;
-        Some(self.submit(rule, index, max))
+        Some(self.submit(rule, (index, order), max))
     }
 
-    /// Whether `index` is where the present window's mark is, or where it ends.
-    fn expects(&self, index: u32, or_end: bool) -> bool {
+    /// Whether `index` is where the folio of the present window's mark begins, or where that ends.
+    fn expects(&self, index: u32, order: Order, or_end: bool) -> bool {
         let end = self.start + self.size;
-        index == end - self.async_size || (or_end && index == end)
+        let mark = end - self.async_size;
+        index == mark - mark % order.pages() || (or_end && index == end)
     }
 
     /// The window behind the present one.
-    fn advance(&mut self, rule: ReadaheadWindow, index: u32, max: u32) -> Window {
+    fn advance(&mut self, rule: ReadaheadWindow, at: (u32, Order), max: u32) -> Window {
         self.start += self.size;
         let next = self.next_size(max);
         self.size = match rule {
@@ -268,11 +305,11 @@ impl Readahead {
             ReadaheadWindow::Split => next.max(self.size),
         };
         self.async_size = self.size;
-        self.submit(rule, index, max)
+        self.submit(rule, at, max)
     }
 
     /// The first window of a stream.
-    fn open(&mut self, rule: ReadaheadWindow, index: u32, request: u32, max: u32) -> Window {
+    fn open(&mut self, rule: ReadaheadWindow, (index, order): (u32, Order), request: u32, max: u32) -> Window {
         self.start = index;
         self.size = initial_size(request, max);
         self.async_size = match (self.size > request, rule) {
@@ -280,10 +317,10 @@ impl Readahead {
             (false, ReadaheadWindow::OnDemand) => self.size,
             (false, ReadaheadWindow::Split) => self.size >> 1,
         };
-        self.submit(rule, index, max)
+        self.submit(rule, (index, order), max)
     }
 
-    fn submit(&mut self, rule: ReadaheadWindow, index: u32, max: u32) -> Window {
+    fn submit(&mut self, rule: ReadaheadWindow, (index, order): (u32, Order), max: u32) -> Window {
         if rule == ReadaheadWindow::OnDemand && index == self.start && self.size == self.async_size {
             // The read would meet its own mark at once: the next window joins this one.
             let more = self.next_size(max);
@@ -294,7 +331,7 @@ impl Readahead {
                 (self.size, self.async_size) = (max, max >> 1);
             }
         }
-        Window { start: self.start, size: self.size, mark: Some(self.start + self.size - self.async_size) }
+        self.window(order)
     }
 }
 
@@ -320,7 +357,7 @@ mod tests {
             let window = if !cache.cached(index) {
                 ra.on_miss(rule, &cache, index, 1)
             } else if marks.contains(&index) {
-                ra.on_mark(rule, &cache, index, 1)
+                ra.on_mark(rule, &cache, (index, Order(0)), 1)
             } else {
                 None
             };
@@ -350,7 +387,7 @@ mod tests {
         for rule in [ReadaheadWindow::OnDemand, ReadaheadWindow::Split] {
             let mut ra = Readahead::default();
             let window = ra.on_miss(rule, &Pages(vec![]), 0, 32);
-            assert_eq!(window, Some(Window { start: 0, size: 32, mark: Some(16) }), "{rule:?}");
+            assert_eq!(window, Some(Window { start: 0, size: 32, mark: Some(16), folios: Some(Order(2)) }), "{rule:?}");
         }
     }
 
@@ -363,7 +400,7 @@ mod tests {
             ra.on_miss(rule, &Pages(vec![]), 0, 33);
             let mark = 33 - 16;
             assert_eq!(
-                ra.on_mark(rule, &Pages(vec![]), mark, 16).map(|w| (w.start, w.size)),
+                ra.on_mark(rule, &Pages(vec![]), (mark, Order(0)), 16).map(|w| (w.start, w.size)),
                 Some((33, size)),
                 "{rule:?}"
             );
@@ -376,7 +413,7 @@ mod tests {
         ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
         let before = ra;
         let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 1000, 2);
-        assert_eq!(window, Some(Window { start: 1000, size: 2, mark: None }));
+        assert_eq!(window, Some(Window { start: 1000, size: 2, mark: None, folios: None }));
         assert_eq!(ra, before);
     }
 
@@ -385,19 +422,19 @@ mod tests {
         // 7 pages of history before page 100, request 1: 7 + 1 pages, the last marked.
         let mut ra = Readahead { prev: 5, ..Readahead::default() };
         let window = ra.on_miss(ReadaheadWindow::Split, &Pages((93..100).collect()), 100, 1);
-        assert_eq!(window, Some(Window { start: 100, size: 8, mark: Some(107) }));
+        assert_eq!(window, Some(Window { start: 100, size: 8, mark: Some(107), folios: Some(Order(2)) }));
         // As much history as the request is no sign of a stream.
         let mut ra = Readahead { prev: 5, ..Readahead::default() };
         let window = ra.on_miss(ReadaheadWindow::Split, &Pages(vec![99]), 100, 1);
-        assert_eq!(window, Some(Window { start: 100, size: 1, mark: None }));
+        assert_eq!(window, Some(Window { start: 100, size: 1, mark: None, folios: None }));
     }
 
     #[test]
     fn a_mark_of_another_stream_starts_behind_what_is_cached() {
         // Pages 50..54 are cached, 50 is marked: 4 from the mark to the miss, 1 requested, times 2.
         let mut ra = Readahead { start: 900, size: 8, async_size: 8, prev: 900, ..Readahead::default() };
-        let window = ra.on_mark(ReadaheadWindow::OnDemand, &Pages((50..54).collect()), 50, 1);
-        assert_eq!(window, Some(Window { start: 54, size: 10, mark: Some(54) }));
+        let window = ra.on_mark(ReadaheadWindow::OnDemand, &Pages((50..54).collect()), (50, Order(0)), 1);
+        assert_eq!(window, Some(Window { start: 54, size: 10, mark: Some(54), folios: Some(Order(2)) }));
     }
 
     #[test]
@@ -406,7 +443,7 @@ mod tests {
         let mut ra = Readahead::new(32);
         ra.advise_sequential();
         ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
-        (ra.prev, ra.tried) = (7, Some(7));
+        (ra.prev, ra.copied, ra.tried) = (7, 7, Some(7));
         let mut resumed = Readahead::new(32);
         resumed.advise_sequential();
         // A page that was tried in vain is tried again by the next read.
@@ -419,11 +456,11 @@ mod tests {
         let mut ra = Readahead::default();
         ra.advise_random();
         let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
-        assert_eq!(window, Some(Window { start: 0, size: 1, mark: None }));
+        assert_eq!(window, Some(Window { start: 0, size: 1, mark: None, folios: None }));
         ra.advise_sequential();
         // 64 pages: 1 page is at most 64/32 = 2.
         let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
-        assert_eq!(window, Some(Window { start: 0, size: 4, mark: Some(1) }));
+        assert_eq!(window, Some(Window { start: 0, size: 4, mark: Some(1), folios: Some(Order(2)) }));
         assert_eq!(ra.max_pages(1), 64);
         ra.advise_normal();
         assert_eq!(ra.max_pages(1), 32);

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use rules::{ReadaheadWindow, Rules};
-use units::{Bytes, FileId, Gfp, Nanos, Order, Pfn};
+use units::{Bytes, FileId, Gfp, Nanos, Pfn};
 
-use super::{ReadStop, Readahead, Slot, WriteStop};
+use super::{PageWrite, ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::{machine, on, rules_4_20};
 use crate::vfs::{DirId, FsSpec, Need};
 use crate::writeback::EndIoStep;
@@ -128,17 +128,24 @@ impl Rig {
         self.try_write(file, index).expect("there is room")
     }
 
-    /// Writes a page, which is dirty then; `None` if the device has no room for it.
+    /// Writes a page, which is dirty then, and says whether it was clean; `None` if the device has no room for it.
     pub(crate) fn try_write(&mut self, file: FileId, index: u32) -> Option<bool> {
-        let mut hand = None;
+        let (written, dirtied) = self.try_write_many(file, index, 1)?;
+        assert_eq!(written, 1);
+        Some(dirtied > 0)
+    }
+
+    /// Writes the first of so many pages, with those that are in one folio with it: how many those are, and how many became dirty.
+    pub(crate) fn try_write_many(&mut self, file: FileId, index: u32, request: u32) -> Option<(u32, u32)> {
+        let mut write = PageWrite::new(file, index, request);
         loop {
-            match self.mm.write_page(&self.env, file, index, &mut hand) {
-                WriteStop::Done { dirtied } => {
+            match self.mm.write_page(&self.env, &mut write) {
+                WriteStop::Done { written, dirtied } => {
                     self.collect();
-                    return Some(dirtied);
+                    return Some((written, dirtied));
                 }
                 WriteStop::Need(Need::Space) => {
-                    self.mm.free_hand(&self.env, &mut hand);
+                    self.mm.free_hand(&self.env, &mut write.hand);
                     self.collect();
                     return None;
                 }
@@ -149,8 +156,8 @@ impl Rig {
                 WriteStop::Need(Need::Page(req)) => {
                     // The slow path does not spread dirty pages.
                     let req = AllocRequest { gfp: req.gfp.without(Gfp::WRITE), ..req };
-                    hand = self.mm.alloc_pages(&self.env, req);
-                    assert!(hand.is_some(), "memory is plentiful");
+                    write.hand = self.mm.alloc_pages(&self.env, req);
+                    assert!(write.hand.is_some() || req.gfp.contains(Gfp::NORETRY), "memory is plentiful");
                 }
                 WriteStop::Need(need) => panic!("{need:?}"),
             }
@@ -191,7 +198,7 @@ impl Rig {
         self.mm.lru_del(pfn);
         let shadow = self.mm.workingset_eviction(pfn);
         self.mm.pagecache_remove(&self.env, pfn, Some(shadow));
-        self.mm.free_pages(&self.env, pfn, Order(0));
+        self.mm.free_pages(&self.env, pfn, self.mm.frames[pfn].order());
     }
 
     /// Submits everything that is dirty of a file.

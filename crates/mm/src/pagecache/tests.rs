@@ -5,7 +5,7 @@ use rules::{ReadPastEnd, Rules, ScanBalance, ShadowNodes};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::rig::{Rig, old_rules};
-use super::{ReadStop, Readahead, Slot, WriteStop};
+use super::{PageWrite, ReadStop, Readahead, Slot, WriteStop};
 use crate::slab::tests::exhaust;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::vfs::Need;
@@ -307,12 +307,12 @@ fn a_write_says_what_it_lacks_and_goes_on_with_it() {
     let mut taken = exhaust(&mut rig.mm, None);
     rig.mm.drain_pcp_all();
     taken.extend(exhaust(&mut rig.mm, None));
-    let mut hand = None;
+    let mut write = PageWrite::new(file, 1, 1);
     let mut needs = Vec::new();
     loop {
-        match rig.mm.write_page(&rig.env, file, 1, &mut hand) {
-            WriteStop::Done { dirtied } => {
-                assert!(dirtied);
+        match rig.mm.write_page(&rig.env, &mut write) {
+            WriteStop::Done { written, dirtied } => {
+                assert_eq!((written, dirtied), (1, 1));
                 break;
             }
             WriteStop::Need(Need::Slab(cache, req)) => {
@@ -323,13 +323,13 @@ fn a_write_says_what_it_lacks_and_goes_on_with_it() {
             }
             WriteStop::Need(Need::Page(req)) => {
                 needs.push("page");
-                assert!(req.gfp.contains(Gfp::WRITE) && !req.gfp.contains(Gfp::FS) && hand.is_none());
-                hand = Some(from_reclaim(&mut rig, &mut taken));
+                assert!(req.gfp.contains(Gfp::WRITE) && !req.gfp.contains(Gfp::FS) && write.hand.is_none());
+                write.hand = Some(from_reclaim(&mut rig, &mut taken));
             }
             stop => panic!("{stop:?}"),
         }
     }
-    assert_eq!((needs, hand), (vec!["slab", "page"], None));
+    assert_eq!((needs, write.hand), (vec!["slab", "page"], None));
     assert_eq!(rig.mm.nr_cached(file), 2);
 }
 
@@ -346,9 +346,9 @@ fn asked_without(lacking: &'static str) -> Vec<(&'static str, bool)> {
         let stop = rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand);
         let ReadStop::Need(need) = stop else { break stop };
         let what = if matches!(need, Need::Page(_)) { "page" } else { "node" };
-        asked.push((what, need.is_for_readahead()));
+        asked.push((what, need.is_optional()));
         match need {
-            _ if need.is_for_readahead() && what == lacking => {}
+            _ if need.is_optional() && what == lacking => {}
             Need::Slab(cache, _) => {
                 let page = from_reclaim(&mut rig, &mut taken);
                 rig.mm.slab_add_page(&rig.env, cache, page);

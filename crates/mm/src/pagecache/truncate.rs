@@ -6,7 +6,7 @@
 //! Abstracted: truncation does not wait for pages under I/O: such a page leaves its file at once, and its frame is
 //! freed when the I/O ends.
 
-use units::{FileId, Order, Pfn};
+use units::{FileId, Pfn};
 
 use super::{Slot, slots};
 use crate::{Env, Frame, Kind, Mm};
@@ -14,9 +14,12 @@ use crate::{Env, Frame, Kind, Mm};
 impl Mm {
     /// Drops all pages and shadows of a file from page `from` on.
     pub fn truncate_pages(&mut self, env: &Env, file: FileId, from: u32) {
+        self.truncate_partial_folio(env, file, from);
         let mut at = from;
         while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
             match slots::unpack(raw) {
+                // One that could not be cut.
+                Slot::Page(pfn) if self.folio_indices(pfn).start < from => {}
                 Slot::Page(pfn) => self.truncate_page(env, pfn),
                 _ => _ = self.pagecache.trees.erase(file.0, index),
             }
@@ -57,45 +60,31 @@ impl Mm {
             // Reclaim, which sleeps with it, gives it back.
             self.frames[pfn].set(Frame::ISOLATED);
         } else if !busy {
-            self.free_pages(env, pfn, Order(0));
+            self.free_pages(env, pfn, frame.order());
         }
     }
 
     /// Takes a page with I/O in flight out of its file.
     fn orphan(&mut self, env: &Env, pfn: Pfn) {
         let frame = self.frames[pfn];
-        let (FileId(file), index) = self.file_home(pfn);
         if frame.has(Frame::WRITEBACK) {
             self.record_end_writeback(pfn);
         }
+        self.truncate_folio_io(pfn);
         self.frames[pfn].clear(Frame::WRITEBACK | Frame::LOCKED | Frame::READAHEAD | Frame::RECLAIM);
         self.pagecache_remove(env, pfn, None);
         self.frames[pfn].set(frame_io_flags(&frame));
-        self.pagecache.orphans.entry((file, index)).or_default().push(pfn);
-    }
-
-    /// The orphan that was at a place of a file, if any: the I/O on it has ended.
-    pub(crate) fn take_truncated(&mut self, file: FileId, index: u32) -> Option<Pfn> {
-        if self.pagecache.orphans.is_empty() {
-            return None;
-        }
-        let pfns = self.pagecache.orphans.get_mut(&(file.0, index))?;
-        let pfn = pfns.remove(0);
-        if pfns.is_empty() {
-            self.pagecache.orphans.remove(&(file.0, index));
-        }
-        Some(pfn)
     }
 
     /// Frees an orphan whose I/O has ended, unless reclaim holds it.
     pub(crate) fn free_truncated(&mut self, env: &Env, pfn: Pfn) {
         self.wake_page(pfn);
-        let isolated = self.frames[pfn].has(Frame::ISOLATED);
-        self.frames[pfn].set_kind(Kind::Held, Order(0));
+        let (isolated, order) = (self.frames[pfn].has(Frame::ISOLATED), self.frames[pfn].order());
+        self.frames[pfn].set_kind(Kind::Held, order);
         if isolated {
             self.frames[pfn].set(Frame::ISOLATED);
         } else {
-            self.free_pages(env, pfn, Order(0));
+            self.free_pages(env, pfn, order);
         }
     }
 
@@ -105,7 +94,10 @@ impl Mm {
         let mut dropped = 0;
         while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
             match slots::unpack(raw) {
-                Slot::Page(pfn) => dropped += u64::from(self.invalidate_page(env, pfn)),
+                Slot::Page(pfn) => {
+                    let pages = self.frames[pfn].nr_pages();
+                    dropped += if self.invalidate_page(env, pfn) { u64::from(pages) } else { 0 };
+                }
                 _ => _ = self.pagecache.trees.erase(file.0, index),
             }
             match index.checked_add(1) {
@@ -132,7 +124,7 @@ impl Mm {
         }
         self.lru_del(pfn);
         self.pagecache_remove(env, pfn, None);
-        self.free_pages(env, pfn, Order(0));
+        self.free_pages(env, pfn, frame.order());
         true
     }
 }

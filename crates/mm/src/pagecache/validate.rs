@@ -21,13 +21,17 @@ impl Mm {
                 let Slot::Page(pfn) = slots::unpack(raw) else { continue };
                 pages += 1;
                 let frame = &self.frames[pfn];
-                if frame.kind() != Kind::File || trees.home(frame.place) != (file, index) {
+                let home = (frame.kind() == Kind::File).then(|| trees.home(frame.place));
+                let holds =
+                    |(owner, first): (u32, u32)| owner == file && (first..first + frame.nr_pages()).contains(&index);
+                if !home.is_some_and(holds) {
                     wrong(Some(pfn), format!("is in slot {index} of file {file}, and says {frame:?}"));
                 }
                 if dirty.is_some_and(|tagged| tagged < index) {
                     dirty = trees.next_dirty(file, index);
                 }
-                if frame.has(Frame::DIRTY) != (dirty == Some(index)) {
+                let tagged = dirty == Some(index);
+                if frame.has(Frame::DIRTY) != tagged && (tagged || frame.nr_pages() == 1) {
                     wrong(Some(pfn), format!("its dirty tag in file {file} at {index} differs from its flag"));
                 }
             }
@@ -42,7 +46,7 @@ impl Mm {
             let frame = &self.frames[Pfn(n)];
             // What is neither may lie between zones, on no node.
             let (kind, pages) = match frame.kind() {
-                Kind::File => (0, 1),
+                Kind::File => (0, u64::from(frame.nr_pages())),
                 Kind::Anon if frame.has(Frame::SWAPCACHE) => (1, u64::from(frame.nr_pages())),
                 _ => continue,
             };

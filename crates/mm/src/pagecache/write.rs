@@ -5,24 +5,53 @@
 //! says so. Its data is not read first, since all of it is replaced. A page without a block claims one, or the write
 //! fails. Until 4.6 a write marks the page accessed, as a read does ([`WriteAccess`]): a page that is written twice becomes
 //! active, and reclaim spares a written page that is still dirty when it first meets it.
-//! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20; 6.12 the same).
-//! A page under writeback may have to be waited for ([`WrittenMeanwhile`]).
+//! Source: `pagecache_get_page()`, mm/filemap.c, `iomap_write_begin()`, fs/iomap.c (4.20); `iomap_write_iter()`, fs/iomap/buffered-io.c (6.12).
+//! A page under writeback may have to be waited for ([`WrittenMeanwhile`]). Where there are large folios, a missing page comes with as many behind
+//! it as the call goes on to write and lie aligned, or as few as there is memory for, and all that a call writes of a folio it writes in one go.
 //! Omitted: parts of pages, hence reads before writes.
 
 use rules::{DelayedWrite, WriteAccess, WrittenMeanwhile};
-use units::{FileId, Gfp, Order, Pfn};
+use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::Slot;
+use super::folio::order_to_write;
 use crate::vfs::{FsKind, Need};
 use crate::{Env, Frame, Mm};
+
+/// What a system call still has to write of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageWrite {
+    /// The file.
+    pub file: FileId,
+    /// The first page that is to be written now.
+    pub index: u32,
+    /// How many are to be written from there on, 1 or more.
+    pub request: u32,
+    /// Memory from the slow path, after [`Need::Page`]; nothing if there was none, which a write can do without
+    /// ([`Need::is_optional`]).
+    pub hand: Option<Pfn>,
+    /// What was asked for last, if that may be refused.
+    asked: Option<Need>,
+    /// Largest order that was not refused.
+    most: Order,
+}
+
+impl PageWrite {
+    /// A write of `request` pages from `index` on.
+    pub fn new(file: FileId, index: u32, request: u32) -> PageWrite {
+        PageWrite { file, index, request, hand: None, asked: None, most: PAGEBLOCK_ORDER }
+    }
+}
 
 /// Why a write stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriteStop {
-    /// The page is written; whether it was clean before (counts for `TaskDirty`).
+    /// Pages are written.
     Done {
-        /// It was clean or not cached.
-        dirtied: bool,
+        /// How many.
+        written: u32,
+        /// How many became dirty by that (counts for `TaskDirty`): all of the folio, if it was clean or not cached.
+        dirtied: u32,
     },
     /// Something is missing; provide it and call again.
     Need(Need),
@@ -31,13 +60,15 @@ pub enum WriteStop {
 }
 
 impl Mm {
-    /// Writes page `index` of a file. `hand` is a page from the slow path, after `Need::Page`; what is left in it when
-    /// something else is needed is for the next call, and it is empty after `Done`.
-    pub fn write_page(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> WriteStop {
+    /// Writes the first page of those that a system call still writes, and those behind it that are in the same folio. What is
+    /// left in hand when something else is needed is for the next call, and nothing is after `Done`.
+    pub fn write_page(&mut self, env: &Env, write: &mut PageWrite) -> WriteStop {
+        let PageWrite { file, index, request, .. } = *write;
+        debug_assert!(request > 0);
         self.charge(self.costs.cache_lookup);
         let pfn = match self.pagecache_get(file, index) {
             Slot::Page(pfn) => {
-                self.free_hand(env, hand);
+                self.free_hand(env, &mut write.hand);
                 let waits = self.rules.written_meanwhile == WrittenMeanwhile::Waits;
                 let frame = &mut self.frames[pfn];
                 if frame.has(Frame::LOCKED) || waits && frame.has(Frame::WRITEBACK) {
@@ -53,17 +84,10 @@ impl Mm {
                 if !self.has_room_for(file, index) {
                     return WriteStop::Need(Need::Space);
                 }
-                let gfp = self.mapping_gfp(file).with(Gfp::WRITE);
-                let reserved = self.memcg_reserve(env, env.task.memcg, Order(0));
-                if let Err(need) = reserved.and_then(|()| self.reserve_nodes(env, file, index, gfp)) {
-                    return WriteStop::Need(need);
-                }
-                let pfn = match self.cache_page(env, gfp, hand) {
+                match self.folio_to_write(env, write) {
                     Ok(pfn) => pfn,
-                    Err(req) => return WriteStop::Need(Need::Page(req)),
-                };
-                self.add_to_page_cache(env, pfn, file, index, gfp);
-                pfn
+                    Err(need) => return WriteStop::Need(need),
+                }
             }
         };
         // Nothing of it is needed from the disk, whether or not the write goes on now.
@@ -73,25 +97,62 @@ impl Mm {
             return WriteStop::Need(need);
         }
         self.hold_ilock(env, file);
-        let extends = index >= self.inode_size_pages(file);
+        let end = index + self.room_in_folio(file, index, pfn, request);
+        let extends = end > self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
         let of_ext4 = self.costs.write_ext4 + extending + handle;
-        self.charge(self.costs.copy_page + self.by_fs(file, 0, of_ext4));
+        self.charge(u64::from(end - index) * self.costs.copy_page + self.by_fs(file, 0, of_ext4));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);
         }
         if extends {
-            self.set_inode_size_pages(env, file, index + 1);
+            self.set_inode_size_pages(env, file, end);
         }
-        WriteStop::Done { dirtied: self.set_page_dirty(env, pfn) }
+        WriteStop::Done { written: end - index, dirtied: self.set_range_dirty(env, pfn, index..end) }
     }
 
-    /// Frees a page from the slow path that is not needed after all.
+    /// How many of the pages from `index` on are in a folio, and may be written there: the first of them may.
+    fn room_in_folio(&mut self, file: FileId, index: u32, pfn: Pfn, request: u32) -> u32 {
+        let end = self.folio_indices(pfn).end.min(index + request);
+        let there_is_room = |mm: &mut Mm, at| mm.pagecache.trees.is_dirty(file.0, at) || mm.has_room_for(file, at);
+        1 + (index + 1..end).take_while(|at| there_is_room(self, *at)).count() as u32
+    }
+
+    /// A new folio for pages from `index` on that are about to be written; a smaller one, down to a page, where pages behind it
+    /// are cached already or memory has no such block.
+    fn folio_to_write(&mut self, env: &Env, write: &mut PageWrite) -> Result<Pfn, Need> {
+        let PageWrite { file, index, request, .. } = *write;
+        let gfp = self.mapping_gfp(file).with(Gfp::WRITE);
+        let large = self.writes_large_folios(file);
+        let mut order = if large { order_to_write(index, request).min(write.most) } else { Order(0) };
+        loop {
+            while order > Order(0) && self.is_any_cached(file, index..index + order.pages()) {
+                order.0 -= 1;
+            }
+            match self.new_folio(env, file, index, order, gfp, &mut write.hand) {
+                Ok(pfn) => {
+                    self.add_to_page_cache(env, pfn, file, index, gfp);
+                    return Ok(pfn);
+                }
+                // It was not provided.
+                Err(need) if order > Order(0) && need.is_optional() && write.asked == Some(need) => {
+                    order.0 -= 1;
+                    (write.most, write.asked) = (order, None);
+                }
+                Err(need) => {
+                    write.asked = Some(need);
+                    return Err(need);
+                }
+            }
+        }
+    }
+
+    /// Frees memory from the slow path that is not needed after all.
     #[inline]
-    pub(crate) fn free_hand(&mut self, env: &Env, hand: &mut Option<Pfn>) {
+    pub fn free_hand(&mut self, env: &Env, hand: &mut Option<Pfn>) {
         if let Some(pfn) = hand.take() {
-            self.free_pages(env, pfn, Order(0));
+            self.free_pages(env, pfn, self.frames[pfn].order());
         }
     }
 

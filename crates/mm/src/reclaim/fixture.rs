@@ -27,6 +27,8 @@ pub(super) const DEVICE: u16 = 3;
 /// What 4.20 does, as far as reclaim is concerned.
 pub(super) fn rules_4_20() -> Rules {
     Rules {
+        large_folios: rules::LargeFolios::Never,
+        large_migration: rules::LargeMigration::Never,
         watermark_boost: WatermarkBoost::Off,
         boosted_slab: BoostedSlab::Skip,
         slab_pressure: SlabPressure::PriorityAtLeastBatch,

@@ -8,7 +8,7 @@
 //! Since/until: [`ReclaimedPages`].
 
 use rules::ReclaimedPages;
-use units::{Order, Pfn};
+use units::Pfn;
 
 use super::pagevec::PAGEVEC;
 use crate::{Env, Mm};
@@ -21,7 +21,9 @@ impl Mm {
                 pages.rchunks(PAGEVEC).flatten().for_each(|pfn| self.free_cold_page(env, *pfn));
             }
             ReclaimedPages::ColdEnd => pages.iter().rev().for_each(|pfn| self.free_cold_page(env, *pfn)),
-            ReclaimedPages::HotEnd => pages.iter().rev().for_each(|pfn| self.free_pages(env, *pfn, Order(0))),
+            ReclaimedPages::HotEnd => {
+                pages.iter().rev().for_each(|pfn| self.free_pages(env, *pfn, self.frames[*pfn].order()));
+            }
         }
     }
 }
@@ -29,7 +31,7 @@ impl Mm {
 #[cfg(test)]
 mod tests {
     use rules::Rules;
-    use units::Gfp;
+    use units::{Gfp, Order};
 
     use super::super::fixture::{Machine, rules_4_20};
     use super::*;

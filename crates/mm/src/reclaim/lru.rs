@@ -232,6 +232,21 @@ impl Mm {
         list
     }
 
+    /// Puts the tails of a block of so many pages, which was split, in front of its head on that one's list, the first one next to it:
+    /// lists are emptied from their end (`lru_add_split_folio()`).
+    pub(crate) fn lru_insert_tails(&mut self, pfn: Pfn, pages: u32) {
+        let tails = (1..pages).rev().map(|n| pfn.offset(n));
+        if self.belongs_in_generation(pfn) {
+            return self.lru_gen_add_tails(pfn, tails);
+        }
+        let (list, lru) = (lru_of(&self.frames[pfn]), self.lruvec_of(pfn));
+        let list = &mut self.nodes[lru.node.index()].lruvecs[usize::from(lru.part)].lists[list as usize];
+        for tail in tails {
+            self.frames[tail].set(Frame::LRU);
+            list.insert_before(&mut self.frames, pfn, tail);
+        }
+    }
+
     /// Counts base pages onto or off a list (`update_lru_size()`).
     #[inline]
     pub(super) fn lru_resize(&mut self, lru: LruvecId, zone: ZoneId, list: LruList, pages: i64) {

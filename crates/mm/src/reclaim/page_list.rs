@@ -158,7 +158,7 @@ impl Mm {
             }
         }
         self.tlb_flush();
-        stat.reclaimed = freed.len() as u64;
+        stat.reclaimed = freed.iter().map(|pfn| u64::from(self.frames[*pfn].nr_pages())).sum();
         self.stat.count(VmEvent::Pgactivate, stat.activated.iter().sum());
         self.charge(
             (freed.len() + kept.len()) as u64 * self.costs.scan_page
@@ -183,7 +183,7 @@ impl Mm {
         let mut stat = BatchStat::default();
         match fate {
             Fate::Free => {
-                stat.reclaimed = 1;
+                stat.reclaimed = u64::from(self.frames[pfn].nr_pages());
                 self.charge(self.costs.reclaim_page);
                 self.free_reclaimed(env, &[pfn]);
                 return (stat, kept);
@@ -210,7 +210,7 @@ impl Mm {
         (freed, kept): (&mut Batch, &mut Batch),
     ) {
         let fate = if is_plain(&self.frames[pfn]) {
-            sc.nr_scanned += 1;
+            sc.nr_scanned += u64::from(self.frames[pfn].nr_pages());
             self.remove_mapping(env, clock_of(self, lru, sc), pfn)
         } else {
             self.shrink_page(env, lru, pfn, sc, stat)
@@ -367,7 +367,7 @@ impl Mm {
     fn skip_dirty(&mut self, lru: LruvecId, pfn: Pfn) -> Fate {
         if self.rules.skipped_dirty == SkippedDirty::Marked {
             self.frames[pfn].set(Frame::RECLAIM);
-            self.stat.node_add(lru.node, NodeStat::VmscanImmediate, 1);
+            self.stat.node_add(lru.node, NodeStat::VmscanImmediate, i64::from(self.frames[pfn].nr_pages()));
         }
         self.stuck()
     }
@@ -375,8 +375,11 @@ impl Mm {
     /// Gives an anonymous page a swap slot, so that it can be unmapped. `Some` if it cannot go on.
     fn give_swap(&mut self, env: &Env, pfn: Pfn, sc: &mut ScanControl, stat: &mut BatchStat) -> Option<Fate> {
         let frame = &self.frames[pfn];
+        if frame.kind() != Kind::Anon {
+            return None;
+        }
         let huge = frame.order() > Order(0);
-        if frame.kind() != Kind::Anon || !frame.has(Frame::SWAPBACKED) {
+        if !frame.has(Frame::SWAPBACKED) {
             return (huge && !self.split_isolated(env, pfn, sc, stat)).then_some(Fate::Keep);
         }
         if frame.has(Frame::SWAPCACHE) {

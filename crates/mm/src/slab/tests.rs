@@ -40,6 +40,8 @@ pub(crate) fn on(cpu: u16) -> Env {
 /// The rules of 4.20 that concern slabs and their pages.
 pub(crate) fn rules_4_20() -> Rules {
     Rules {
+        large_folios: rules::LargeFolios::Never,
+        large_migration: rules::LargeMigration::Never,
         slab_order: SlabOrder::FewerObjects,
         cpu_partial: CpuPartial::Objects,
         struct_sizes: StructSizes::Linux420,

@@ -102,12 +102,12 @@ impl Mm {
 
     fn add_block_page(&mut self, env: &Env, bdev: FileId, block: u32) -> Result<Pfn, Need> {
         self.memcg_reserve(env, env.task.memcg, Order(0))?;
-        self.reserve_nodes(env, bdev, block, GFP)?;
+        self.reserve_nodes(env, bdev, block, Order(0), GFP)?;
         let mut hand = self.vfs.spare_pages.pop();
         if let Some(pfn) = hand {
             self.frames[pfn].set_kind(Kind::Held, Order(0));
         }
-        let pfn = self.cache_page(env, GFP, &mut hand).map_err(Need::Page)?;
+        let pfn = self.cache_folio(env, Order(0), GFP, &mut hand).map_err(Need::Page)?;
         self.insert_page(env, pfn, bdev, block, GFP);
         if self.rules.pagevec_access == PagevecAccess::Activates {
             self.frames[pfn].set(Frame::REFERENCED);

@@ -82,12 +82,13 @@ pub enum Need {
 }
 
 impl Need {
-    /// Whether it is memory for readahead, which ends without it (`readahead_gfp_mask()`).
-    pub fn is_for_readahead(&self) -> bool {
+    /// Whether it is memory that its user can do without: readahead ends, a write makes do with a smaller folio.
+    pub fn is_optional(&self) -> bool {
         match self {
             Need::Page(request) => request.gfp.contains(Gfp::NORETRY),
             Need::Slab(_, request) => request.fallback.unwrap_or(request.pages).gfp.contains(Gfp::NORETRY),
-            _ => false,
+            Need::Charge(charge) => charge.is_optional(),
+            Need::Read(_) | Need::Journal | Need::Space => false,
         }
     }
 }

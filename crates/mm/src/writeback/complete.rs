@@ -11,7 +11,7 @@ use units::{FileId, Pfn};
 
 use super::ioend::WrittenRun;
 use super::jiffies;
-use crate::pagecache::Slot;
+use crate::pagecache::{Direction, FolioIoEnd, Slot};
 use crate::vfs::FsKind;
 use crate::{Bio, BioTarget, Env, Frame, Mm};
 
@@ -32,7 +32,7 @@ impl Mm {
         }
     }
 
-    /// The pages of a run leave writeback; how many of them are still in the page cache, from the first one on.
+    /// The pages of a run leave writeback, those of large folios with the last of each; how many of the others are still in the page cache, from the first one on.
     pub(super) fn end_pages(&mut self, env: &Env, run: WrittenRun) -> u32 {
         let WrittenRun { file, index, pages, device, .. } = run;
         let now = jiffies(env.now);
@@ -41,25 +41,34 @@ impl Mm {
             Some(FsKind::Ext4) => self.costs.end_page_ext4,
             None => 0,
         };
-        self.charge(u64::from(pages) * each);
-        let mut there = 0;
+        let (mut there, mut folios) = (0, 0);
         for at in index..index + pages {
-            if let Some(pfn) = self.take_truncated(file, at) {
-                self.count_written(pfn, device, now);
-                self.free_truncated(env, pfn);
-                continue;
+            match self.end_folio_io(file, at, Direction::Write, true) {
+                FolioIoEnd::NotYet => continue,
+                FolioIoEnd::SinglePage => {
+                    self.end_page_writeback(file, at, device, now);
+                    there += 1;
+                }
+                FolioIoEnd::Last { pfn, truncated: true, .. } => {
+                    self.count_written(pfn, device, now);
+                    self.free_truncated(env, pfn);
+                }
+                FolioIoEnd::Last { pfn, .. } => self.end_folio_writeback(pfn, device, now),
             }
-            self.end_page_writeback(file, at, device, now);
-            there += 1;
+            folios += 1;
         }
+        self.charge(folios * each);
         there
     }
 
     pub(super) fn end_page_writeback(&mut self, file: FileId, index: u32, device: u16, now: u64) {
-        let pfn: Pfn = match self.pagecache_get(file, index) {
-            Slot::Page(pfn) => pfn,
+        match self.pagecache_get(file, index) {
+            Slot::Page(pfn) => self.end_folio_writeback(pfn, device, now),
             slot => panic!("page {index} of {file:?} left the cache under writeback: {slot:?}"),
-        };
+        }
+    }
+
+    fn end_folio_writeback(&mut self, pfn: Pfn, device: u16, now: u64) {
         assert!(self.frames[pfn].take(Frame::WRITEBACK), "{pfn:?} is not under writeback");
         self.record_end_writeback(pfn);
         self.count_written(pfn, device, now);

@@ -1,10 +1,14 @@
 //! Pages become dirty, and clean again without being written.
 //!
 //! Rule: a page that was clean counts as dirty for its node, its zone and its device, tags its place in the tree, and
-//! puts its inode on the list of dirty ones. A page that reclaim wanted back loses that mark when it is dirtied.
+//! puts its inode on the list of dirty ones. A page that reclaim wanted back loses that mark when it is dirtied. All pages of a large
+//! folio count, and those that were changed are tagged ([`LargeFolios`]).
 //! Source: `set_page_dirty()`, `account_page_dirtied()`, `account_page_cleaned()`, mm/page-writeback.c,
-//! `__mark_inode_dirty()`, fs/fs-writeback.c (4.20; 6.12 the same).
+//! `__mark_inode_dirty()`, fs/fs-writeback.c (4.20; 6.12 the same); `iomap_dirty_folio()`, fs/iomap/buffered-io.c (6.12).
 
+use std::ops::Range;
+
+use rules::LargeFolios;
 use units::{FileId, Pfn};
 
 use super::inodes::On;
@@ -12,33 +16,53 @@ use crate::stat::{NodeStat, ZoneStat};
 use crate::{Effect, Env, Frame, Kind, Mm};
 
 impl Mm {
-    /// Marks a page of the page cache dirty; says whether it was clean.
+    /// Marks all of a folio of the page cache dirty; says how many pages that are, if it was clean.
     #[inline]
-    pub fn set_page_dirty(&mut self, env: &Env, pfn: Pfn) -> bool {
+    pub fn set_page_dirty(&mut self, env: &Env, pfn: Pfn) -> u32 {
+        self.set_range_dirty(env, pfn, self.folio_indices(pfn))
+    }
+
+    /// Marks some pages of a folio dirty, or all where they are not told apart; says how many pages it has, if it was clean.
+    #[inline]
+    pub(crate) fn set_range_dirty(&mut self, env: &Env, pfn: Pfn, indices: Range<u32>) -> u32 {
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.kind() == Kind::File);
         frame.clear(Frame::RECLAIM);
-        if frame.has(Frame::DIRTY) {
-            return false;
+        let (was_dirty, pages) = (frame.has(Frame::DIRTY), frame.nr_pages());
+        if was_dirty && (pages == 1 || self.rules.large_folios == LargeFolios::Read) {
+            return 0;
         }
-        frame.set(Frame::DIRTY);
-        let (file, index) = self.pagecache.trees.home(frame.place);
-        self.pagecache.trees.set_dirty(file, index);
-        self.reserve_delalloc(FileId(file), index);
+        self.frames[pfn].set(Frame::DIRTY);
+        let (file, _) = self.file_home(pfn);
+        let whole = self.rules.large_folios == LargeFolios::Read;
+        for index in if whole { self.folio_indices(pfn) } else { indices } {
+            if !self.pagecache.trees.is_dirty(file.0, index) {
+                self.pagecache.trees.set_dirty(file.0, index);
+                self.reserve_delalloc(file, index);
+            }
+        }
+        if was_dirty {
+            return 0;
+        }
+        self.count_dirtied(pfn, file);
+        if !self.dirty_state_of(file).1 {
+            self.list_dirty_inode(env, file);
+        }
+        pages
+    }
+
+    /// A folio that was clean counts as dirty.
+    fn count_dirtied(&mut self, pfn: Pfn, file: FileId) {
         let zone = self.zone_of(pfn);
-        let node = self.zones[zone.index()].node;
-        self.stat.node_add(node, NodeStat::FileDirty, 1);
-        self.memcg.count_dirty(pfn, 1);
-        self.stat.node_add(node, NodeStat::Dirtied, 1);
-        self.stat.zone_add(zone, ZoneStat::WritePending, 1);
-        let (device, listed) = self.dirty_state_of(FileId(file));
+        let (node, pages) = (self.zones[zone.index()].node, self.frames[pfn].nr_pages());
+        self.stat.node_add(node, NodeStat::FileDirty, pages.into());
+        self.memcg.count_dirty(pfn, pages.into());
+        self.stat.node_add(node, NodeStat::Dirtied, pages.into());
+        self.stat.zone_add(zone, ZoneStat::WritePending, pages.into());
+        let device = self.dirty_state_of(file).0;
         let state = self.writeback.device_mut(device);
-        state.reclaimable += 1;
-        state.dirtied += 1;
-        if !listed {
-            self.list_dirty_inode(env, FileId(file));
-        }
-        true
+        state.reclaimable += u64::from(pages);
+        state.dirtied += u64::from(pages);
     }
 
     /// Device of a file, and whether it is on a list; makes its record if there is none.
@@ -100,20 +124,30 @@ impl Mm {
         if !self.frames[pfn].take(Frame::DIRTY) {
             return;
         }
-        let (file, index) = self.file_home(pfn);
-        self.untag_dirty(pfn);
-        self.release_delalloc(env, file, index);
-        self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -1);
+        let (file, first) = self.file_home(pfn);
+        let pages = self.frames[pfn].nr_pages();
+        if pages == 1 {
+            self.drop_dirty(env, file, first);
+        } else {
+            self.dirty_indices(pfn).into_iter().for_each(|index| self.drop_dirty(env, file, index));
+        }
+        self.count_cleaned(pfn, file);
+        self.stat.zone_add(self.zone_of(pfn), ZoneStat::WritePending, -i64::from(pages));
     }
 
-    /// A page whose `DIRTY` flag was just cleared is not dirty: tags and counters but for `WritePending`.
+    /// What made a page of a file dirty is given up.
+    pub(crate) fn drop_dirty(&mut self, env: &Env, file: FileId, index: u32) {
+        self.pagecache.trees.clear_dirty(file.0, index);
+        self.release_delalloc(env, file, index);
+    }
+
+    /// A folio whose `DIRTY` flag was just cleared does not count as dirty, but for `WritePending`.
     #[inline]
-    pub(super) fn untag_dirty(&mut self, pfn: Pfn) {
-        let (FileId(file), index) = self.file_home(pfn);
-        self.pagecache.trees.clear_dirty(file, index);
-        self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -1);
-        self.memcg.count_dirty(pfn, -1);
-        let device = self.device_of(FileId(file));
-        self.writeback.devices[usize::from(device)].reclaimable -= 1;
+    pub(super) fn count_cleaned(&mut self, pfn: Pfn, file: FileId) {
+        let pages = self.frames[pfn].nr_pages();
+        self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -i64::from(pages));
+        self.memcg.count_dirty(pfn, -i64::from(pages));
+        let device = self.device_of(file);
+        self.writeback.devices[usize::from(device)].reclaimable -= u64::from(pages);
     }
 }

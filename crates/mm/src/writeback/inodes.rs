@@ -112,7 +112,7 @@ impl Records {
         self.table.get_mut(file.0)?.as_mut()
     }
 
-    /// Pages of a file that are under writeback.
+    /// Folios of a file that are under writeback.
     #[inline]
     pub(super) fn under_writeback(&self, file: FileId) -> u32 {
         self.under_writeback.get(file.0)

@@ -225,7 +225,7 @@ impl World {
         let mut touch = Touch::new(space, base + index, 1, true, u64::MAX >> 1);
         loop {
             match self.rig.mm.touch(&self.rig.env, &mut touch, None) {
-                TouchStop::Dirtied(_) => {}
+                TouchStop::Dirtied(..) => {}
                 TouchStop::Done => return self.changed(id, index),
                 TouchStop::IoError => return self.collect(),
                 TouchStop::WaitWriteback(pfn) => self.complete_page(pfn, true),

@@ -16,7 +16,7 @@ use units::{FileId, Pfn};
 
 use super::ioend::IoendId;
 use super::jiffies;
-use crate::pagecache::Slot;
+use crate::pagecache::{Direction, Slot};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Extent, FsKind};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
@@ -173,21 +173,38 @@ impl Mm {
                 run.stop = Written::Journal(wait);
                 break;
             }
+            self.start_writeback(pfn, file);
+            let pages = self.frames[pfn].nr_pages();
             if of_device && self.is_journal_dirty(file, index) {
-                self.start_writeback(pfn);
+                self.pagecache.trees.clear_dirty(file.0, index);
                 self.end_page_writeback(file, index, self.device_of(file), jiffies(env.now));
-            } else {
+                run.next = index + 1;
+            } else if pages == 1 {
                 self.add_to_bio(env, open, pfn, (file, index), sync);
-                self.start_writeback(pfn);
+                self.pagecache.trees.clear_dirty(file.0, index);
+                run.next = index + 1;
+            } else {
+                run.next = self.add_folio_to_bio(env, open, pfn, sync);
             }
-            run.pages += 1;
-            open.left = open.left.saturating_sub(1);
-            run.next = index + 1;
+            run.pages += pages;
+            open.left = open.left.saturating_sub(pages);
         }
         if run.stop != Written::Enough {
             self.submit_open(env, open);
         }
         run
+    }
+
+    /// Adds the dirty pages of a large folio to the bio, and says what page follows it.
+    fn add_folio_to_bio(&mut self, env: &Env, open: &mut OpenBio, pfn: Pfn, sync: bool) -> u32 {
+        let ((file, first), dirty) = (self.file_home(pfn), self.dirty_indices(pfn));
+        let end = self.folio_indices(pfn).end;
+        self.begin_folio_io(pfn, Direction::Write, dirty.iter().copied());
+        for index in dirty {
+            self.add_to_bio(env, open, pfn.offset(index - first), (file, index), sync);
+            self.pagecache.trees.clear_dirty(file.0, index);
+        }
+        end
     }
 
     /// What has to be waited for before blocks of a file can be allocated.
@@ -292,20 +309,21 @@ impl Mm {
         extent
     }
 
-    /// A dirty page is being written from now on (`clear_page_dirty_for_io()`, `set_page_writeback()`).
+    /// A dirty folio is being written from now on (`clear_page_dirty_for_io()`, `set_page_writeback()`); the tags of its pages are the
+    /// caller's.
     #[inline]
-    pub(super) fn start_writeback(&mut self, pfn: Pfn) {
+    fn start_writeback(&mut self, pfn: Pfn, owner: FileId) {
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.has(Frame::DIRTY) && !frame.has_any(Frame::WRITEBACK | Frame::LOCKED));
         frame.clear(Frame::DIRTY);
         frame.set(Frame::WRITEBACK);
-        self.untag_dirty(pfn);
-        let (owner, _) = self.file_home(pfn);
+        let pages = frame.nr_pages();
+        self.count_cleaned(pfn, owner);
         self.writeback.records.begin_writeback(owner);
         let device = self.device_of(owner);
-        self.writeback.devices[usize::from(device)].writeback += 1;
-        self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, 1);
-        self.memcg.count_writeback(pfn, 1);
+        self.writeback.devices[usize::from(device)].writeback += u64::from(pages);
+        self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, pages.into());
+        self.memcg.count_writeback(pfn, pages.into());
         self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
     }
 
@@ -320,13 +338,14 @@ impl Mm {
     #[inline]
     pub(super) fn count_written(&mut self, pfn: Pfn, device: u16, now: u64) {
         let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
-        self.stat.node_add(node, NodeStat::Writeback, -1);
-        self.memcg.count_writeback(pfn, -1);
-        self.stat.node_add(node, NodeStat::Written, 1);
-        self.stat.zone_add(zone, ZoneStat::WritePending, -1);
+        let pages = self.frames[pfn].nr_pages();
+        self.stat.node_add(node, NodeStat::Writeback, -i64::from(pages));
+        self.memcg.count_writeback(pfn, -i64::from(pages));
+        self.stat.node_add(node, NodeStat::Written, pages.into());
+        self.stat.zone_add(zone, ZoneStat::WritePending, -i64::from(pages));
         let state = &mut self.writeback.devices[usize::from(device)];
-        state.writeback -= 1;
-        state.written += 1;
-        self.count_share(device, now);
+        state.writeback -= u64::from(pages);
+        state.written += u64::from(pages);
+        (0..pages).for_each(|_| self.count_share(device, now));
     }
 }

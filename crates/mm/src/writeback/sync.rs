@@ -86,7 +86,7 @@ impl Mm {
         }
     }
 
-    /// Pages of a file that are dirty, and that are under writeback.
+    /// Pages of a file that are dirty, and folios that are under writeback.
     pub fn dirty_pages_of(&self, file: FileId) -> (u32, u32) {
         (self.pagecache.trees.nr_dirty(file.0), self.writeback.records.under_writeback(file))
     }

@@ -491,7 +491,7 @@ fn a_write_to_a_page_under_writeback_waits_from_3_0_to_3_8() {
         let file = rig.create();
         rig.write(file, 0);
         rig.write_back(file);
-        let stop = rig.mm.write_page(&rig.env, file, 0, &mut None);
+        let stop = rig.mm.write_page(&rig.env, &mut crate::pagecache::PageWrite::new(file, 0, 1));
         assert_eq!(stop == WriteStop::Wait(rig.page(file, 0)), waits, "{stop:?}");
         rig.complete_all();
         assert_eq!(rig.write(file, 0), waits, "it is clean now, or dirty since");

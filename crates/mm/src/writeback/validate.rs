@@ -46,6 +46,13 @@ impl Mm {
     fn validate_inodes(&self, violations: &mut Vec<Violation>) {
         let mut wrong = |what: String| violations.push(Violation { place: "dirty inodes", pfn: None, what });
         let state = &self.writeback;
+        let mut dirty_on = vec![0; state.devices.len()];
+        for pfn in (0..self.frames.len() as u32).map(Pfn) {
+            let frame = &self.frames[pfn];
+            if frame.kind() == Kind::File && frame.has(Frame::DIRTY) {
+                dirty_on[usize::from(self.device_of(self.file_home(pfn).0))] += u64::from(frame.nr_pages());
+            }
+        }
         for (device, wb) in state.devices.iter().enumerate() {
             for (list, on) in [(&wb.b_dirty, On::Dirty), (&wb.b_io, On::Io), (&wb.b_more_io, On::MoreIo)] {
                 for at in list.iter(&state.records) {
@@ -55,11 +62,8 @@ impl Mm {
                     }
                 }
             }
-            let of_device =
-                state.records.iter().filter(|(file, _)| usize::from(self.device_of(FileId(*file))) == device);
-            let dirty: u64 = of_device.map(|(file, _)| u64::from(self.pagecache.trees.nr_dirty(file))).sum();
-            if dirty != wb.reclaimable {
-                wrong(format!("device {device}: {} dirty pages, {dirty} of its files", wb.reclaimable));
+            if dirty_on[device] != wb.reclaimable {
+                wrong(format!("device {device}: {} dirty pages, {} of its files", wb.reclaimable, dirty_on[device]));
             }
             let times: Vec<_> = wb.b_dirty.iter(&state.records).map(|at| state.records[at].dirtied_when()).collect();
             if !times.is_sorted_by(|newer, older| newer >= older) {

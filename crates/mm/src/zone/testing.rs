@@ -14,6 +14,8 @@ use crate::{
 /// The rules of 4.20-rc3.
 pub(crate) fn rules_4_20() -> Rules {
     Rules {
+        large_folios: rules::LargeFolios::Never,
+        large_migration: rules::LargeMigration::Never,
         zone_spreading: ZoneSpreading::Off,
         watermark_boost: WatermarkBoost::Off,
         pcp_lists: PcpLists::OrderZero,

@@ -222,6 +222,15 @@ rule!(
     }
 );
 rule!(
+    /// Which large folios compaction moves.
+    LargeMigration {
+        /// None: until 6.8.
+        Never,
+        /// Those of a lower order than is wanted: since 733aea0b3a7b (6.9).
+        BelowOrder,
+    }
+);
+rule!(
     /// Which pageblocks asynchronous compaction takes pages from.
     AsyncSource {
         /// Movable ones, whatever the request and whoever asks: until 4.11.

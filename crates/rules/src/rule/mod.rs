@@ -115,6 +115,8 @@ pub struct Rules {
     pub skip_reset_time: SkipResetTime,
     /// What the scanners step over.
     pub compound_skip: CompoundSkip,
+    /// Compaction and large folios.
+    pub large_migration: LargeMigration,
     /// Pageblocks for asynchronous compaction.
     pub async_source: AsyncSource,
     /// Asynchronous compaction on a busy CPU.
@@ -307,6 +309,8 @@ pub struct Rules {
     pub write_errors: WriteErrors,
     /// State of XFS's pages.
     pub xfs_buffers: XfsBuffers,
+    /// Blocks of pages in the page cache.
+    pub large_folios: LargeFolios,
     /// Pages that a bio holds.
     pub bio_vectors: BioVectors,
     /// Room of a bio.
@@ -383,6 +387,7 @@ impl Rules {
             skip_reset: SkipReset::UsefulIfMet,
             skip_reset_time: SkipResetTime::Nap,
             compound_skip: CompoundSkip::Compound,
+            large_migration: LargeMigration::BelowOrder,
             async_source: AsyncSource::RequestType,
             async_abort: AsyncAbort::BetweenZones,
             spoilt_block: SpoiltBlock::Leave,
@@ -479,6 +484,7 @@ impl Rules {
             background_inodes: BackgroundInodes::DirtyNow,
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
+            large_folios: LargeFolios::Written,
             bio_vectors: BioVectors::Segments,
             bio_room: BioRoom::Most,
             io_max_exempt: IoMaxExempt::SwapOut,

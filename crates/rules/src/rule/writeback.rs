@@ -142,6 +142,17 @@ rule!(
     }
 );
 rule!(
+    /// Where XFS keeps several pages of a file in one block of memory.
+    LargeFolios {
+        /// Nowhere: until 5.17.
+        Never,
+        /// In what is read ahead; each block is dirty and written as a whole: since 793917d997df, 6795801366da (5.18).
+        Read,
+        /// In what is written too, and only those of its pages are written that were changed: since d6bb59a9444d, 4ce02c679722 (6.6).
+        Written,
+    }
+);
+rule!(
     /// What a vector of a bio holds.
     BioVectors {
         /// A page: until 5.0.

@@ -4,7 +4,7 @@
 //! `touch_atime()`, fs/inode.c (4.20).
 
 use mm::Frame;
-use mm::pagecache::{ReadStop, Readahead, WriteStop};
+use mm::pagecache::{PageWrite, ReadStop, Readahead, WriteStop};
 use mm::vfs::{Handle, Need};
 use smallvec::{SmallVec, smallvec};
 use sys::{Access, Fd, FileAdvice, Mapping, Result, SysError};
@@ -121,7 +121,7 @@ impl SysTwin {
         }
     }
 
-    /// Writes the pages from `next` up to `end`; `next` is the first that is not written. The source's page is faulted in before each
+    /// Writes the pages from `next` up to `end`; `next` is the first that is not written. The source's page is faulted in before
     /// (`iov_iter_fault_in_readable()`).
     async fn write_pages(&self, file: FileId, next: &mut u32, end: u32, source: Option<Source>) -> Result<()> {
         if *next < end {
@@ -131,29 +131,36 @@ impl SysTwin {
             if self.task.fatal_signal_pending() {
                 return Err(SysError::Killed);
             }
+            let chunk = self.task.look(|mm| mm.write_chunk_pages(file, *next)).min(end - *next);
             if let Some(source) = source {
-                self.fault_in_many(source.mapping, &source.of_page(*next), Access::Read).await?;
+                for index in *next..*next + chunk {
+                    self.fault_in_many(source.mapping, &source.of_page(index), Access::Read).await?;
+                }
             }
-            let mut hand = None;
-            let written = self.write_one(file, *next, &mut hand).await;
-            self.free_hand(hand);
-            let dirtied = written?;
-            *next += 1;
-            if dirtied {
-                self.task.balance_dirty_pages(file).await;
+            let mut write = PageWrite::new(file, *next, chunk);
+            let result = self.write_folio(&mut write).await;
+            self.free_hand(write.hand);
+            let (written, dirtied) = result?;
+            *next += written;
+            if dirtied > 0 {
+                self.task.balance_dirty_pages(file, dirtied).await;
             }
             self.task.ctx.preempt_point().await;
         }
         Ok(())
     }
 
-    /// Writes one page; says whether it was clean before. `hand` is a page from the slow path that is left over.
-    async fn write_one(&self, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<bool> {
+    /// Writes what lies in one folio; says how many pages those are, and how many became dirty. What was allocated and is left over
+    /// stays in hand.
+    async fn write_folio(&self, write: &mut PageWrite) -> Result<(u32, u32)> {
         loop {
-            match self.task.mm(|mm, env| mm.write_page(env, file, index, hand)) {
-                WriteStop::Done { dirtied } => return Ok(dirtied),
-                WriteStop::Need(Need::Page(request)) => {
-                    *hand = Some(self.task.alloc_pages_slowpath(request).await.ok_or(SysError::NoMemory)?);
+            match self.task.mm(|mm, env| mm.write_page(env, write)) {
+                WriteStop::Done { written, dirtied } => return Ok((written, dirtied)),
+                WriteStop::Need(need @ Need::Page(request)) => {
+                    write.hand = self.task.alloc_pages_slowpath(request).await;
+                    if write.hand.is_none() && !need.is_optional() {
+                        return Err(SysError::NoMemory);
+                    }
                 }
                 WriteStop::Need(need) => self.satisfy(need).await?,
                 WriteStop::Wait(pfn) => self.task.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
@@ -164,7 +171,7 @@ impl SysTwin {
     /// Gives back a page that was allocated for an operation that does not need it after all.
     fn free_hand(&self, hand: Option<Pfn>) {
         if let Some(pfn) = hand {
-            self.task.mm(|mm, env| mm.free_pages(env, pfn, units::Order(0)));
+            self.task.mm(|mm, env| mm.free_hand(env, &mut Some(pfn)));
         }
     }
 
@@ -212,6 +219,9 @@ impl SysTwin {
     async fn read_pages(&self, fd: Fd, file: FileId, first: u32, end: u32) -> Result<()> {
         for index in first..end {
             let mut readahead = self.readahead(fd);
+            if index > first {
+                readahead = readahead.after(index - 1);
+            }
             let mut hand = None;
             let read = self.read_one(file, index, end - index, &mut readahead, &mut hand).await;
             if read.is_err() {
@@ -272,7 +282,7 @@ impl SysTwin {
                 ReadStop::Need(need @ Need::Page(request)) => {
                     *hand = self.task.alloc_pages_slowpath(request).await;
                     // Readahead may fail; the page itself may not.
-                    if hand.is_none() && !need.is_for_readahead() {
+                    if hand.is_none() && !need.is_optional() {
                         return Err(SysError::NoMemory);
                     }
                 }

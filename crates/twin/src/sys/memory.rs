@@ -181,8 +181,8 @@ impl SysTwin {
                     *hand = self.with_mmap_sem(space, self.task.alloc_pages_slowpath(request)).await;
                 }
                 TouchStop::Need(need) => self.with_mmap_sem(space, self.satisfy(need)).await?,
-                TouchStop::Dirtied(file) => {
-                    self.with_mmap_sem(space, self.task.balance_dirty_pages(file)).await;
+                TouchStop::Dirtied(file, pages) => {
+                    self.with_mmap_sem(space, self.task.balance_dirty_pages(file, pages)).await;
                     // Before the store is tried again (`exit_to_user_mode_loop()`).
                     self.task.ctx.preempt_point().await;
                 }

@@ -78,7 +78,7 @@ impl SysTwin {
     async fn satisfy(&self, need: Need) -> Result<()> {
         let error = if need == Need::Space { SysError::NoSpace } else { SysError::NoMemory };
         let provided = Box::pin(self.task.satisfy(need)).await;
-        provided.or_else(|| need.is_for_readahead().then_some(())).ok_or(error)
+        provided.or_else(|| need.is_optional().then_some(())).ok_or(error)
     }
 }
 

@@ -21,10 +21,11 @@ impl Task {
     /// Charges pages that a limit forbids: reclaims from the group at its limit, and at last kills one of its processes.
     /// `None` if that does not help.
     pub(super) async fn charge_memcg(&self, charge: Uncharged) -> Option<()> {
-        let Uncharged { memcg, pages, .. } = charge;
+        let Uncharged { memcg, pages, noretry, .. } = charge;
         let (mut retries, mut drained, mut killed) = (RETRIES, false, false);
         loop {
             let Err(charge) = self.mm(|mm, env| mm.memcg_try_charge(env.cpu, memcg, pages)) else { return Some(()) };
+            let charge = Uncharged { noretry, ..charge };
             if self.memalloc() {
                 self.mm(|mm, env| mm.memcg_force_charge(env.cpu, memcg, pages));
                 return Some(());
@@ -38,12 +39,18 @@ impl Task {
                 self.mm(|mm, _| mm.memcg.drain_all_stock(charge.over));
                 continue;
             }
+            if charge.noretry {
+                return None;
+            }
             if progress > 0 && pages <= u64::from(Order::COSTLY.pages()) {
                 continue;
             }
             if retries > 0 {
                 retries -= 1;
                 continue;
+            }
+            if charge.is_optional() {
+                return None;
             }
             if killed && self.fatal_signal_pending() || !self.out_of_memory_in(charge.over).await {
                 return None;

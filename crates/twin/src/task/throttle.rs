@@ -23,9 +23,9 @@ impl Task {
 
     /// Counts a page that this task dirtied and holds it back if it dirties too much
     /// (`balance_dirty_pages_ratelimited`).
-    pub(crate) async fn balance_dirty_pages(&self, file: FileId) {
+    pub(crate) async fn balance_dirty_pages(&self, file: FileId, dirtied: u32) {
         let task = self.ctx.task();
-        let mut dirtied = 1;
+        let mut dirtied = u64::from(dirtied);
         loop {
             let pause = self.ctx.with(|world, ctl| {
                 let mut state = world.task_mut(task).dirty;

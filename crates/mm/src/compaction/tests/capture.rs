@@ -87,7 +87,7 @@ fn used_first(rule: CompactionTargets) -> Vec<u32> {
         targets.add(&mut mm, Pfn(pfn), Order(order));
     }
     assert_eq!(targets.pages(), 9);
-    (0..9).map(|_| targets.take(&mut mm.frames).expect("nine pages").0).collect()
+    (0..9).map(|_| targets.take(&mut mm.frames, Order(0)).expect("nine pages").0).collect()
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn what_is_left_of_a_block_is_given_back_as_blocks() {
     let mut targets = Targets::default();
     held(&mut mm, Pfn(8), 3);
     targets.add(&mut mm, Pfn(8), Order(3));
-    assert_eq!(targets.take(&mut mm.frames), Some(Pfn(8)));
-    assert_eq!(targets.take(&mut mm.frames), Some(Pfn(9)));
+    assert_eq!(targets.take(&mut mm.frames, Order(0)), Some(Pfn(8)));
+    assert_eq!(targets.take(&mut mm.frames, Order(0)), Some(Pfn(9)));
     targets.put_back(&mut mm.frames, Pfn(9));
     let left: Vec<_> = std::iter::from_fn(|| targets.release(&mut mm.frames)).collect();
     assert_eq!(left, [(Pfn(9), Order(0)), (Pfn(10), Order(1)), (Pfn(12), Order(2))]);

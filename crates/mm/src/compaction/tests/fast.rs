@@ -150,7 +150,7 @@ fn asynchronous_runs_look_at_every_32nd_frame_until_they_find_one() {
         let mut run = begun(&mut mm, 9, MigrateType::Movable);
         (run.control.mode, run.to_migrate) = (mode, 32);
         mm.zones[0].compact.init_free_pfn = Some(Pfn(8 * BLOCK));
-        assert_eq!(run.take_target(&mut mm).is_some(), mode == MigrateMode::SyncLight);
+        assert_eq!(run.take_target(&mut mm, units::Order(0)).is_some(), mode == MigrateMode::SyncLight);
         // Even frames are pages: strides of 32 meet none, single steps 32 in twice as many.
         assert_eq!(run.free_scanned, scanned, "{mode:?}");
         assert_eq!(mm.blocks.skip(Pfn(7 * BLOCK)), mode == MigrateMode::Async, "looked at to its end");

@@ -5,6 +5,7 @@ mod decisions;
 mod events;
 mod fast;
 mod fast_model;
+mod large;
 mod pages;
 mod proactive;
 mod random;
@@ -32,6 +33,8 @@ const REQUEST: AllocRequest = AllocRequest { gfp: Gfp::TRANSHUGE, order: HUGE, n
 
 fn rules_4_20() -> Rules {
     Rules {
+        large_folios: rules::LargeFolios::Never,
+        large_migration: rules::LargeMigration::Never,
         compaction_search: CompactionSearch::Linear,
         compaction_finish: CompactionFinish::Stealable,
         skip_reset: SkipReset::NotHuge,

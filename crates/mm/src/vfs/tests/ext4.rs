@@ -1,6 +1,7 @@
 //! What an ext4 file has in memory.
 
 use super::*;
+use crate::pagecache::PageWrite;
 
 #[test]
 fn an_ext4_inode_is_freed_with_its_eviction() {
@@ -80,11 +81,11 @@ fn a_page_that_is_written_on_ext4_has_a_buffer_head_until_it_leaves_its_file() {
     let before = in_use(&mm, "buffer_head");
     for _ in 0..3 {
         for index in 0..400 {
-            let mut hand = None;
-            let stop = mm.write_page(&on(0), file, index, &mut hand);
-            assert_eq!(stop, crate::pagecache::WriteStop::Done { dirtied: true });
+            let mut write = PageWrite::new(file, index, 1);
+            let stop = mm.write_page(&on(0), &mut write);
+            assert_eq!(stop, crate::pagecache::WriteStop::Done { written: 1, dirtied: 1 });
             // Written again, it keeps the one it has.
-            mm.write_page(&on(0), file, index, &mut hand);
+            mm.write_page(&on(0), &mut write);
         }
         // 39 heads fit a page; what was freed is used again.
         let written = in_use(&mm, "buffer_head") - before;
