@@ -75,7 +75,8 @@ impl Mm {
         let mut dirtied = 0;
         let store = touch.write && !self.frames[pfn].has(Frame::DIRTY);
         if store {
-            if !self.has_room_for(area.file, touch.vpn - area.base) {
+            let indices = self.folio_indices(pfn);
+            if self.nr_room_for(area.file, indices.clone()) < indices.len() as u32 {
                 return Some(TouchStop::IoError);
             }
             if let Err(need) = self.attach_buffers(env, pfn) {

@@ -78,6 +78,11 @@ impl FolioIos {
         self.at.is_empty()
     }
 
+    /// Host bytes, less what the map's own nodes take.
+    pub(super) fn host_bytes(&self) -> usize {
+        self.at.len() * size_of::<((u32, u32), SmallVec<[FolioIo; 1]>)>()
+    }
+
     /// Of a folio that begins at page `first` of a file, these pages are on their way, counted from there.
     fn begin(
         &mut self,

@@ -168,6 +168,25 @@ fn a_folio_is_cut_where_the_file_ends_unless_it_is_dirty_in_part() {
     rig.check();
 }
 
+#[test]
+fn a_full_device_takes_as_much_of_a_folio_as_it_has_blocks_for() {
+    let mut rig = Rig::on_device(1, 1 << 15, Rules::newest(), units::Bytes::mib(80));
+    let file = rig.create();
+    let mut written = 0;
+    while let Some((pages, _)) = rig.try_write_many(file, written, 64) {
+        written += pages;
+    }
+    assert!(written > 64 && written % 64 != 0, "{written}: the last folio is not full");
+    assert_eq!(rig.mm.pagecache.trees.nr_dirty(file.0), written, "each has claimed a block");
+    rig.check();
+    rig.write_back(file);
+    rig.complete_all();
+    assert_eq!(rig.mm.dirty_pages_of(file), (0, 0));
+    rig.check();
+    // What has a block can be written again.
+    assert_eq!(rig.try_write_many(file, 0, 64).map(|(pages, _)| pages), Some(64));
+}
+
 const PAGES: u32 = 96;
 
 /// What happens to a file.

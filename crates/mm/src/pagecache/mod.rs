@@ -97,6 +97,6 @@ impl Mm {
 
     /// Host bytes that the page cache's own structures take.
     pub fn pagecache_host_bytes(&self) -> usize {
-        self.pagecache.trees.host_bytes() + self.pagecache.buffers.host_bytes()
+        self.pagecache.trees.host_bytes() + self.pagecache.buffers.host_bytes() + self.pagecache.folio_ios.host_bytes()
     }
 }

@@ -75,7 +75,8 @@ impl Mm {
                     frame.set(Frame::WAITERS);
                     return WriteStop::Wait(pfn);
                 }
-                if !self.frames[pfn].has(Frame::DIRTY) && !self.has_room_for(file, index) {
+                let clean = !self.frames[pfn].has(Frame::DIRTY) || self.frames[pfn].order() > Order(0);
+                if clean && self.nr_room_for(file, index..index + 1) == 0 {
                     return WriteStop::Need(Need::Space);
                 }
                 pfn
@@ -97,7 +98,9 @@ impl Mm {
             return WriteStop::Need(need);
         }
         self.hold_ilock(env, file);
-        let end = index + self.room_in_folio(file, index, pfn, request);
+        let end = self.folio_indices(pfn).end.min(index + request);
+        // There is room for the first of them.
+        let end = if end == index + 1 { end } else { index + self.nr_room_for(file, index..end).max(1) };
         let extends = end > self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
@@ -110,13 +113,6 @@ impl Mm {
             self.set_inode_size_pages(env, file, end);
         }
         WriteStop::Done { written: end - index, dirtied: self.set_range_dirty(env, pfn, index..end) }
-    }
-
-    /// How many of the pages from `index` on are in a folio, and may be written there: the first of them may.
-    fn room_in_folio(&mut self, file: FileId, index: u32, pfn: Pfn, request: u32) -> u32 {
-        let end = self.folio_indices(pfn).end.min(index + request);
-        let there_is_room = |mm: &mut Mm, at| mm.pagecache.trees.is_dirty(file.0, at) || mm.has_room_for(file, at);
-        1 + (index + 1..end).take_while(|at| there_is_room(self, *at)).count() as u32
     }
 
     /// A new folio for pages from `index` on that are about to be written; a smaller one, down to a page, where pages behind it

@@ -10,6 +10,7 @@
 //! extent at once, whichever page is written first); a preallocation takes no more than nobody has a claim on (XFS makes it smaller as the device fills).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use units::{FileId, table};
 
@@ -448,6 +449,18 @@ impl Mm {
     /// Whether a page of a file may be dirtied: it is dirty or has a block, or there is one that it can claim.
     pub(crate) fn has_room_for(&mut self, file: FileId, index: u32) -> bool {
         self.space_of(file).available() > 0 || self.vfs.find_extent(file, index).is_some()
+    }
+
+    /// How many of these pages of a file may be dirtied, up to the first for which there is no block.
+    pub(crate) fn nr_room_for(&mut self, file: FileId, indices: Range<u32>) -> u32 {
+        let mut left = self.space_of(file).available();
+        let mut takes_room = |index: u32| {
+            let claims = !self.pagecache.trees.is_dirty(file.0, index) && self.vfs.find_extent(file, index).is_none();
+            let there_is = !claims || left > 0;
+            left -= u64::from(claims && there_is);
+            there_is
+        };
+        indices.take_while(|index| takes_room(*index)).count() as u32
     }
 
     /// A page was dirtied: without a block it claims one.
