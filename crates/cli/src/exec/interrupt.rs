@@ -15,11 +15,12 @@ impl Interrupt {
         let flag = Arc::new(AtomicBool::new(false));
         let raised = Arc::clone(&flag);
         let on_signal = move || {
-            if raised.swap(true, Ordering::Relaxed) {
+            if raised.load(Ordering::Relaxed) {
                 std::process::exit(INTERRUPTED.into());
             }
-            // Without a standard error there is nobody to tell.
+            // Before anybody sees the flag, and says what came of it. Without a standard error there is nobody to tell.
             let _ = writeln!(io::stderr(), "mmtwin: stopping; Ctrl-C again ends at once");
+            raised.store(true, Ordering::Relaxed);
         };
         ctrlc::set_handler(on_signal).map_err(|error| Failure::failed(format!("cannot listen for Ctrl-C: {error}")))?;
         Ok(Interrupt(flag))
