@@ -265,6 +265,17 @@ impl Frame {
         self.word = self.word & !carried | other.word & carried;
     }
 
+    /// Makes the tail of a block that is split a page of its own, in the state of its head and on no list (`__split_huge_page_tail()`).
+    pub(crate) fn split_off(&mut self, head: &Frame, place: u32) {
+        *self = Frame { place, ..Frame::RESERVED };
+        self.set_kind(head.kind(), Order(0));
+        self.copy_flags_from(head);
+        self.clear(Frame::RECLAIM | Frame::READAHEAD | Frame::PINNED);
+        if head.has(Frame::ISOLATED) {
+            self.set(Frame::ISOLATED);
+        }
+    }
+
     /// Whether it is a page that belongs on an LRU list: anonymous or page cache.
     #[inline]
     pub fn is_lru_kind(&self) -> bool {

@@ -42,15 +42,7 @@ impl Mm {
         self.frames[pfn].place = Leaves::place(leaf, base);
         self.memcg_split(pfn, REGION_PAGES);
         for n in 1..REGION_PAGES {
-            let tail = &mut self.frames[pfn.offset(n)];
-            tail.set_kind(Kind::Anon, Order(0));
-            tail.copy_flags_from(&head);
-            tail.clear(Frame::RECLAIM | Frame::PINNED);
-            if head.has(Frame::ISOLATED) {
-                tail.set(Frame::ISOLATED);
-            }
-            tail.place = Leaves::place(leaf, base + n);
-            (tail.prev, tail.next) = (Pfn::NONE, Pfn::NONE);
+            self.frames[pfn.offset(n)].split_off(&head, Leaves::place(leaf, base + n));
         }
         if head.has(Frame::LRU) {
             self.lru_insert_tails(pfn, REGION_PAGES);

@@ -7,16 +7,18 @@
 //! Source: `page_cache_ra_order()`, mm/readahead.c, `__filemap_get_folio()`, `filemap_get_order()`, mm/filemap.c, `iomap_get_folio()`,
 //! `ifs_set_range_dirty()`, fs/iomap/buffered-io.c; 6.1 and 6.12.
 //! Since/until: [`LargeFolios`]; blocks of two pages since 8897277acfef (6.9), hence not where only reads are in blocks.
-//! Abstracted: a block of 64 pages or more has the tree's bottom nodes that single pages would need.
+//! Abstracted: a block of 64 pages or more has the tree's bottom nodes that single pages would need. A single page that is read ahead is
+//! charged to its group until it fits, where the kernel tries once. What a folio holds is valid as a whole, since all of it is read, or
+//! written by who makes it, as far as there are blocks.
 
 use std::ops::Range;
 
 use rules::LargeFolios;
-use units::{FileId, Order, PAGEBLOCK_ORDER, Pfn};
+use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::leaf::NODE_SLOTS;
 use super::{Slot, slots};
-use crate::vfs::FsKind;
+use crate::vfs::{FsKind, Need};
 use crate::{Env, Frame, Kind, Mm};
 
 /// By how many orders the blocks of a window are larger than the block whose mark opened it.
@@ -35,6 +37,27 @@ pub(super) fn order_to_write(index: u32, pages: u32) -> Order {
 /// Order of the blocks of a window of `size` pages that a block of order `before` opened.
 pub(super) fn order_of_window(before: Order, size: u32) -> Order {
     Order((before.0 + ORDERS_PER_WINDOW).min(PAGEBLOCK_ORDER.0).min(size.ilog2() as u8))
+}
+
+/// Where in a file a folio is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FolioPlace {
+    pub(crate) file: FileId,
+    /// Its first page.
+    pub(crate) index: u32,
+    pub(crate) order: Order,
+}
+
+impl FolioPlace {
+    /// That of a single page.
+    pub(crate) fn page(file: FileId, index: u32) -> FolioPlace {
+        FolioPlace { file, index, order: Order(0) }
+    }
+
+    /// Its pages.
+    pub(super) fn indices(self) -> Range<u32> {
+        self.index..self.index + self.order.pages()
+    }
 }
 
 impl Mm {
@@ -82,12 +105,36 @@ impl Mm {
         std::iter::successors(next(start), |index| next(index + 1)).collect()
     }
 
-    /// Nodes of a file's tree that are missing for a block of pages; more than that, if it needs several leaves.
-    pub(super) fn nodes_missing_for(&self, file: FileId, index: u32, order: Order) -> usize {
-        let end = index + order.pages();
-        let last_of_leaf = |at: u32| (at | (NODE_SLOTS - 1)).min(end - 1);
-        let leaves = (index..end).step_by(NODE_SLOTS as usize);
-        leaves.map(|at| self.pagecache.trees.nodes_missing(file.0, last_of_leaf(at))).sum()
+    /// Nodes of a file's tree that are missing for a folio; more than that, if it needs several leaves.
+    #[inline]
+    pub(super) fn nodes_missing_for(&self, place: FolioPlace) -> usize {
+        let last_of_leaf = |at: u32| (at | (NODE_SLOTS - 1)).min(place.indices().end - 1);
+        let leaves = place.indices().step_by(NODE_SLOTS as usize);
+        leaves.map(|at| self.pagecache.trees.nodes_missing(place.file.0, last_of_leaf(at))).sum()
+    }
+
+    /// Whether one of the pages of a place is cached.
+    #[inline]
+    pub(super) fn is_any_cached(&self, place: FolioPlace) -> bool {
+        place.indices().any(|index| matches!(self.pagecache_get(place.file, index), Slot::Page(_)))
+    }
+
+    /// All that a new folio takes. A large one is not insisted on, and readahead not on its charge either (`ra_alloc_folio()`,
+    /// `__filemap_get_folio()`).
+    #[inline]
+    pub(super) fn new_folio(
+        &mut self,
+        env: &Env,
+        place: FolioPlace,
+        gfp: Gfp,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, Need> {
+        let large = place.order > Order(0);
+        let noretry = large && gfp.contains(Gfp::NORETRY);
+        self.memcg_reserve(env, env.task.memcg, place.order).map_err(|need| need.with_noretry(noretry))?;
+        self.reserve_nodes(env, place, gfp)?;
+        let gfp = if large { gfp.with(Gfp::NORETRY).with(Gfp::NOWARN) } else { gfp };
+        self.cache_folio(env, place.order, gfp, hand).map_err(Need::Page)
     }
 
     /// Makes a folio the single pages that it holds; false if it is in use by I/O, or partly dirty (`split_folio()`,
@@ -108,14 +155,7 @@ impl Mm {
         self.memcg_split(pfn, pages);
         for n in 1..pages {
             let place = self.pagecache.trees.place(file, first + n);
-            let tail = &mut self.frames[pfn.offset(n)];
-            tail.set_kind(Kind::File, Order(0));
-            tail.copy_flags_from(&head);
-            tail.set_lru_gen(None);
-            tail.clear(Frame::RECLAIM | Frame::READAHEAD);
-            tail.set(if head.has(Frame::ISOLATED) { Frame::ISOLATED } else { 0 });
-            tail.place = place;
-            (tail.prev, tail.next) = (Pfn::NONE, Pfn::NONE);
+            self.frames[pfn.offset(n)].split_off(&head, place);
             let was = self.pagecache.trees.replace(file, first + n, slots::page(pfn.offset(n)));
             debug_assert!(slots::unpack(was) == Slot::Page(pfn));
         }
@@ -134,8 +174,11 @@ impl Mm {
         if end <= from || self.split_folio(pfn) {
             return;
         }
-        for index in self.dirty_indices(pfn).into_iter().filter(|index| *index >= from) {
-            self.drop_dirty(env, file, index);
+        let dirty = self.dirty_indices(pfn);
+        dirty.iter().filter(|index| **index >= from).for_each(|index| self.drop_dirty(env, file, *index));
+        if dirty.iter().all(|index| *index >= from) {
+            // The next writeback would find nothing to write of it.
+            self.account_cleaned(env, pfn);
         }
     }
 }

@@ -187,6 +187,22 @@ fn a_full_device_takes_as_much_of_a_folio_as_it_has_blocks_for() {
     assert_eq!(rig.try_write_many(file, 0, 64).map(|(pages, _)| pages), Some(64));
 }
 
+#[test]
+fn what_was_dirty_only_behind_the_new_end_is_clean() {
+    let mut rig = rig(LargeFolios::Written);
+    let file = rig.create();
+    write_pages(&mut rig, file, 0, 8);
+    rig.write_back(file);
+    rig.complete_all();
+    write_pages(&mut rig, file, 6, 1);
+    assert_eq!(rig.mm.stat.node_sum(NodeStat::FileDirty), 8);
+    rig.mm.truncate_pages(&rig.env, file, 5);
+    assert_eq!((folios(&rig.mm, file, 8), rig.mm.stat.node_sum(NodeStat::FileDirty)), (vec![(0, 3)], 0));
+    rig.check();
+    assert_eq!(rig.mm.invalidate_clean_pages(&rig.env, file), 8);
+    rig.check();
+}
+
 const PAGES: u32 = 96;
 
 /// What happens to a file.

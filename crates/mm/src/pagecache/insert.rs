@@ -10,6 +10,7 @@
 use rules::TreeNodes;
 use units::{FileId, Gfp, Order, Pfn};
 
+use super::folio::FolioPlace;
 use super::{Slot, slots};
 use crate::slab::{CacheId, Obj};
 use crate::stat::{NodeStat, ZoneStat};
@@ -29,21 +30,10 @@ const RECLAIM_MASK: Gfp = Gfp(Gfp::RECLAIM.0
     | Gfp::NOMEMALLOC.0);
 
 impl Mm {
-    /// Has the nodes at hand that a folio at `index` needs.
+    /// Has the nodes at hand that a folio needs.
     #[inline]
-    pub(crate) fn reserve_nodes(
-        &mut self,
-        env: &Env,
-        file: FileId,
-        index: u32,
-        order: Order,
-        gfp: Gfp,
-    ) -> Result<(), Need> {
-        let missing = if order == Order(0) {
-            self.pagecache.trees.nodes_missing(file.0, index)
-        } else {
-            self.nodes_missing_for(file, index, order)
-        };
+    pub(crate) fn reserve_nodes(&mut self, env: &Env, place: FolioPlace, gfp: Gfp) -> Result<(), Need> {
+        let missing = self.nodes_missing_for(place);
         if missing <= self.pagecache.trees.spare.len() {
             return Ok(());
         }
@@ -125,7 +115,7 @@ impl Mm {
     /// up to date. `Err` says what is missing; the page stays the caller's then.
     pub fn pagecache_insert(&mut self, env: &Env, pfn: Pfn, file: FileId, index: u32) -> Result<(), Need> {
         let gfp = self.mapping_gfp(file);
-        self.reserve_nodes(env, file, index, self.frames[pfn].order(), gfp)?;
+        self.reserve_nodes(env, FolioPlace { file, index, order: self.frames[pfn].order() }, gfp)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.frames[pfn].set(Frame::UPTODATE);
         Ok(())

@@ -206,7 +206,7 @@ impl Mm {
             return;
         }
         self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -1);
-        if self.mapped_pages_of(pfn) == 0 {
+        if self.mappings_of(pfn).is_empty() {
             self.frames[pfn].clear(Frame::MAPPED);
         }
     }
@@ -220,11 +220,6 @@ impl Mm {
         let maps = self.pagecache.maps.iter().filter(|map| (map.space, map.file) == (space, file));
         let mut indices = maps.filter_map(|map| vpn.checked_sub(map.base)).filter(|index| pages.contains(index));
         indices.next().expect("what names a folio maps one of its pages")
-    }
-
-    /// Pages of a folio that page tables map.
-    fn mapped_pages_of(&self, pfn: Pfn) -> i64 {
-        self.folio_indices(pfn).filter(|index| !self.mappings_of_page(pfn, *index).is_empty()).count() as i64
     }
 
     /// Where page tables map a page that a folio holds: space and virtual page.
@@ -245,21 +240,27 @@ impl Mm {
 
     /// Takes a folio out of all page tables (`try_to_unmap()`).
     pub(crate) fn unmap_file_page(&mut self, pfn: Pfn) {
-        self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -self.mapped_pages_of(pfn));
-        for (space, vpn) in self.mappings_of(pfn) {
-            self.replace_slot(space, vpn, Slot::Page(pfn), Slot::None);
-            self.charge(self.costs.unmap_page);
+        for index in self.folio_indices(pfn) {
+            let entries = self.mappings_of_page(pfn, index);
+            self.stat.node_add(self.node_of(pfn), NodeStat::FileMapped, -i64::from(!entries.is_empty()));
+            for (space, vpn) in entries {
+                self.replace_slot(space, vpn, Slot::Page(pfn), Slot::None);
+                self.charge(self.costs.unmap_page);
+            }
         }
         self.frames[pfn].clear(Frame::YOUNG | Frame::MAPPED);
     }
 
     /// Migration: page tables that map `old` map `new` instead; `old` still has its place in its file.
     pub(crate) fn move_file_mappings(&mut self, old: Pfn, new: Pfn) {
-        let pages = self.mapped_pages_of(old);
-        for (space, vpn) in self.mappings_of(old) {
-            self.replace_slot(space, vpn, Slot::Page(old), Slot::Page(new));
+        for index in self.folio_indices(old) {
+            let entries = self.mappings_of_page(old, index);
+            let mapped = i64::from(!entries.is_empty());
+            self.stat.node_add(self.node_of(old), NodeStat::FileMapped, -mapped);
+            self.stat.node_add(self.node_of(new), NodeStat::FileMapped, mapped);
+            for (space, vpn) in entries {
+                self.replace_slot(space, vpn, Slot::Page(old), Slot::Page(new));
+            }
         }
-        self.stat.node_add(self.node_of(old), NodeStat::FileMapped, -pages);
-        self.stat.node_add(self.node_of(new), NodeStat::FileMapped, pages);
     }
 }

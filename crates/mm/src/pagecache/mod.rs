@@ -48,6 +48,7 @@ use crate::Mm;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
 
+pub(crate) use folio::FolioPlace;
 pub(crate) use folio_io::{Direction, FolioIoEnd};
 pub(crate) use leaf::{NODE_SHIFT, NODE_SLOTS};
 pub(crate) use mapped::FaultStop;

@@ -14,9 +14,9 @@
 use rules::{ReadPastEnd, ReclaimedPages};
 use units::{FileId, Gfp, Order, Pfn};
 
+use super::folio::FolioPlace;
 use super::readahead::{Batch, Cached, FORCED_CHUNK, Window};
 use super::{Direction, Readahead, Slot, Trees, slots};
-use crate::memcg::Uncharged;
 use crate::vfs::Need;
 use crate::{Env, Frame, Mm};
 
@@ -214,35 +214,10 @@ impl Mm {
     /// A new page of a file, in the cache and not read yet.
     fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
         let gfp = self.reading_gfp(file);
-        let pfn = self.new_folio(env, file, index, Order(0), gfp, hand)?;
+        let pfn = self.new_folio(env, FolioPlace::page(file, index), gfp, hand)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.charge(self.costs.read_page);
         Ok(pfn)
-    }
-
-    /// All that a new folio of a file takes. A large one is not insisted on, and readahead not on its charge either (`ra_alloc_folio()`,
-    /// `__filemap_get_folio()`).
-    pub(super) fn new_folio(
-        &mut self,
-        env: &Env,
-        file: FileId,
-        index: u32,
-        order: Order,
-        gfp: Gfp,
-        hand: &mut Option<Pfn>,
-    ) -> Result<Pfn, Need> {
-        if order == Order(0) {
-            self.memcg_reserve(env, env.task.memcg, order)?;
-            self.reserve_nodes(env, file, index, order, gfp)?;
-            return self.cache_folio(env, order, gfp, hand).map_err(Need::Page);
-        }
-        let noretry = gfp.contains(Gfp::NORETRY);
-        self.memcg_reserve(env, env.task.memcg, order).map_err(|need| match need {
-            Need::Charge(charge) => Need::Charge(Uncharged { noretry, ..charge }),
-            other => other,
-        })?;
-        self.reserve_nodes(env, file, index, order, gfp)?;
-        self.cache_folio(env, order, gfp.with(Gfp::NORETRY).with(Gfp::NOWARN), hand).map_err(Need::Page)
     }
 
     /// Reads a folio once more, since an earlier read failed.
@@ -304,7 +279,8 @@ impl Mm {
         while batch.next < batch.end {
             let index = batch.next;
             let order = batch.folios.map_or(Order(0), |most| self.order_ahead(index, batch.end, most));
-            if self.is_any_cached(file, index..index + order.pages()) {
+            let place = FolioPlace { file, index, order };
+            if self.is_any_cached(place) {
                 self.submit_read(env, file, batch.run, index);
                 if batch.folios.is_some() {
                     self.go_on_with_pages(file, &mut batch);
@@ -314,7 +290,7 @@ impl Mm {
                 batch.run = batch.next;
                 continue;
             }
-            match self.new_folio(env, file, index, order, gfp, hand) {
+            match self.new_folio(env, place, gfp, hand) {
                 Ok(pfn) => self.add_ahead(env, pfn, (file, index), batch.marks(index, order), gfp),
                 // It was not provided.
                 Err(need) if need.is_optional() && batch.asked == Some(need) => {
@@ -346,11 +322,6 @@ impl Mm {
         batch.end = next.saturating_add(size).min(self.inode_size_pages(file));
         batch.mark = batch.mark.map(|mark| next + (mark - start));
         (batch.window, batch.folios, batch.asked) = ((next, size), None, None);
-    }
-
-    /// Whether one of these pages of a file is cached.
-    pub(super) fn is_any_cached(&self, file: FileId, indices: std::ops::Range<u32>) -> bool {
-        indices.into_iter().any(|index| matches!(self.pagecache_get(file, index), Slot::Page(_)))
     }
 
     fn add_ahead(&mut self, env: &Env, pfn: Pfn, (file, index): (FileId, u32), marked: bool, gfp: Gfp) {

@@ -23,10 +23,8 @@ impl Mm {
                 Slot::Page(pfn) => self.truncate_page(env, pfn),
                 _ => _ = self.pagecache.trees.erase(file.0, index),
             }
-            match index.checked_add(1) {
-                Some(next) => at = next,
-                None => break,
-            }
+            let Some(next) = index.checked_add(1) else { break };
+            at = next;
         }
         self.free_nodes(env);
         self.note_shadow_nodes();
@@ -95,14 +93,15 @@ impl Mm {
         while let Some((index, raw)) = self.pagecache.trees.next_entry(file.0, at) {
             match slots::unpack(raw) {
                 Slot::Page(pfn) => {
-                    let pages = self.frames[pfn].nr_pages();
-                    dropped += if self.invalidate_page(env, pfn) { u64::from(pages) } else { 0 };
+                    let pages = self.folio_indices(pfn);
+                    at = pages.end;
+                    dropped += if self.invalidate_page(env, pfn) { pages.len() as u64 } else { 0 };
                 }
-                _ => _ = self.pagecache.trees.erase(file.0, index),
-            }
-            match index.checked_add(1) {
-                Some(next) => at = next,
-                None => break,
+                _ => {
+                    self.pagecache.trees.erase(file.0, index);
+                    let Some(next) = index.checked_add(1) else { break };
+                    at = next;
+                }
             }
         }
         self.free_nodes(env);

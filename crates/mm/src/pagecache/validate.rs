@@ -31,7 +31,8 @@ impl Mm {
                     dirty = trees.next_dirty(file, index);
                 }
                 let tagged = dirty == Some(index);
-                if frame.has(Frame::DIRTY) != tagged && (tagged || frame.nr_pages() == 1) {
+                let wanted = tagged || frame.nr_pages() > 1 && !self.dirty_indices(pfn).is_empty();
+                if frame.has(Frame::DIRTY) != wanted {
                     wrong(Some(pfn), format!("its dirty tag in file {file} at {index} differs from its flag"));
                 }
             }

@@ -14,7 +14,7 @@ use rules::{DelayedWrite, WriteAccess, WrittenMeanwhile};
 use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::Slot;
-use super::folio::order_to_write;
+use super::folio::{FolioPlace, order_to_write};
 use crate::vfs::{FsKind, Need};
 use crate::{Env, Frame, Mm};
 
@@ -82,7 +82,7 @@ impl Mm {
                 pfn
             }
             Slot::Empty | Slot::Shadow(_) => {
-                if !self.has_room_for(file, index) {
+                if self.nr_room_for(file, index..index + 1) == 0 {
                     return WriteStop::Need(Need::Space);
                 }
                 match self.folio_to_write(env, write) {
@@ -100,7 +100,7 @@ impl Mm {
         self.hold_ilock(env, file);
         let end = self.folio_indices(pfn).end.min(index + request);
         // There is room for the first of them.
-        let end = if end == index + 1 { end } else { index + self.nr_room_for(file, index..end).max(1) };
+        let end = if end == index + 1 { end } else { index + self.nr_room_for(file, index..end) };
         let extends = end > self.inode_size_pages(file);
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
@@ -123,10 +123,10 @@ impl Mm {
         let large = self.writes_large_folios(file);
         let mut order = if large { order_to_write(index, request).min(write.most) } else { Order(0) };
         loop {
-            while order > Order(0) && self.is_any_cached(file, index..index + order.pages()) {
+            while order > Order(0) && self.is_any_cached(FolioPlace { file, index, order }) {
                 order.0 -= 1;
             }
-            match self.new_folio(env, file, index, order, gfp, &mut write.hand) {
+            match self.new_folio(env, FolioPlace { file, index, order }, gfp, &mut write.hand) {
                 Ok(pfn) => {
                     self.add_to_page_cache(env, pfn, file, index, gfp);
                     return Ok(pfn);

@@ -16,7 +16,7 @@ use units::{FileId, Gfp, Order, Pfn};
 use super::attributes::Attributes;
 use super::disk::Metadata;
 use super::{FileRec, FsId, Need, Vfs};
-use crate::pagecache::Slot;
+use crate::pagecache::{FolioPlace, Slot};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Kind, Mm};
 
 /// How pages of block devices are allocated: `GFP_USER` of the mapping, `__GFP_MOVABLE | __GFP_NOFAIL` of `sb_getblk()`.
@@ -102,7 +102,7 @@ impl Mm {
 
     fn add_block_page(&mut self, env: &Env, bdev: FileId, block: u32) -> Result<Pfn, Need> {
         self.memcg_reserve(env, env.task.memcg, Order(0))?;
-        self.reserve_nodes(env, bdev, block, Order(0), GFP)?;
+        self.reserve_nodes(env, FolioPlace::page(bdev, block), GFP)?;
         let mut hand = self.vfs.spare_pages.pop();
         if let Some(pfn) = hand {
             self.frames[pfn].set_kind(Kind::Held, Order(0));

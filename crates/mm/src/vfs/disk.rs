@@ -446,14 +446,12 @@ impl Mm {
         self.space_of(file).available()
     }
 
-    /// Whether a page of a file may be dirtied: it is dirty or has a block, or there is one that it can claim.
-    pub(crate) fn has_room_for(&mut self, file: FileId, index: u32) -> bool {
-        self.space_of(file).available() > 0 || self.vfs.find_extent(file, index).is_some()
-    }
-
-    /// How many of these pages of a file may be dirtied, up to the first for which there is no block.
+    /// How many of these pages of a file may be dirtied, up to the first that is clean, has no block and finds none to claim.
     pub(crate) fn nr_room_for(&mut self, file: FileId, indices: Range<u32>) -> u32 {
         let mut left = self.space_of(file).available();
+        if left >= indices.len() as u64 {
+            return indices.len() as u32;
+        }
         let mut takes_room = |index: u32| {
             let claims = !self.pagecache.trees.is_dirty(file.0, index) && self.vfs.find_extent(file, index).is_none();
             let there_is = !claims || left > 0;

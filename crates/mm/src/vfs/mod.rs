@@ -82,6 +82,14 @@ pub enum Need {
 }
 
 impl Need {
+    /// The same need; reclaim for a charge is tried only once if so.
+    pub(crate) fn with_noretry(self, noretry: bool) -> Need {
+        match self {
+            Need::Charge(charge) => Need::Charge(Uncharged { noretry, ..charge }),
+            other => other,
+        }
+    }
+
     /// Whether it is memory that its user can do without: readahead ends, a write makes do with a smaller folio.
     pub fn is_optional(&self) -> bool {
         match self {

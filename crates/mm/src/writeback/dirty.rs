@@ -29,12 +29,12 @@ impl Mm {
         debug_assert!(frame.kind() == Kind::File);
         frame.clear(Frame::RECLAIM);
         let (was_dirty, pages) = (frame.has(Frame::DIRTY), frame.nr_pages());
-        if was_dirty && (pages == 1 || self.rules.large_folios == LargeFolios::Read) {
+        let whole = pages == 1 || self.rules.large_folios == LargeFolios::Read;
+        if was_dirty && whole {
             return 0;
         }
         self.frames[pfn].set(Frame::DIRTY);
         let (file, _) = self.file_home(pfn);
-        let whole = self.rules.large_folios == LargeFolios::Read;
         for index in if whole { self.folio_indices(pfn) } else { indices } {
             if !self.pagecache.trees.is_dirty(file.0, index) {
                 self.pagecache.trees.set_dirty(file.0, index);
@@ -44,22 +44,23 @@ impl Mm {
         if was_dirty {
             return 0;
         }
-        self.count_dirtied(pfn, file);
-        if !self.dirty_state_of(file).1 {
+        let (device, listed) = self.dirty_state_of(file);
+        self.count_dirtied(pfn, device);
+        if !listed {
             self.list_dirty_inode(env, file);
         }
         pages
     }
 
     /// A folio that was clean counts as dirty.
-    fn count_dirtied(&mut self, pfn: Pfn, file: FileId) {
+    #[inline]
+    fn count_dirtied(&mut self, pfn: Pfn, device: u16) {
         let zone = self.zone_of(pfn);
         let (node, pages) = (self.zones[zone.index()].node, self.frames[pfn].nr_pages());
         self.stat.node_add(node, NodeStat::FileDirty, pages.into());
         self.memcg.count_dirty(pfn, pages.into());
         self.stat.node_add(node, NodeStat::Dirtied, pages.into());
         self.stat.zone_add(zone, ZoneStat::WritePending, pages.into());
-        let device = self.dirty_state_of(file).0;
         let state = self.writeback.device_mut(device);
         state.reclaimable += u64::from(pages);
         state.dirtied += u64::from(pages);

@@ -51,12 +51,12 @@ impl Total {
         self.ends = Some(ends + passed * PERIOD);
     }
 
-    /// Counts an event for a device.
-    pub(super) fn count(&mut self, share: &mut Share, now: u64) {
+    /// Counts events for a device.
+    pub(super) fn count(&mut self, share: &mut Share, events: u64, now: u64) {
         self.advance(now);
         share.reflect(self.period);
-        share.events += 1;
-        self.events += 1;
+        share.events += events;
+        self.events += events;
         self.ends.get_or_insert(now + PERIOD);
     }
 
@@ -100,16 +100,16 @@ impl PageShare {
 }
 
 impl Mm {
-    /// A page of a device has been written.
+    /// Pages of a device have been written.
     #[inline]
-    pub(super) fn count_share(&mut self, device: u16, now: u64) {
+    pub(super) fn count_share(&mut self, device: u16, pages: u64, now: u64) {
         let state = &mut self.writeback.devices[usize::from(device)];
         match self.rules.device_share {
-            DeviceShare::ByTime => self.writeback.total.count(&mut state.share, now),
+            DeviceShare::ByTime => self.writeback.total.count(&mut state.share, pages, now),
             DeviceShare::ByPages => {
                 let length = page_period(self.writeback.dirty_limit);
-                self.writeback.completions += 1;
-                state.page_share.count(1, self.writeback.completions, length);
+                self.writeback.completions += pages;
+                state.page_share.count(pages, self.writeback.completions, length);
             }
         }
     }
@@ -150,16 +150,16 @@ mod tests {
         let (mut total, mut a, mut b) = (Total::default(), Share::default(), Share::default());
         assert_eq!(total.fraction(&mut a, 0), (0, 1));
         for _ in 0..300 {
-            total.count(&mut a, 0);
+            total.count(&mut a, 1, 0);
         }
         for _ in 0..100 {
-            total.count(&mut b, 0);
+            total.count(&mut b, 1, 0);
         }
         assert_eq!(total.fraction(&mut a, PERIOD - 1), (300, 400));
         // One period later all are halved, and 150 events of b count fully: 150 of 200 + 150.
         assert_eq!(total.fraction(&mut a, PERIOD), (150, 200));
         for _ in 0..150 {
-            total.count(&mut b, PERIOD);
+            total.count(&mut b, 1, PERIOD);
         }
         assert_eq!(total.fraction(&mut b, PERIOD), (200, 350));
         // Two more periods: a quarter.
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_machine_at_rest_stops_counting_periods() {
         let (mut total, mut a) = (Total::default(), Share::default());
-        total.count(&mut a, 0);
+        total.count(&mut a, 1, 0);
         total.fraction(&mut a, 100 * PERIOD);
         assert_eq!((total.ends, total.period), (None, 0));
     }

@@ -338,14 +338,14 @@ impl Mm {
     #[inline]
     pub(super) fn count_written(&mut self, pfn: Pfn, device: u16, now: u64) {
         let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
-        let pages = self.frames[pfn].nr_pages();
-        self.stat.node_add(node, NodeStat::Writeback, -i64::from(pages));
-        self.memcg.count_writeback(pfn, -i64::from(pages));
-        self.stat.node_add(node, NodeStat::Written, pages.into());
-        self.stat.zone_add(zone, ZoneStat::WritePending, -i64::from(pages));
+        let pages = u64::from(self.frames[pfn].nr_pages());
+        self.stat.node_add(node, NodeStat::Writeback, -(pages as i64));
+        self.memcg.count_writeback(pfn, -(pages as i64));
+        self.stat.node_add(node, NodeStat::Written, pages as i64);
+        self.stat.zone_add(zone, ZoneStat::WritePending, -(pages as i64));
         let state = &mut self.writeback.devices[usize::from(device)];
-        state.writeback -= u64::from(pages);
-        state.written += u64::from(pages);
-        (0..pages).for_each(|_| self.count_share(device, now));
+        state.writeback -= pages;
+        state.written += pages;
+        self.count_share(device, pages, now);
     }
 }

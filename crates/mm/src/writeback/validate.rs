@@ -12,6 +12,7 @@ impl Mm {
     pub(crate) fn validate_writeback(&self, violations: &mut Vec<Violation>) {
         let mut nodes = vec![(0u64, 0u64); self.nodes.len()];
         let mut zones = vec![0u64; self.zones.len()];
+        let mut devices = vec![0u64; self.writeback.devices.len()];
         for n in 0..self.frames.len() as u32 {
             let frame = &self.frames[Pfn(n)];
             let orphan = frame.kind() == Kind::Held && frame.has(Frame::WRITEBACK);
@@ -24,6 +25,9 @@ impl Mm {
             let node = &mut nodes[self.node_of(Pfn(n)).index()];
             (node.0, node.1) = (node.0 + dirty, node.1 + writeback);
             zones[self.zone_of(Pfn(n)).index()] += dirty + writeback;
+            if dirty > 0 {
+                devices[usize::from(self.device_of(self.file_home(Pfn(n)).0))] += dirty;
+            }
         }
         let mut wrong = |what: String| violations.push(Violation { place: "writeback", pfn: None, what });
         for (n, &(dirty, writeback)) in nodes.iter().enumerate() {
@@ -40,19 +44,12 @@ impl Mm {
                 wrong(format!("zone {n}: nr_zone_write_pending is {gauge}, {pages} counted"));
             }
         }
-        self.validate_inodes(violations);
+        self.validate_inodes(&devices, violations);
     }
 
-    fn validate_inodes(&self, violations: &mut Vec<Violation>) {
+    fn validate_inodes(&self, dirty_on: &[u64], violations: &mut Vec<Violation>) {
         let mut wrong = |what: String| violations.push(Violation { place: "dirty inodes", pfn: None, what });
         let state = &self.writeback;
-        let mut dirty_on = vec![0; state.devices.len()];
-        for pfn in (0..self.frames.len() as u32).map(Pfn) {
-            let frame = &self.frames[pfn];
-            if frame.kind() == Kind::File && frame.has(Frame::DIRTY) {
-                dirty_on[usize::from(self.device_of(self.file_home(pfn).0))] += u64::from(frame.nr_pages());
-            }
-        }
         for (device, wb) in state.devices.iter().enumerate() {
             for (list, on) in [(&wb.b_dirty, On::Dirty), (&wb.b_io, On::Io), (&wb.b_more_io, On::MoreIo)] {
                 for at in list.iter(&state.records) {

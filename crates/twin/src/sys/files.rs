@@ -121,8 +121,8 @@ impl SysTwin {
         }
     }
 
-    /// Writes the pages from `next` up to `end`; `next` is the first that is not written. The source's page is faulted in before
-    /// (`iov_iter_fault_in_readable()`).
+    /// Writes the pages from `next` up to `end`; `next` is the first that is not written. The source is faulted in before each
+    /// folio (`iov_iter_fault_in_readable()`).
     async fn write_pages(&self, file: FileId, next: &mut u32, end: u32, source: Option<Source>) -> Result<()> {
         if *next < end {
             self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_update_time(env, file))).await?;

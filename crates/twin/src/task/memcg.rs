@@ -22,10 +22,10 @@ impl Task {
     /// `None` if that does not help.
     pub(super) async fn charge_memcg(&self, charge: Uncharged) -> Option<()> {
         let Uncharged { memcg, pages, noretry, .. } = charge;
+        let optional = charge.is_optional();
         let (mut retries, mut drained, mut killed) = (RETRIES, false, false);
         loop {
             let Err(charge) = self.mm(|mm, env| mm.memcg_try_charge(env.cpu, memcg, pages)) else { return Some(()) };
-            let charge = Uncharged { noretry, ..charge };
             if self.memalloc() {
                 self.mm(|mm, env| mm.memcg_force_charge(env.cpu, memcg, pages));
                 return Some(());
@@ -39,7 +39,7 @@ impl Task {
                 self.mm(|mm, _| mm.memcg.drain_all_stock(charge.over));
                 continue;
             }
-            if charge.noretry {
+            if noretry {
                 return None;
             }
             if progress > 0 && pages <= u64::from(Order::COSTLY.pages()) {
@@ -49,7 +49,7 @@ impl Task {
                 retries -= 1;
                 continue;
             }
-            if charge.is_optional() {
+            if optional {
                 return None;
             }
             if killed && self.fatal_signal_pending() || !self.out_of_memory_in(charge.over).await {

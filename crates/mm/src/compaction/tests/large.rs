@@ -1,6 +1,5 @@
 //! Large folios of files are moved as a whole, or split where no free block is as large.
 
-use rules::LargeMigration;
 use units::FileId;
 
 use super::*;

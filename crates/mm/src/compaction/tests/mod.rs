@@ -14,8 +14,8 @@ mod wrapping;
 
 use rules::{
     AsyncAbort, CompactionFinish, CompactionIsolated, CompactionScanned, CompactionSearch, CompactionStall,
-    CompactionTargets, CompactionWithdrawn, FailedMigrations, LightIsolation, LightLock, MigrateYoung, PageCapture,
-    PageblockRescan, ProactiveCompaction, Rules, SkipReset, TargetBlock,
+    CompactionTargets, CompactionWithdrawn, FailedMigrations, LargeMigration, LightIsolation, LightLock, MigrateYoung,
+    PageCapture, PageblockRescan, ProactiveCompaction, Rules, SkipReset, TargetBlock,
 };
 use units::{Gfp, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -33,8 +33,6 @@ const REQUEST: AllocRequest = AllocRequest { gfp: Gfp::TRANSHUGE, order: HUGE, n
 
 fn rules_4_20() -> Rules {
     Rules {
-        large_folios: rules::LargeFolios::Never,
-        large_migration: rules::LargeMigration::Never,
         compaction_search: CompactionSearch::Linear,
         compaction_finish: CompactionFinish::Stealable,
         skip_reset: SkipReset::NotHuge,
@@ -56,12 +54,17 @@ fn rules_4_20() -> Rules {
 
 /// The rules of 6.12 for compaction; those of 4.20 for everything else.
 fn rules_6_12() -> Rules {
-    Rules { migrate_young: MigrateYoung::Forgotten, ..crate::zone::testing::rules_4_20() }
+    Rules {
+        migrate_young: MigrateYoung::Forgotten,
+        large_migration: LargeMigration::BelowOrder,
+        ..crate::zone::testing::rules_4_20()
+    }
 }
 
 /// The rules of 6.1 for compaction.
 fn rules_6_1() -> Rules {
     Rules {
+        large_migration: LargeMigration::Never,
         pageblock_rescan: PageblockRescan::Revisited,
         page_capture: PageCapture::AfterFlush,
         compaction_targets: CompactionTargets::SinglePages,
