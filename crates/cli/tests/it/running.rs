@@ -90,6 +90,29 @@ fn a_compaction_ends_in_the_mode_that_it_began_in() {
 }
 
 #[test]
+fn kswapd_that_ends_at_single_pages_has_kcompactd_make_the_blocks_that_were_wanted() {
+    let dir = inputs();
+    let run = ["run", "thpfio3", "-m", "guest-576m-xfs", "-k", "6.12", "--set", "lru_gen.enabled=n", "--out", "a"];
+    let set = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.min_free_kbytes=4096", "--set", "thp.enabled=never"];
+    mmtwin().current_dir(dir.path()).args(run).args(set).args(["--events", "vmscan,compaction"]).assert().success();
+    let path = dir.path().join("a/thpfio3-guest-576m-xfs/6.12/iter-0/events.txt");
+    let events = fs::read_to_string(path).unwrap();
+    let of_kswapd: Vec<&str> = events.lines().filter(|line| line.trim_start().starts_with("kswapd0-")).collect();
+    // Readahead wants blocks of four pages; what kswapd was woken for last is what it wakes kcompactd for.
+    let mut wanted = None;
+    let mut woken = 0;
+    for line in of_kswapd {
+        if let Some((_, order)) = line.split_once("mm_vmscan_kswapd_wake: nid=0 order=") {
+            wanted = Some(order.to_string());
+        } else if let Some((_, woken_for)) = line.split_once("mm_compaction_wakeup_kcompactd: nid=0 order=") {
+            assert_eq!(woken_for.split_whitespace().next(), wanted.as_deref().map(str::trim), "{line}");
+            woken += 1;
+        }
+    }
+    assert!(woken > 0);
+}
+
+#[test]
 fn wall_time_is_told_if_asked_for() {
     let dir = inputs();
     let document = json(&mut run(dir.path(), &["--json", "--timings"]));

@@ -30,17 +30,17 @@ impl Task {
         let mut highest = ZoneKind::Movable;
         loop {
             let request = self.mm(|mm, _| mm.kswapd_peek(node, highest));
-            let (alloc_order, mut reclaim_order) = (request.order, request.order);
+            let (mut alloc_order, mut reclaim_order) = (request.order, request.order);
             highest = request.highest;
             loop {
                 let done = KswapdRequest { order: reclaim_order, highest };
                 self.kswapd_try_to_sleep(node, alloc_order, done).await;
                 let request = self.mm(|mm, _| mm.kswapd_take(node, highest));
-                highest = request.highest;
+                (alloc_order, highest) = (request.order, request.highest);
                 let stall = self.memstall_enter();
-                reclaim_order = self.balance_pgdat(node, request.order, highest).await;
+                reclaim_order = self.balance_pgdat(node, alloc_order, highest).await;
                 self.memstall_leave(stall);
-                if reclaim_order >= request.order {
+                if reclaim_order >= alloc_order {
                     break;
                 }
             }
