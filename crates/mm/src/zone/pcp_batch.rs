@@ -7,6 +7,8 @@
 //! `nr_pcp_alloc()`, `decay_pcp_high()` (6.12).
 //! Since/until: [`PcpLists`]. The limit on doubling (`CONFIG_PCP_BATCH_SCALE_MAX`) is of 6.7 and stable releases of 6.1; here of all
 //! since 5.13.
+//! Abstracted: a CPU's share of the last cache is taken to be larger than three batches, so that a batch may stay when pages of high orders
+//! come back in a row (`PCPF_FREE_HIGH_BATCH`).
 
 use rules::PcpLists;
 use units::{CpuId, Order, ZoneId};
@@ -133,7 +135,8 @@ impl Pcp {
         self.alloc_factor >>= 1;
         let costly_free = order.0 > 0 && order <= Order::COSTLY;
         let previous = std::mem::replace(&mut self.previous_free_high_order, costly_free);
-        let free_high = costly_free && previous && self.free_count >= self.limits.batch;
+        let free_high =
+            costly_free && previous && self.free_count >= self.limits.batch && self.count >= self.limits.batch;
         if self.free_count < self.limits.batch << BATCH_SCALE_MAX {
             self.free_count += order.pages();
         }
