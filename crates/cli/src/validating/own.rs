@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
             &kernel,
             &manifest.workload.name,
             mglru,
-            given.into_iter().chain(written).collect::<Vec<_>>().into_iter(),
+            [("machine".to_string(), manifest.machine.name.clone())].into_iter().chain(given).chain(written),
         ),
         kernel,
         seed: manifest.seed,
@@ -75,7 +75,8 @@ fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, 
     let lru = if mglru { "mglru" } else { "classic" };
     let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={}", in_a_name(&value)));
     let written = written.iter().map(|(name, value)| format!(" {name}={value}"));
-    format!("{kernel}-{}-{lru}{}", manifest.workload.name, given.chain(written).collect::<String>())
+    let (workload, machine) = (&manifest.workload.name, &manifest.machine.name);
+    format!("{kernel}-{workload}-{lru} on {machine}{}", given.chain(written).collect::<String>())
 }
 
 /// Parameters that are not the workload's defaults.
