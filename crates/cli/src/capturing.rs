@@ -35,7 +35,8 @@ fn from_host(disks: &str) -> Result<Machine, Failure> {
     let uptime_s = snapshot.uptime.map(|uptime| uptime.up_s);
     let name = "host".to_string();
     let sysctls = sysctls.collect();
-    let state = Captured { name, description, snapshot: &snapshot, uptime_s, workload_group: false, sysctls };
+    let state =
+        Captured { name, description, snapshot: &snapshot, uptime_s, workload_group: false, bare_boot: false, sysctls };
     Ok(Machine::load(disks)?.started_from(&state.machine()?)?)
 }
 
@@ -51,6 +52,8 @@ pub(crate) struct Captured<'a> {
     pub(crate) uptime_s: Option<f64>,
     /// Whether the workload runs in a cgroup with the cpu controller.
     pub(crate) workload_group: bool,
+    /// Whether it is a guest with no more than the workload needs.
+    pub(crate) bare_boot: bool,
     /// Settings in force; what the model does not know is left out.
     pub(crate) sysctls: Vec<(String, String)>,
 }
@@ -73,6 +76,7 @@ impl Captured<'_> {
             description: self.description,
             cpus,
             workload_group: self.workload_group,
+            bare_boot: self.bare_boot,
             uptime_s: self.uptime_s,
             zones,
             sysctls,

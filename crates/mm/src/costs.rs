@@ -60,6 +60,10 @@ impl Costs {
             lru_locked: self.lru_locked,
             lock_handoff: self.lock_handoff,
             rstat_flush: self.rstat_flush,
+            crc32c_kib: self.crc32c_kib,
+            crc32c_kib_tables: self.crc32c_kib_tables,
+            random_number: self.random_number,
+            random_number_extracted: self.random_number_extracted,
             program_call: self.program_call,
             program_name: self.program_name,
             ..self.at_speed(speed)
@@ -88,20 +92,14 @@ impl Costs {
         Costs { fault: whole.fault / 6, ..self }
     }
 
-    /// The same, but a fifth of what making a file takes in `whole` paths, a quarter of removing it, and a twentieth of a pass of reclaim.
+    /// The same, but three eighths of what making a file takes in `whole` paths, and a twentieth of a pass of reclaim.
     fn with_files_of(self, whole: &Costs) -> Costs {
-        Costs {
-            create_ext4: whole.create_ext4 / 5,
-            unlink_ext4: whole.unlink_ext4 / 4,
-            reclaim_pass: whole.reclaim_pass / 20,
-            ..self
-        }
+        Costs { create_ext4: whole.create_ext4 * 3 / 8, reclaim_pass: whole.reclaim_pass / 20, ..self }
     }
 
     /// The same, but three quarters of what finding, opening, reading and writing files takes in `whole` paths, of unmapping a page, its buffer and
-    /// a run of kswapd, a third of making files and two fifths of removing them.
+    /// a run of kswapd, and of removing them.
     fn with_calls_of(self, whole: Costs) -> Costs {
-        let (create_ext4, unlink_ext4) = (whole.create_ext4 / 3, whole.unlink_ext4 * 2 / 5);
         let calls = whole.shortened(4.0 / 3.0);
         Costs {
             syscall: calls.syscall,
@@ -118,10 +116,21 @@ impl Costs {
             unmap_page: calls.unmap_page,
             free_buffer: calls.free_buffer,
             kswapd_run: calls.kswapd_run,
-            create_ext4,
-            unlink_ext4,
+            unlink_ext4: calls.unlink_ext4,
             ..self
         }
+    }
+
+    /// The costs where CRC32c is computed by tables.
+    #[must_use]
+    pub fn with_crc32c_by_tables(self) -> Costs {
+        Costs { crc32c_kib: self.crc32c_kib_tables, ..self }
+    }
+
+    /// The costs where each random number is drawn from the pool of entropy.
+    #[must_use]
+    pub fn with_extracted_random(self) -> Costs {
+        Costs { random_number: self.random_number_extracted, ..self }
     }
 
     /// The costs where copying or clearing 4 KiB takes `ns`, whatever the speed: a guest that counts instructions has no caches.
@@ -350,10 +359,21 @@ costs! {
     /// Opening an existing file beside its look-up, and closing it. Calibration: guests of QEMU that count instructions (6.12, thpfio3)
     /// take 11,200 in the kernel for opening, reading and closing a cached file of 4 KiB, 9,800 of which are the other costs here.
     open_close = 350;
-    /// Creating a file on ext4, beside the names that are looked at. Calibration: guests of QEMU that count instructions (6.12, untar2 with
-    /// 10,000 files, 576 MiB) take 85,400, 93,100, 108,700, 120,600, 127,200 and 125,800 for making a file of a page in directories of 50, 100,
-    /// 200, 400, 1000 and 5000; the program has 3,000 of it and the page 9,000; four instructions are taken for a ns.
-    create_ext4 = 15_700;
+    /// CRC32c of 1 KiB by the CPU's instruction. Source: eight bytes in four instructions (`crc32c_intel_le_hw()`), of which the one that
+    /// counts takes three cycles.
+    crc32c_kib = 125;
+    /// The same by tables. Source: 28 instructions for eight bytes (`crc32_body()`, disassembled from Debian's 6.12).
+    crc32c_kib_tables = 896;
+    /// A random number of four bytes from a generator that has been seeded. Source: a block of ChaCha, 1,282 instructions, is sixteen of them.
+    random_number = 28;
+    /// The same before it has been seeded, since 5.18. Calibration: guests of 6.1 whose instructions were counted by function (thpfio3 on XFS) take
+    /// 7,360 for each, most of them in five rounds of BLAKE2s.
+    random_number_extracted = 1_840;
+    /// Creating a file on ext4, beside the names that are looked at, checksums and random numbers. Calibration: guests of QEMU that count instructions
+    /// (6.12, untar2 with 10,000 files, 576 MiB) take 85,400, 93,100, 108,700, 120,600, 127,200 and 125,800 for making a file of a page in directories
+    /// of 50, 100, 200, 400, 1000 and 5000; the program has 3,000 of it and the page 9,000, checksums by tables 20,800, and 1.2 random numbers 9,000; four
+    /// instructions are taken for a ns.
+    create_ext4 = 8_250;
     /// Looking at a name in a directory of ext4 for a new one: it must not be there, and finds its place behind others. Calibration: the same.
     search_name = 78;
     /// Beginning and ending the write of a page on ext4: journal, buffer head. Calibration: guests of QEMU that count instructions (6.12, fio)
@@ -362,16 +382,16 @@ costs! {
     /// The same of a page behind the end: reservation of a block, the inode in the journal. Calibration: the same guests take 5,000
     /// more for each page of a new file, of which allocation, insertion and zeroing are 1,670.
     extend_ext4 = 830;
-    /// Setting a time of a file on ext4. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of 50 and of 5 pages)
-    /// take 1,500 and 2,800 more for each file and tick that is written if 64 files are open.
-    new_time_ext4 = 585;
+    /// Setting a time of a file on ext4, beside its checksum. Calibration: guests of QEMU that count instructions (6.12, thpfio3 with files of 50 and of
+    /// 5 pages) take 1,500 and 2,800 more for each file and tick that is written if 64 files are open, of which a checksum by tables has 900.
+    new_time_ext4 = 360;
     /// A handle of the journal around the write of a page, until 5.14. Calibration: such guests (4.4, thpfio3 with files of 200 KiB) take
     /// 8,100 in the kernel for each page of a new file, 5,600 of which are the other costs here, in three quarters of 6.12's paths.
     delayed_handle = 830;
-    /// Allocating blocks for a run of delayed pages on ext4, with its transaction. Calibration: guests that count instructions
+    /// Allocating blocks for a run of delayed pages on ext4, with its transaction, beside checksums. Calibration: guests that count instructions
     /// (6.12, untar2 with 3000 files of a page, 600 of 16 and 300 of 64, 384 MiB, disks of 10 MiB/s) take 35,000 to 37,000 in `wb_workfn()` for each file
-    /// beside its pages.
-    allocate_ext4 = 8_900;
+    /// beside its pages, of which checksums by tables have 17,200.
+    allocate_ext4 = 4_590;
     /// Allocating the block of a page on ext3 as it is written, within the handle: bitmap, inode, the indirect block. Calibration: guests of 2.6.39 that count
     /// instructions (untar2 with files of 1, 8 and 32 pages) take 9,800 to 10,000 for each further page, of which 5,200 are the other costs here,
     /// in half of 6.12's paths.
@@ -380,20 +400,21 @@ costs! {
     writeback_ext4 = 310;
     /// Ending the write of a page on ext4. Calibration: the same guests take 900 for each page in `ext4_end_io_rsv_work()`.
     end_page_ext4 = 225;
-    /// Converting an unwritten extent of ext4 to a written one, with its transaction. Calibration: the same guests take 9,500 for each file there.
-    convert_ext4 = 2_375;
+    /// Converting an unwritten extent of ext4 to a written one, with its transaction, beside checksums. Calibration: the same guests take 9,500 for each
+    /// file there, of which checksums by tables have 1,800.
+    convert_ext4 = 1_927;
     /// Writing a block of metadata to the journal of ext4: checksum, copy's buffer head and bio. Calibration: the journal's thread in guests that count
     /// instructions (6.12, thpfioscale) takes 12,700 for each block of the log, of which the device's copy takes 512.
     commit_block = 3_000;
-    /// Removing a file of one extent on ext4. Calibration: guests that count instructions (6.12, untar2) take 97,000 to 100,000, of which the
-    /// program has 2,500.
-    unlink_ext4 = 22_900;
-    /// Taking or freeing a run of blocks on ext4: their block group's bitmap, with its checksum. Calibration: removing files of 2 and 4 extents in guests that count
-    /// instructions (6.12, thpfioscale with files of 8 and 16 KiB) takes 71,000 a file and 26,000 an extent.
-    change_bitmap = 6_500;
-    /// Changing the block of a file's extents on ext4: its checksum, most of all. Calibration: with files of 32 and 64 KiB, which have such a
-    /// block, the same guests take 16,000 to 19,000 more for each extent that is freed.
-    change_leaf = 4_200;
+    /// Removing a file of one extent on ext4, beside checksums. Calibration: guests that count instructions (6.12, untar2) take 97,000 to 100,000, of which the
+    /// program has 2,500 and checksums by tables 49,900.
+    unlink_ext4 = 10_410;
+    /// Taking or freeing a run of blocks on ext4: their block group's bitmap, beside its checksum. Calibration: removing files of 2 and 4 extents in guests that
+    /// count instructions (6.12, thpfioscale with files of 8 and 16 KiB) takes 71,000 a file and 26,000 an extent, of which a checksum by tables has 14,600.
+    change_bitmap = 2_860;
+    /// Changing the block of a file's extents on ext4, beside its checksum. Calibration: with files of 32 and 64 KiB, which have such a
+    /// block, the same guests take 16,000 to 19,000 more for each extent that is freed, of which a checksum by tables has 14,300.
+    change_leaf = 620;
     /// Taking a page's buffer head off and freeing it. Calibration: kswapd of guests that count instructions (6.1 and 6.12, a file of 700 MiB through
     /// 384 MiB, traced by batch) takes 620 and 700 more for each page that was written than for one that was read, of which the slab has 120.
     free_buffer = 135;

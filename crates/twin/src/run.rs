@@ -14,7 +14,7 @@ use mm::writeback::RequestLimits;
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
-use rules::{MemoryFull, SlabAllocator, TaskPicking, Tunables, XfsFormat};
+use rules::{Crc32c, Ext4Format, MemoryFull, Rules, SlabAllocator, TaskPicking, Tunables, UnseededRandom, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
 use units::{Bytes, Nanos, NodeId, PAGE_SIZE};
@@ -321,7 +321,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         MemoryFull::AtTicks => sim::MemoryFull::AtTicks,
         MemoryFull::OnCpu => sim::MemoryFull::OnCpu,
     };
-    let costs = costs(machine, spec.kernel.rules.path_length);
+    let costs = costs(machine, &spec.kernel.rules);
     let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
     start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
     if let Some(kernel) = &machine.booted
@@ -357,8 +357,11 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
                 let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
                 FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
             }
-            FileSystem::Ext4 if mount.flex_bg => FsSpec::ext4(device, size).with_flex_bg(),
-            FileSystem::Ext4 => FsSpec::ext4(device, size),
+            FileSystem::Ext4 => {
+                let crc = mm.rules.ext4_format == Ext4Format::Checksums && !mount.block_mapped;
+                let made = FsSpec { crc, ..FsSpec::ext4(device, size) };
+                if mount.flex_bg { made.with_flex_bg() } else { made }
+            }
         };
         (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec }), device)
     });
@@ -389,9 +392,17 @@ fn drawn_below(streams: &sim::Streams, stream: &str, interval: Nanos) -> Nanos {
     Nanos(streams.rng(stream).random_range(0..interval.0))
 }
 
-/// What things cost on a machine under a kernel with such paths.
-fn costs(machine: &Machine, paths: rules::PathLength) -> Costs {
-    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref()).with_paths(paths);
+/// What things cost on a machine under a kernel with such rules.
+fn costs(machine: &Machine, rules: &Rules) -> Costs {
+    let costs = Costs::default().at_speed(*machine.cpus.speed.get_ref()).with_paths(rules.path_length);
+    let costs = match rules.crc32c {
+        Crc32c::Module if machine.cpus.bare_boot => costs.with_crc32c_by_tables(),
+        Crc32c::Module | Crc32c::BuiltIn => costs,
+    };
+    let costs = match rules.unseeded_random {
+        UnseededRandom::Extracted if machine.cpus.bare_boot => costs.with_extracted_random(),
+        UnseededRandom::Extracted | UnseededRandom::Batched => costs,
+    };
     let costs = match &machine.cpus.page_ns {
         Some(ns) => costs.with_page_ns(*ns.get_ref()),
         None => costs,

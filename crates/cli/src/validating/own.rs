@@ -26,6 +26,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         uptime_s: run.before.uptime.map(|uptime| uptime.up_s),
         // The agent starts the workload in one, unless there are none of version 2: then it limits the disks for all.
         workload_group: !path.join("guest/blkio.throttle.write_bps_device").exists(),
+        // It has no udev. Under KVM the CPU may have RDRAND, which is left out here.
+        bare_boot: true,
         sysctls: settings(path, manifest),
     };
     let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;

@@ -52,6 +52,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         uptime_s: run.uptime_s(),
         // Their harness starts every workload in one.
         workload_group: true,
+        // Nor has it udev or a CPU with RDRAND.
+        bare_boot: true,
         sysctls: captured_sysctls.clone(),
     };
     let base = Machine::load(&format!("guest-{}m", run.mem_mb)).map_err(|error| refused(format!("mem_mb: {error}")))?;

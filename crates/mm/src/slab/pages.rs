@@ -5,7 +5,7 @@
 //! reclaiming and without waking kswapd, then takes objects that other nodes have, and only then asks as the caller may.
 //! Source: `allocate_slab()`, mm/slub.c, 4.20 and 6.12; `cache_alloc_refill()`, `cache_grow()`, `gfp_exact_node()`, `fallback_alloc()`,
 //! mm/slab.c, 3.1, 3.19 and 4.20; `__alloc_pages_slowpath()`, mm/page_alloc.c, 3.1 and 3.19.
-//! Since/until: [`SlabSpeculation`]: until 4.1 the attempt reclaims too, but once only. [`SlabAllocator`]: until 4.0 SLAB's own attempt ends
+//! Since/until: [`SlabFreelist`]: a slab's objects go in an order of chance (`shuffle_freelist()`), which takes a number. [`SlabSpeculation`]: until 4.1 the attempt reclaims too, but once only. [`SlabAllocator`]: until 4.0 SLAB's own attempt ends
 //! at the low watermark (`GFP_THISNODE`), from 4.4 on at min.
 //! Abstracted: the speculative attempt ends after the two walks of the free lists (at the low watermark and, on the
 //! slow path, at min) that it makes when it may not reclaim; an allocation whose preferred order is the least one
@@ -14,7 +14,7 @@
 //! asked for is used. SLAB asks its own node once, not twice. Omitted: `__GFP_THISNODE` requests, memory policies, SLAB's management of
 //! slabs outside of them.
 
-use rules::{SlabAllocator, SlabSpeculation};
+use rules::{SlabAllocator, SlabFreelist, SlabSpeculation};
 use units::{Gfp, NodeId, Order, Pfn};
 
 use super::{Cache, CacheId, Keeper, Layout, NONE, Obj, Place, Slab, SlabRequest};
@@ -131,6 +131,9 @@ impl Mm {
         debug_assert!(frame.kind() == Kind::Held);
         frame.set_slab(cache, number, order);
         self.stat.node_add(node, stat, i64::from(order.pages()));
+        if self.rules.slab_freelist == SlabFreelist::Random {
+            self.charge(self.costs.random_number);
+        }
         self.attach_charges(env, cache, number);
     }
 

@@ -21,6 +21,7 @@
 use rules::{LogVectors, XfsWriteEnd};
 use units::{FileId, Gfp};
 
+use super::checksums::Change;
 use super::disk::Fs;
 use super::{CommitId, FileRec, FsId, FsKind, FsSpec, Need, Obj, Vfs};
 use crate::column::NearList;
@@ -232,6 +233,7 @@ impl Mm {
         let attributes = &mut self.vfs.attributes;
         attributes.set_disk_size(file, attributes.disk_size(file).max(end.min(attributes.size(file))));
         self.vfs.rec_mut(file).set(FileRec::FILLED_HOLE, false);
+        self.charge_transaction(file, Change::Convert);
         match self.rules.xfs_write_end {
             XfsWriteEnd::MarksDirty => return self.log_inode(file),
             XfsWriteEnd::LogsSize => self.charge(self.costs.log_size),
@@ -337,8 +339,9 @@ impl Mm {
             // The log may need room now.
             self.effects.push(Effect::WakeLog(fs));
         }
-        let device = self.vfs.fs_mut(fs).spec.device;
-        self.journal_fill(env, device, bytes)
+        let spec = self.vfs.fs_mut(fs).spec;
+        self.charge_crc32c(&spec, bytes);
+        self.journal_fill(env, spec.device, bytes)
     }
 
     /// The vector that a checkpoint has of an inode, which is not in it any more.

@@ -13,6 +13,7 @@
 
 use units::FileId;
 
+use super::checksums::Change;
 use super::disk::Metadata;
 use super::{FileRec, FsId, FsKind, Need, Vfs};
 use crate::{Env, Mm};
@@ -81,9 +82,11 @@ impl Mm {
         // An indirect block has no checksum.
         if !self.vfs.spec_of(file).block_mapped {
             self.charge(self.costs.change_leaf);
+            self.charge_checksums(file, Change::Leaf, 1);
         }
         if new {
             self.charge(self.costs.change_bitmap);
+            self.charge_checksums(file, Change::Bitmap, 1);
             let bdev = self.vfs.fs_mut(fs).bdev.expect("an ext4 has one");
             // What is missing is there at the commit.
             let _ = self.get_block(env, fs, bdev, Metadata::Leaf(file));
@@ -94,9 +97,11 @@ impl Mm {
     /// Data of a file is where its blocks were allocated as unwritten ones: they are converted (`ext4_convert_unwritten_extents()`).
     pub(crate) fn convert_unwritten(&mut self, env: &Env, file: FileId, page: u32, pages: u32) {
         self.charge(self.costs.convert_ext4);
+        self.charge_transaction(file, Change::Convert);
         self.note_converted(env, file, page, pages);
         if self.vfs.log_leaf(file) {
             self.charge(self.costs.change_leaf);
+            self.charge_checksums(file, Change::Leaf, 1);
         }
         self.log_item_nowait(env, file);
     }
@@ -128,10 +133,12 @@ impl Mm {
         let extents = self.vfs.nr_extents(file);
         // Removing a file has the cost of one in it.
         self.charge(extents.saturating_sub(1) * self.costs.change_bitmap);
+        self.charge_checksums(file, Change::Bitmap, extents.saturating_sub(1));
         let fs = self.vfs.fs_of(file);
         self.journal_changes(env, fs);
         let Some(leaf) = self.vfs.fs_mut(fs).leaves.remove(&file) else { return };
         self.charge(extents * self.costs.change_leaf);
+        self.charge_checksums(file, Change::Leaf, extents);
         self.journal_forget(env, fs, leaf.block);
         self.vfs.fs_mut(fs).space.give(leaf.block, 1);
     }

@@ -68,6 +68,7 @@ impl Mm {
             FsKind::Xfs => self.costs.create_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.create_ext4 + self.costs.search_name * self.vfs.names_searched(dir),
         });
+        self.charge_made(dir);
     }
 
     /// Charges looking up a name that exists, whose dentry is not in memory.
@@ -84,6 +85,7 @@ impl Mm {
             FsKind::Xfs => self.costs.unlink_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.unlink_ext4,
         });
+        self.charge_removed(dir);
     }
 
     /// What a change of a directory of XFS takes more than one of a block.

@@ -14,6 +14,7 @@
 
 use units::FileId;
 
+use super::checksums::Change;
 use super::disk::Metadata;
 use super::htree::Htree;
 use super::{Dir, DirBlock, DirId, FileRec, FsKind, NONE, Need, Vfs};
@@ -110,7 +111,9 @@ impl Mm {
         let blocks = std::mem::take(blocks);
         (*free_dirents, *index) = (Vec::new(), Htree::default());
         if self.fs_kind(file) == FsKind::Ext4 {
-            self.charge(extents(&blocks).saturating_sub(1) * self.costs.change_bitmap);
+            let further = extents(&blocks).saturating_sub(1);
+            self.charge(further * self.costs.change_bitmap);
+            self.charge_checksums(file, Change::Bitmap, further);
             blocks.iter().for_each(|block| self.journal_forget(env, fs, block.block));
         }
         let fs = self.vfs.fs_mut(fs);

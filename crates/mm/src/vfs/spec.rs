@@ -43,7 +43,7 @@ pub struct FsSpec {
     pub log: Bytes,
     /// Bytes of an inode on disk.
     pub inode_bytes: u32,
-    /// XFS: version 5 on disk, whose metadata has checksums; without, version 4.
+    /// Metadata has checksums: version 5 of XFS on disk (without, version 4), `metadata_csum` of ext4.
     pub crc: bool,
     /// Pages of the buffer that inodes are read and written in, up to 4.
     pub cluster_pages: u32,
@@ -132,7 +132,7 @@ impl FsSpec {
             capacity,
             log: journal_of(capacity),
             inode_bytes: 256,
-            crc: false,
+            crc: true,
             cluster_pages: 1,
             ag_count: 4,
             flex_bg: false,

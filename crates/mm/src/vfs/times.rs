@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use units::{FileId, Gfp};
 
+use super::checksums::Change;
 use super::{FileRec, Need};
 use crate::env::JIFFY;
 use crate::{Env, Mm};
@@ -77,6 +78,7 @@ impl Mm {
     fn log_times(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         self.log_change(env, file)?;
         self.charge(self.by_fs(file, self.costs.new_time_xfs, self.costs.new_time_ext4));
+        self.charge_transaction(file, Change::Time);
         Ok(())
     }
 

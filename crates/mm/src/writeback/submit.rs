@@ -18,7 +18,7 @@ use super::ioend::IoendId;
 use super::jiffies;
 use crate::pagecache::{Direction, Slot};
 use crate::stat::{NodeStat, ZoneStat};
-use crate::vfs::{Extent, FsKind};
+use crate::vfs::{Change, Extent, FsKind};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
 
 /// Most pages that XFS allocates at once: 1 GiB. A guess; it stops at an extent of 8 GiB.
@@ -304,6 +304,7 @@ impl Mm {
         let run = self.pagecache.trees.dirty_run(file.0, index, most).max(1);
         let extent = self.allocate_missing(env, file, index, run);
         self.charge(self.by_fs(file, self.costs.allocate_extent, self.costs.allocate_ext4));
+        self.charge_transaction(file, Change::Allocate);
         self.note_extent_added(env, file);
         self.log_item_nowait(env, file);
         extent

@@ -87,6 +87,10 @@ pub struct CpuDef {
     pub compress_ns: Option<Spanned<CompressNs>>,
     /// Where the speed comes from.
     pub source: String,
+    /// Booted with no more than the workload needs, as a guest is that has no udev and whose CPU has no `RDRAND`: what a kernel has as a module
+    /// beside that, it does without, and its random number generator is not seeded yet.
+    #[serde(default)]
+    pub bare_boot: bool,
     /// The workload runs in a cgroup of its own, with the cpu and memory controllers: its tasks form one group for the
     /// scheduler, beside each of the kernel's threads, and their memory is charged to it. Without it a disk's limit is the root
     /// group's and holds the journal and metadata back, too.

@@ -206,6 +206,7 @@ impl Machine {
         if let Some(cpus) = table.get_mut("cpus").and_then(toml::Value::as_table_mut) {
             cpus.insert("count".into(), i64::from(state.cpus).into());
             cpus.insert("workload-group".into(), state.workload_group.into());
+            cpus.insert("bare-boot".into(), state.bare_boot.into());
         }
         table.insert("node".into(), toml::Value::Array((0..nodes).map(memory).collect()));
         table.insert("zone".into(), toml::Value::try_from(&state.zones).expect("numbers and names"));
@@ -227,6 +228,8 @@ pub struct MachineState {
     pub cpus: u32,
     /// Whether the workload ran in a group of its own for the scheduler.
     pub workload_group: bool,
+    /// Whether it is a guest with no more than the workload needs.
+    pub bare_boot: bool,
     /// Seconds since boot.
     pub uptime_s: Option<f64>,
     /// Zones, in the order of their frames.

@@ -13,6 +13,7 @@ macro_rules! rule {
 
 mod alloc;
 mod compaction;
+mod crypto;
 mod kswapd;
 mod memcg;
 mod pageout;
@@ -23,6 +24,7 @@ mod writeback;
 
 pub use alloc::*;
 pub use compaction::*;
+pub use crypto::*;
 pub use kswapd::*;
 pub use memcg::*;
 pub use pageout::*;
@@ -281,6 +283,10 @@ pub struct Rules {
     pub inode_reclaim: InodeReclaim,
     /// Whether pages stolen from inodes count.
     pub stolen_pages: StolenPages,
+    /// Order of a slab's objects.
+    pub slab_freelist: SlabFreelist,
+    /// ext4 on disk.
+    pub ext4_format: Ext4Format,
     /// XFS on disk.
     pub xfs_format: XfsFormat,
     /// Vectors of XFS's log.
@@ -333,6 +339,12 @@ pub struct Rules {
     pub boot_timers: BootTimers,
     /// Costs of the kernel's work.
     pub path_length: PathLength,
+    /// Checksums of metadata.
+    pub crc32c: Crc32c,
+    /// Random numbers of an early boot.
+    pub unseeded_random: UnseededRandom,
+    /// Numbers that need not be secure.
+    pub prandom: Prandom,
     /// Full stalls of memory.
     pub memory_full: MemoryFull,
     /// Killed tasks that allocate without `__GFP_FS`.
@@ -470,6 +482,8 @@ impl Rules {
             swap_shadows: SwapShadows::Listed,
             inode_reclaim: InodeReclaim::NotOnLru,
             stolen_pages: StolenPages::Reclaimed,
+            slab_freelist: SlabFreelist::Random,
+            ext4_format: Ext4Format::Checksums,
             xfs_format: XfsFormat::Checksums,
             log_vectors: LogVectors::Reserved,
             xfs_reclaim: XfsReclaim::SkipDirty,
@@ -496,6 +510,9 @@ impl Rules {
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
+            crc32c: Crc32c::Module,
+            unseeded_random: UnseededRandom::Extracted,
+            prandom: Prandom::Random,
             memory_full: MemoryFull::OnCpu,
             dying_without_fs: DyingWithoutFs::IsVictim,
             kernel_stack: KernelStack::Mapped,

@@ -251,6 +251,24 @@ rule!(
     }
 );
 rule!(
+    /// The order of a new slab's objects, of which only what it takes is modelled.
+    SlabFreelist {
+        /// As they lie.
+        InOrder,
+        /// Drawn (`CONFIG_SLAB_FREELIST_RANDOM`, c7ce4f60ac19, 4.7).
+        Random,
+    }
+);
+rule!(
+    /// Whether ext4's metadata has checksums (`metadata_csum`): what mke2fs of the kernel's time makes.
+    Ext4Format {
+        /// It has none: until e2fsprogs 1.42.
+        Plain,
+        /// It has: since 1.43 (2016).
+        Checksums,
+    }
+);
+rule!(
     /// Version of an XFS on disk: what mkfs.xfs of the kernel's time makes.
     XfsFormat {
         /// 4, with inodes of 256 bytes: until xfsprogs 3.2.2 (2014).
