@@ -151,7 +151,7 @@ impl Mm {
         if vector.bytes < bytes {
             self.free_vector(env, *vector);
             *vector = Vector { bytes, obj: Obj::NONE };
-            vector.obj = self.slab_alloc_nowait(env, vector.cache(), Gfp::NOFS);
+            vector.obj = self.alloc_vector_nowait(env, vector.cache());
         }
     }
 

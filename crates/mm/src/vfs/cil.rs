@@ -13,12 +13,12 @@
 //! clears `ili_fields`; `xfs_setfilesize()`; `xfs_iomap_write_unwritten()`, fs/xfs/xfs_iomap.c (5.10).
 //! Since/until: what is logged when data is on its device: [`XfsWriteEnd`]; shadows came with 4.8 ([`LogVectors`]); before, a vector was allocated as the transaction committed, if the
 //! checkpoint held none that had room.
-//! Abstracted: a size on disk is one of whole pages, so that what is appended to the last page again is not logged; an inode that is only marked dirty until 3.3 is written as if it were logged; blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
+//! Abstracted: a size on disk is one of whole pages, so that what is appended to the last page again is not logged; an inode that is only marked dirty until 3.3 is written as if it were logged; blocks that are unwritten are no extent of their own; in 2.6.39 each commit allocates another, in two parts, which takes the place of the one before; a vector with room for extents counts with them; where a vector does not get a slab without reclaim, it waits for one of the least order, and is not mapped from pages ([`LogVectorMemory`]); a checkpoint whose end waits in memory is on disk with the last full buffer of the next one; its inodes are unpinned as it is
 //! written; the log's size decides when it is pushed, and not where it lies.
 //! Items of buffers: buffer_item.rs. Omitted: transactions that wait for room in the log;
 //! the limit of 32 MiB for a checkpoint (5.5).
 
-use rules::{LogVectors, XfsWriteEnd};
+use rules::{LogVectorMemory, LogVectors, XfsWriteEnd};
 use units::{FileId, Gfp};
 
 use super::checksums::Change;
@@ -182,7 +182,7 @@ impl Mm {
             return Ok(());
         }
         if let Some(cache) = self.vector_lacking(file) {
-            let shadow = self.vfs_alloc(env, cache, Gfp::NOFS)?;
+            let shadow = self.alloc_vector(env, cache)?;
             self.set_shadow(env, file, shadow);
         }
         self.insert_item(env, file);
@@ -200,7 +200,7 @@ impl Mm {
         if self.vfs.items.has(file.0)
             && let Some(cache) = self.vector_lacking(file)
         {
-            let shadow = self.slab_alloc_nowait(env, cache, Gfp::NOFS);
+            let shadow = self.alloc_vector_nowait(env, cache);
             if shadow.is_some() {
                 self.set_shadow(env, file, shadow);
             }
@@ -208,6 +208,26 @@ impl Mm {
         if self.vfs.shadows.has(file.0) {
             self.insert_item(env, file);
         }
+    }
+
+    /// A vector (`xlog_kvmalloc()`), or what it lacks.
+    fn alloc_vector(&mut self, env: &Env, cache: CacheId) -> Result<Obj, Need> {
+        if self.rules.log_vector_memory == LogVectorMemory::WakesKswapd {
+            let vector = self.alloc_vector_nowait(env, cache);
+            if vector.is_some() {
+                return Ok(vector);
+            }
+        }
+        self.vfs_alloc(env, cache, Gfp::NOFS)
+    }
+
+    /// The same without sleeping, or none.
+    pub(super) fn alloc_vector_nowait(&mut self, env: &Env, cache: CacheId) -> Obj {
+        let gfp = match self.rules.log_vector_memory {
+            LogVectorMemory::Reclaims => Gfp::NOFS,
+            LogVectorMemory::WakesKswapd => Gfp::NOFS.without(Gfp::DIRECT_RECLAIM).with(Gfp::NOWARN).with(Gfp::NORETRY),
+        };
+        self.slab_alloc_nowait(env, cache, gfp)
     }
 
     /// XFS notes that a file got blocks at `index`, which are unwritten ones since 5.8.

@@ -291,6 +291,8 @@ pub struct Rules {
     pub xfs_format: XfsFormat,
     /// Vectors of XFS's log.
     pub log_vectors: LogVectors,
+    /// Memory for them.
+    pub log_vector_memory: LogVectorMemory,
     /// XFS inodes whose last change is not on disk.
     pub xfs_reclaim: XfsReclaim,
     /// Writers near the dirty limit.
@@ -486,6 +488,7 @@ impl Rules {
             ext4_format: Ext4Format::Checksums,
             xfs_format: XfsFormat::Checksums,
             log_vectors: LogVectors::Reserved,
+            log_vector_memory: LogVectorMemory::WakesKswapd,
             xfs_reclaim: XfsReclaim::SkipDirty,
             dirty_throttle: DirtyThrottle::Rate,
             flushers: Flushers::Works,

@@ -288,6 +288,15 @@ rule!(
     }
 );
 rule!(
+    /// What memory for such a vector may do.
+    LogVectorMemory {
+        /// Reclaim, short of file systems: until 5.16.
+        Reclaims,
+        /// Wake kswapd, also for the large slab that is only tried; single pages are mapped if there is none: since 8dc9384b7d75 (5.17).
+        WakesKswapd,
+    }
+);
+rule!(
     /// What reclaim of an XFS inode does when its last change is not on disk.
     XfsReclaim {
         /// Waits until the log and then the inode's cluster are written, and frees it: until 5.8.
