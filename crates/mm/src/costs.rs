@@ -453,13 +453,14 @@ mod tests {
         assert_eq!(half.program_call, whole.program_call, "programs are the same");
         assert_eq!(
             (half.create_ext4, half.unlink_ext4, half.reclaim_pass),
-            (3_140, 5_725, 190),
-            "a fifth, a quarter, a twentieth"
+            (3_093, 5_205, 190),
+            "three eighths, half, a twentieth"
         );
         let calls = Costs::default().with_paths(PathLength::HalfButCalls);
         assert_eq!((calls.read_call, calls.extend_ext4, calls.fault), (180, 623, 480));
         assert_eq!((calls.rmap_page, calls.unmap_page, calls.reclaim_page), (128, 180, half.reclaim_page));
-        assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (5_233, 9_160, half.unlink_file));
+        // Half of 8,250, and three quarters of 10,410.
+        assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (4_125, 7_808, half.unlink_file));
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
         let quarters = Costs::default().with_paths(PathLength::ThreeQuartersButFaults);
         // Three quarters of 150 and of 40, and a sixth of 960.
@@ -467,6 +468,14 @@ mod tests {
         let short = Costs::default().with_paths(PathLength::ShortFaultsAndReclaim);
         let reclaim = Costs { fault: 480, reclaim_page: 146, free_buffer: 81, reclaim_pass: 2_280, ..whole };
         assert_eq!(short, Costs { migrate_page: 591, compact_scan: 9, compact_isolate: 81, ..reclaim });
+    }
+
+    #[test]
+    fn checksums_and_random_numbers_take_what_a_guest_without_their_drivers_takes() {
+        let guest = Costs::default().at_speed(0.25);
+        // 28 instructions of a nanosecond for eight bytes, and 7,360 for a number.
+        assert_eq!(guest.clone().with_crc32c_by_tables(), Costs { crc32c_kib: 3_584, ..guest.clone() });
+        assert_eq!(guest.clone().with_extracted_random(), Costs { random_number: 7_360, ..guest });
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 use units::PAGE_SIZE;
 
-use super::{DirId, FsKind, Vfs};
+use super::{DirId, FsKind, FsSpec, Vfs};
 use crate::Mm;
 
 /// Bytes of a block of hashes that are none: its header, and the count of its tail.
@@ -44,8 +44,9 @@ impl Form {
 }
 
 impl Vfs {
-    fn kind_of_dir(&self, dir: DirId) -> FsKind {
-        self.fs[self.dirs[dir.0 as usize].fs.0 as usize].spec.kind
+    /// The file system of a directory.
+    pub(super) fn spec_of_dir(&self, dir: DirId) -> &FsSpec {
+        &self.fs[self.dirs[dir.0 as usize].fs.0 as usize].spec
     }
 
     pub(super) fn names_of(&self, dir: DirId) -> (u32, u32) {
@@ -64,7 +65,7 @@ impl Vfs {
 impl Mm {
     /// Charges making a file in a directory, which has the names of others.
     pub(super) fn charge_create(&mut self, dir: DirId) {
-        self.charge(match self.vfs.kind_of_dir(dir) {
+        self.charge(match self.vfs.spec_of_dir(dir).kind {
             FsKind::Xfs => self.costs.create_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.create_ext4 + self.costs.search_name * self.vfs.names_searched(dir),
         });
@@ -73,7 +74,7 @@ impl Mm {
 
     /// Charges looking up a name that exists, whose dentry is not in memory.
     pub(super) fn charge_lookup(&mut self, dir: DirId) {
-        if self.vfs.kind_of_dir(dir) == FsKind::Ext4 {
+        if self.vfs.spec_of_dir(dir).kind == FsKind::Ext4 {
             // Half of the names, once and not twice.
             self.charge(self.costs.search_name * self.vfs.names_searched(dir) / 4);
         }
@@ -81,7 +82,7 @@ impl Mm {
 
     /// Charges removing a file from a directory.
     pub(super) fn charge_unlink(&mut self, dir: DirId) {
-        self.charge(match self.vfs.kind_of_dir(dir) {
+        self.charge(match self.vfs.spec_of_dir(dir).kind {
             FsKind::Xfs => self.costs.unlink_file + self.name_in_xfs(dir),
             FsKind::Ext4 => self.costs.unlink_ext4,
         });

@@ -43,10 +43,10 @@ rule!(
 rule!(
     /// How long the kernel's own paths are, in instructions, measured in guests that count them.
     PathLength {
-        /// Half of 6.12's, but a fifth for making files, a quarter for removing them, and a twentieth for a pass of reclaim: 2.6.39.
+        /// Half of 6.12's, but three eighths for making files on ext4, and a twentieth for a pass of reclaim: 2.6.39.
         HalfButFiles,
-        /// Half of 6.12's, but three quarters for finding, opening, reading and writing files, for unmapping a page, its buffer and a run of kswapd, a third for making files and two
-        /// fifths for removing them: 4.4, which stands for 3.19.
+        /// Half of 6.12's, but three quarters for finding, opening, reading and writing files, for removing them from ext4, for unmapping a page, its buffer and a
+        /// run of kswapd: 4.4, which stands for 3.19.
         HalfButCalls,
         /// Three quarters of 6.12's, but a sixth for a fault: 3.1.
         ThreeQuartersButFaults,
