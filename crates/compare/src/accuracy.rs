@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{mean, sd};
+use crate::{mean, percentile, sd};
 
 /// Below this coefficient of variation, in percent, a counter of the real kernel is sharp.
 const SHARP_CV_PCT: f64 = 5.0;
@@ -33,7 +33,7 @@ impl Class {
     }
 }
 
-/// What is to be said of the model's mean.
+/// What is to be said of the model's median.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nearness {
@@ -52,28 +52,29 @@ pub enum Nearness {
 pub struct Accuracy {
     /// How sharp it is.
     pub class: Class,
-    /// Mean of the real runs.
-    pub real_mean: f64,
+    /// Median of the real runs.
+    pub real_median: f64,
     /// Their standard deviation; 0 of a single run.
     pub real_sd: f64,
-    /// Mean of the model's runs.
-    pub twin_mean: f64,
+    /// Median of the model's runs.
+    pub twin_median: f64,
     /// Their standard deviation; 0 of a single run.
     pub twin_sd: f64,
-    /// Difference of the means in percent of the real one, or of the floor if that is larger.
+    /// Difference of the medians in percent of the real one, or of the floor if that is larger: a few real runs tell nothing of what one
+    /// draw in fifty does.
     pub error_pct: f64,
     /// What is to be said of it.
     pub verdict: Nearness,
 }
 
 /// Compares one counter. What is below `floor` (above 0) in both worlds is as good as nothing: differences are taken in
-/// proportion to the real mean or the floor, whichever is larger. None without samples on both sides.
+/// proportion to the real median or the floor, whichever is larger. None without samples on both sides.
 pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
-    let (real_mean, twin_mean) = (mean(real)?, mean(twin)?);
+    let [real_median, twin_median] = [percentile(real, 50.0)?, percentile(twin, 50.0)?];
     let (real_sd, twin_sd) = (sd(real).unwrap_or(0.0), sd(twin).unwrap_or(0.0));
-    let scale = real_mean.abs().max(floor);
+    let scale = real_median.abs().max(floor);
     let class = Class::of(real, floor);
-    let difference = twin_mean - real_mean;
+    let difference = twin_median - real_median;
     let error_pct = difference / scale * 100.0;
     let verdict = match error_pct.abs() {
         _ if overlap(real, twin) => Nearness::WithinSpread,
@@ -81,7 +82,7 @@ pub fn accuracy(real: &[f64], twin: &[f64], floor: f64) -> Option<Accuracy> {
         error if error <= 25.0 => Nearness::Within25,
         _ => Nearness::Off,
     };
-    Some(Accuracy { class, real_mean, real_sd, twin_mean, twin_sd, error_pct, verdict })
+    Some(Accuracy { class, real_median, real_sd, twin_median, twin_sd, error_pct, verdict })
 }
 
 /// Whether the ranges of two sets of samples have a point in common.
@@ -114,6 +115,14 @@ mod tests {
             [Nearness::WithinSpread, Nearness::Within10, Nearness::Within10]
         );
         assert_eq!([110.1, 75.0, 74.9].map(verdict), [Nearness::Within25, Nearness::Within25, Nearness::Off]);
+    }
+
+    #[test]
+    fn one_draw_that_takes_another_turn_says_nothing_of_the_others() {
+        let compared = accuracy(&[100.0, 103.0, 101.0], &[102.0, 100.0, 5000.0, 101.0, 103.0], 1.0).unwrap();
+        // 101 and 102 in the middle.
+        assert_eq!((compared.real_median, compared.twin_median), (101.0, 102.0));
+        assert!((compared.error_pct - 100.0 / 101.0).abs() < 1e-9);
     }
 
     #[test]

@@ -225,7 +225,7 @@ fn group_report(counters: &[Compared], group: &GroupRuns, told: &ToldClasses<'_>
         let (real, twin) = (column(real, &counter.name), column(&group.twin, &counter.name));
         let mut accuracy = accuracy(&real, &twin, counter.floor)?;
         accuracy.class = class_in(group, &counter.name, accuracy.class, told);
-        let counts = accuracy.real_mean.abs().max(accuracy.twin_mean.abs()) >= counter.floor;
+        let counts = accuracy.real_median.abs().max(accuracy.twin_median.abs()) >= counter.floor;
         counts.then(|| CounterReport { name: counter.name.clone(), accuracy })
     };
     let counters: Vec<CounterReport> = counters.iter().filter_map(counter).collect();
@@ -370,8 +370,8 @@ fn group_text(group: &GroupReport, width: u16) -> String {
         vec![
             counter.name.clone(),
             format!("{:?}", a.class),
-            pair(a.real_mean, a.real_sd),
-            pair(a.twin_mean, a.twin_sd),
+            pair(a.real_median, a.real_sd),
+            pair(a.twin_median, a.twin_sd),
             format!("{:+.1}%", a.error_pct),
             verdict(a.verdict).to_string(),
         ]

@@ -93,7 +93,8 @@ fn a_compaction_ends_in_the_mode_that_it_began_in() {
 fn kswapd_that_ends_at_single_pages_has_kcompactd_make_the_blocks_that_were_wanted() {
     let dir = inputs();
     let run = ["run", "thpfio3", "-m", "guest-576m-xfs", "-k", "6.12", "--set", "lru_gen.enabled=n", "--out", "a"];
-    let set = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.min_free_kbytes=4096", "--set", "thp.enabled=never"];
+    let set =
+        ["--set", "vm.watermark_boost_factor=0", "--set", "vm.min_free_kbytes=4096", "--set", "thp.enabled=never"];
     mmtwin().current_dir(dir.path()).args(run).args(set).args(["--events", "vmscan,compaction"]).assert().success();
     let path = dir.path().join("a/thpfio3-guest-576m-xfs/6.12/iter-0/events.txt");
     let events = fs::read_to_string(path).unwrap();
