@@ -29,9 +29,6 @@ pub struct CounterDef {
 pub struct Budget {
     /// Name of the group.
     pub group: String,
-    /// What it was called before.
-    #[serde(default)]
-    pub was: Option<String>,
     /// Median error over the counters that matter, in percent.
     pub median_pct: f64,
     /// 90th percentile of it.

@@ -25,7 +25,7 @@ pub(super) fn check_growth(file: &str, before: &[String]) -> Result<(), Failure>
 fn grown(now: &[Budget], before: &[Budget]) -> Vec<String> {
     let mut grown = Vec::new();
     for old in before {
-        let Some(new) = now.iter().find(|budget| is_of(budget, &old.group)) else {
+        let Some(new) = now.iter().find(|budget| budget.group == old.group) else {
             grown.push(format!("{}: expected it to stay", old.group));
             continue;
         };
@@ -37,11 +37,6 @@ fn grown(now: &[Budget], before: &[Budget]) -> Vec<String> {
         }
     }
     grown
-}
-
-/// Whether a budget is that of a group which had this name once.
-fn is_of(budget: &Budget, group: &str) -> bool {
-    budget.group == group || budget.was.as_deref() == Some(group)
 }
 
 /// Checks every group of the report against the budgets of a file.
@@ -80,7 +75,7 @@ mod tests {
     use super::*;
 
     fn budget(group: &str, median_pct: f64, p90_pct: f64) -> Budget {
-        Budget { group: group.to_string(), was: None, median_pct, p90_pct }
+        Budget { group: group.to_string(), median_pct, p90_pct }
     }
 
     #[test]
@@ -93,8 +88,6 @@ mod tests {
             "a: median-pct: 2.1, expected 2 at most; b: p90-pct: 5.1, expected 5 at most"
         );
         assert_eq!(grown(&now[..2], &before), ["a: expected it to stay"]);
-        let renamed = [Budget { was: Some("a".to_string()), ..budget("a on m", 2.1, 9.0) }, budget("b", 1.0, 5.0)];
-        assert_eq!(grown(&renamed, &before), ["a: median-pct: 2.1, expected 2 at most"]);
     }
 
     #[test]
