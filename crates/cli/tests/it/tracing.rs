@@ -165,10 +165,10 @@ fn a_kernel_tells_its_decisions_since_4_0() {
     for (kernel, runs, decisions) in
         [("3.1", false, false), ("3.19-rc4", true, false), ("4.4", true, true), ("6.12", true, true)]
     {
-        // Proactive compaction asks no zone whether it suits.
-        let only_for_an_order: &[&str] =
-            if kernel == "6.12" { &["--set", "vm.compaction_proactiveness=0"] } else { &[] };
-        let run = Traced::run_with(kernel, "compaction", only_for_an_order);
+        // Proactive compaction asks no zone whether it suits; faults that may compact make it certain that some does.
+        let only_for_an_order = ["vm.compaction_proactiveness=0", "lru_gen.enabled=n", "thp.defrag=always"];
+        let set: Vec<&str> = only_for_an_order.iter().flat_map(|value| ["--set", value]).collect();
+        let run = Traced::run_with(kernel, "compaction", if kernel == "6.12" { &set } else { &[] });
         let count = |name: &str| run.count(&format!("mm_compaction_{name}"));
         assert_eq!(count("begin") > 0, runs, "{kernel}");
         assert_eq!(count("begin"), count("end"), "{kernel}");
