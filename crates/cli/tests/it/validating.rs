@@ -20,7 +20,7 @@ fn groups_are_compared_counter_by_counter_and_others_wait() {
         let counters = group["counters"].as_array().unwrap();
         counters.iter().find(|counter| counter["name"] == name).cloned().unwrap_or_else(|| panic!("{name}"))
     };
-    // The growth of nr_dirtied in both copies: after - before, whose mean is 152073.
+    // The growth of nr_dirtied in both copies: after - before, whose median, and mean, is 152073.
     let dirtied = counter("nr_dirtied");
     assert_eq!((&dirtied["class"], dirtied["real_median"].as_f64().unwrap().round()), (&"S".into(), 152_073.0));
     // 480 MiB of writes are 122880 pages, and two passes store to a fourth of 230 MiB: 2 * 57 * 256. The blocks of metadata that

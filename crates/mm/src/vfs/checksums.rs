@@ -8,7 +8,8 @@
 //! `xlog_ticket_alloc()`, fs/xfs/xfs_log.c, `xfs_ialloc_inode_init()`, `xfs_iget()`, fs/xfs, 6.12. How often an operation updates an inode was counted in a guest
 //! of 6.12 (untar2, instructions counted by function): 11 times for a file that is removed, three times for one that is made and for an allocation.
 //! Since/until: [`rules::Ext4Format`], [`rules::XfsFormat`], [`rules::Prandom`].
-//! Omitted: XFS's checksums of blocks as they are written to their place; the journal's own, which 6.12 mounts without.
+//! Abstracted: how often an inode is updated does not depend on what else it has; a change of a directory is one of one of its blocks.
+//! Omitted: XFS's checksums of blocks as they are written to their place; those of the journal, of which the bytes that the guest computed have none.
 
 use rules::Prandom;
 use units::PAGE_SIZE;

@@ -204,3 +204,18 @@ impl Pcp {
         high
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_stays_when_pages_of_high_orders_come_back_in_a_row() {
+        let limits = PcpLimits { batch: 31, high_min: 124, high_max: 1000 };
+        let goes_on = |count| {
+            let mut pcp = Pcp { limits, count, free_count: 31, previous_free_high_order: true, ..Pcp::default() };
+            pcp.note_free(Order(2))
+        };
+        assert_eq!([30, 31].map(goes_on), [false, true]);
+    }
+}

@@ -335,3 +335,17 @@ fn a_block_keeps_its_item_until_it_is_written_and_its_vector_until_the_checkpoin
     assert!(mm.vfs.buffers[number].log.is_none(), "it is written");
     assert_valid(&mm);
 }
+
+#[test]
+fn each_transaction_draws_a_number_since_5_19() {
+    let setting_a_time = |prandom| {
+        let (mut mm, _, dir) = xfs(Rules { prandom, ..Rules::newest() });
+        let file = make(&mut mm, dir);
+        let later = Env { now: units::Nanos::millis(4), ..on(0) };
+        mm.take_cpu_ns();
+        mm.vfs_update_time(&later, file).expect("memory is plentiful");
+        (mm.take_cpu_ns(), mm.costs.random_number)
+    };
+    let ((own, _), (random, number)) = (setting_a_time(Prandom::Own), setting_a_time(Prandom::Random));
+    assert_eq!(random - own, number);
+}

@@ -14,7 +14,7 @@ mod rmdir;
 mod shares;
 
 use proptest::prelude::*;
-use rules::{DentryScan, InodeReclaim, LogVectors, Rules, SingleUse, XfsReclaim, XfsWriteEnd};
+use rules::{DentryScan, InodeReclaim, LogVectors, Prandom, Rules, SingleUse, XfsReclaim, XfsWriteEnd};
 use units::{Bytes, FileId, Gfp, NodeId, Order};
 
 use super::{DirId, FileRec, FsId, FsSpec, Handle, Need, Scanned, Share, ShrinkerId};
