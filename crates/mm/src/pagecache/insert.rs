@@ -14,7 +14,7 @@ use super::folio::FolioPlace;
 use super::{Slot, slots};
 use crate::slab::{CacheId, Obj};
 use crate::stat::{NodeStat, ZoneStat};
-use crate::vfs::Need;
+use crate::vfs::{Need, Share};
 use crate::{AllocRequest, Env, Frame, Kind, Mm};
 
 /// Flags that say how an allocation may be served (`GFP_RECLAIM_MASK`), which nodes inherit from the page.
@@ -48,8 +48,8 @@ impl Mm {
                 Some(obj) => obj,
                 None => self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?,
             };
-            let node = self.slabs.node_of(cache, obj);
-            self.pagecache.trees.spare.push((obj, node.0));
+            let share = Share { node: self.slabs.node_of(cache, obj), memcg: self.shadow_group(env) };
+            self.pagecache.trees.spare.push((obj, share));
         }
         Ok(())
     }

@@ -5,13 +5,16 @@
 //! highest slot in use, so that a file of 64 KiB takes 16 slots, or less once it has nothing but shadows (packed.rs). Whoever holds a leaf's number holds its block beside it.
 //! A file's first leaf, which most files have and few have more than that, is in the file's own record.
 
+use units::{MemcgId, NodeId, table};
+
 use super::root::FileCache;
 use crate::column::Column;
-use crate::links::{IdList, Link, Linked};
+use crate::links::{Link, Linked};
 use crate::pool::Block;
 use crate::scattered::Scattered;
 use crate::slab::Obj;
-use units::table;
+use crate::sparse::Sparse;
+use crate::vfs::Share;
 
 /// log2 of the slots of a node (`XA_CHUNK_SHIFT`).
 pub(crate) const NODE_SHIFT: u32 = 6;
@@ -71,20 +74,26 @@ const IN_DIRECTORY: u8 = 1 << 6;
 impl Leaf {
     pub(super) const NONE: Leaf = Leaf { obj: Obj::NONE, pages: 0, count: 0, dirty: 0, place: 0 };
 
-    pub(super) fn new(obj: Obj, numa: u8) -> Leaf {
-        assert!(numa < IN_DIRECTORY, "a leaf is on one of 64 NUMA nodes");
-        Leaf { obj, place: numa, ..Leaf::NONE }
+    pub(super) fn new(obj: Obj, node: NodeId) -> Leaf {
+        assert!(node.0 < IN_DIRECTORY, "a leaf is on one of 64 NUMA nodes");
+        Leaf { obj, place: node.0, ..Leaf::NONE }
     }
 
     /// NUMA node of the slab object.
-    pub(super) fn numa(&self) -> usize {
-        usize::from(self.place % IN_DIRECTORY)
+    pub(super) fn node(&self) -> NodeId {
+        NodeId(self.place % IN_DIRECTORY)
     }
 
     /// On the list of nodes with only shadows.
     #[inline]
     pub(super) fn is_listed(&self) -> bool {
         self.place & LISTED != 0
+    }
+
+    /// Notes whether it is on that list.
+    #[inline]
+    pub(super) fn set_listed(&mut self, on: bool) {
+        self.place = self.place & !LISTED | if on { LISTED } else { 0 };
     }
 
     /// Whether the file has a directory; told of its first leaf, whether that is there or not.
@@ -97,34 +106,6 @@ impl Leaf {
     #[inline]
     pub(super) fn set_in_directory(&mut self, on: bool) {
         self.place = self.place & !IN_DIRECTORY | if on { IN_DIRECTORY } else { 0 };
-    }
-}
-
-/// Nodes that hold only shadows, oldest first, of one NUMA node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ShadowList(IdList);
-
-impl ShadowList {
-    pub(super) const EMPTY: ShadowList = ShadowList(IdList::EMPTY);
-
-    pub(super) fn len(&self) -> u32 {
-        self.0.len()
-    }
-
-    pub(super) fn oldest(&self) -> Option<LeafId> {
-        self.0.front().map(LeafId)
-    }
-
-    /// Adds a leaf without pages as the youngest.
-    pub(super) fn push(&mut self, leaves: &mut Leaves, leaf: LeafId) {
-        leaves[leaf].place |= LISTED;
-        self.0.push_back(leaves, leaf.0);
-    }
-
-    /// Takes a leaf off.
-    pub(super) fn remove(&mut self, leaves: &mut Leaves, leaf: LeafId) {
-        leaves[leaf].place &= !LISTED;
-        self.0.remove(leaves, leaf.0);
     }
 }
 
@@ -145,6 +126,8 @@ pub(super) struct Leaves {
     bases: Column,
     /// Of leaves on a list, by table.
     links: [Scattered<Link>; 2],
+    /// Groups that the objects are charged to, by table.
+    charged: [Sparse<MemcgId>; 2],
     /// First unused record, or [`MAX`].
     unused: u32,
     in_use: u64,
@@ -153,13 +136,21 @@ pub(super) struct Leaves {
 impl Default for Leaves {
     fn default() -> Leaves {
         let (files, further, bases) = (Vec::new(), Vec::new(), Column::default());
-        Leaves { files, further, bases, links: Default::default(), unused: MAX, in_use: 0 }
+        let (links, charged) = Default::default();
+        Leaves { files, further, bases, links, charged, unused: MAX, in_use: 0 }
     }
 }
 
 impl Leaves {
-    /// Adds the leaf of a file whose first page, over 64, is `base`.
-    pub(super) fn add(&mut self, file: u32, base: u32, leaf: Leaf) -> LeafId {
+    /// Adds the leaf of a file whose first page, over 64, is `base`, for an object of a share.
+    pub(super) fn add(&mut self, file: u32, base: u32, (obj, share): (Obj, Share)) -> LeafId {
+        let id = self.place_for(file, base, Leaf::new(obj, share.node));
+        let (table, at) = id.place();
+        self.charged[table].set(at, share.memcg);
+        id
+    }
+
+    fn place_for(&mut self, file: u32, base: u32, leaf: Leaf) -> LeafId {
         self.in_use += 1;
         if base == 0 {
             let first = &mut self.files[file as usize].leaf;
@@ -191,6 +182,8 @@ impl Leaves {
         let gone = self[id];
         debug_assert!(!gone.is_listed(), "a freed node is on no list");
         self[id] = Leaf::NONE;
+        let (table, at) = id.place();
+        self.charged[table].take(at);
         match id.place() {
             (0, _) => self[id].set_in_directory(gone.is_in_directory()),
             (_, at) => self.further[at as usize].file = std::mem::replace(&mut self.unused, at),
@@ -207,6 +200,12 @@ impl Leaves {
         }
     }
 
+    /// Where the object of a leaf is, and whose.
+    pub(super) fn share(&self, id: LeafId) -> Share {
+        let (table, at) = id.place();
+        Share { node: self[id].node(), memcg: self.charged[table].get(at) }
+    }
+
     /// Leaves in use.
     pub(super) fn in_use(&self) -> u64 {
         self.in_use
@@ -217,6 +216,7 @@ impl Leaves {
             + self.further.capacity() * size_of::<Further>()
             + self.bases.host_bytes()
             + self.links.iter().map(Scattered::host_bytes).sum::<usize>()
+            + self.charged.iter().map(Sparse::host_bytes).sum::<usize>()
     }
 }
 
@@ -262,16 +262,21 @@ mod tests {
         assert_eq!((size_of::<Leaf>(), size_of::<Further>()), (8, 12));
     }
 
+    const SHARE: Share = Share { node: NodeId(3), memcg: MemcgId(0) };
+
     #[test]
-    fn a_place_is_used_again() {
+    fn a_place_is_used_again_and_its_group_forgotten() {
         let mut leaves = Leaves::default();
         leaves.files.resize(6, FileCache::EMPTY);
-        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(file, 10, Leaf::new(Obj(file), 0))).collect();
+        let of_group = Share { memcg: MemcgId(7), ..SHARE };
+        let ids: Vec<LeafId> = (0..3).map(|file| leaves.add(file, 10, (Obj(file), of_group))).collect();
+        assert_eq!(ids.iter().map(|id| leaves.share(*id)).collect::<Vec<_>>(), [of_group; 3]);
         assert_eq!((leaves.free(ids[1]).obj, leaves.in_use()), (Obj(1), 2));
         leaves.free(ids[0]);
-        let again = [3, 4, 5].map(|file| leaves.add(file, 10 * file, Leaf::new(Obj(file), 0)));
+        let again = [3, 4, 5].map(|file| leaves.add(file, 10 * file, (Obj(file), SHARE)));
         assert_eq!(again, [ids[0], ids[1], LeafId(MAX + 3)]);
         assert_eq!(again.map(|id| leaves.home(id)), [(3, 30), (4, 40), (5, 50)]);
+        assert_eq!(again.map(|id| leaves.share(id)), [SHARE; 3]);
     }
 
     #[test]
@@ -279,8 +284,8 @@ mod tests {
         let mut leaves = Leaves::default();
         leaves.files.resize(3, FileCache::EMPTY);
         leaves.files[2].leaf.set_in_directory(true);
-        let id = leaves.add(2, 0, Leaf::new(Obj(9), 3));
-        assert_eq!((id, leaves.home(id), leaves[id].numa()), (LeafId(2), (2, 0), 3));
+        let id = leaves.add(2, 0, (Obj(9), SHARE));
+        assert_eq!((id, leaves.home(id), leaves.share(id)), (LeafId(2), (2, 0), SHARE));
         assert_eq!((leaves.free(id).obj, leaves.in_use()), (Obj(9), 0));
         assert!(leaves.files[2].leaf.is_in_directory() && !leaves.files[2].leaf.obj.is_some());
     }

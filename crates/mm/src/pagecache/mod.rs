@@ -29,6 +29,7 @@ mod readahead;
 pub(crate) mod rig;
 mod root;
 mod shadow;
+mod shadow_list;
 mod slots;
 mod tree;
 mod truncate;

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use units::Pfn;
+use units::{NodeId, Pfn};
 
 use super::slots;
 use super::tree::Trees;
+use crate::memcg::ROOT;
 use crate::slab::Obj;
+use crate::vfs::Share;
 
 /// What a slot of a node points at.
 #[derive(Clone)]
@@ -131,7 +133,7 @@ impl Model {
 fn top_up(trees: &mut Trees, file: u32, index: u32) -> usize {
     let missing = trees.nodes_missing(file, index);
     trees.spare.clear();
-    trees.spare.resize(missing, (Obj(1), 0));
+    trees.spare.resize(missing, (Obj(1), Share { node: NodeId(0), memcg: ROOT }));
     missing
 }
 
@@ -197,7 +199,7 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(trees.nodes(), model.nodes());
-            prop_assert_eq!(trees.shadow_lists.first().map_or(0, |list| u64::from(list.len())), model.shadow_nodes());
+            prop_assert_eq!(trees.shadows.len_of_node(0), model.shadow_nodes());
             prop_assert_eq!(trees.nr_pages(0) as usize, map.values().filter(|r| slots::is_page(**r)).count());
             prop_assert_eq!(trees.is_empty(0), map.is_empty());
             prop_assert_eq!(trees.nr_dirty(0) as usize, dirty.len());

@@ -59,6 +59,8 @@ impl FileCache {
 
 #[cfg(test)]
 mod tests {
+    use units::NodeId;
+
     use super::*;
     use crate::slab::Obj;
 
@@ -69,11 +71,11 @@ mod tests {
         assert_eq!(file.root(7), Root::Entry(0));
         file.set_root(Root::Entry(u32::MAX));
         assert_eq!(file.root(7), Root::Entry(u32::MAX));
-        file.leaf = Leaf::new(Obj(5), 63);
+        file.leaf = Leaf::new(Obj(5), NodeId(63));
         let only = LeafRef { id: LeafId::first(7), slots: crate::pool::Pool::default().alloc(64) };
         for root in [Root::Leaf(only), Root::Directory(u32::MAX), Root::Leaf(only)] {
             file.set_root(root);
-            assert_eq!((file.root(7), file.leaf.obj, file.leaf.numa()), (root, Obj(5), 63));
+            assert_eq!((file.root(7), file.leaf.obj, file.leaf.node()), (root, Obj(5), NodeId(63)));
         }
     }
 }

@@ -1,19 +1,21 @@
 //! Nodes that hold only shadows, and the shrinker that frees them.
 //!
-//! Rule: a bottom node without pages but with shadows is on a list of its NUMA node, oldest first. As many as an eighth of
-//! the pages on the node's LRU lists, until 4.5 a sixteenth of its present pages, may be such nodes; what exceeds that is freeable.
+//! Rule: a bottom node without pages but with shadows is on a list ([`super::shadow_list`]). As many as an eighth of the pages
+//! on the group's own LRU lists of that NUMA node may be such nodes; what exceeds that is freeable, and goes with the group's
+//! other slabs. Until 4.5 there is one list for all groups, and a sixteenth of the node's present pages.
 //! Scanning frees the oldest with all its shadows, and the nodes above that become empty.
-//! Source: `workingset_update_node()`, `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.4; 4.20; 6.12).
+//! Source: `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.4; 4.20; 6.12); 0a6b76dd23fa (4.6).
 //! Since/until: [`ShadowNodes`].
-//! Abstracted: the lists' lock. One list and one limit for all memory cgroups of a NUMA node, where each has its own, root's too; the limits add up to this.
+//! Abstracted: the lists' lock.
 //! Omitted: a group's own slabs in its limit; booted without memory cgroups the limit is of the present pages (4.20).
 
 use rules::ShadowNodes;
-use units::NodeId;
+use units::{MemcgId, NodeId};
 
-use super::leaf::{NODE_SHIFT, ShadowList};
+use super::leaf::NODE_SHIFT;
+use crate::memcg::ROOT;
 use crate::stat::NodeStat;
-use crate::vfs::Scanned;
+use crate::vfs::{Scanned, Share};
 use crate::{Env, Mm};
 
 /// Nodes that may hold only shadows, as a right shift of the node's pages (`XA_CHUNK_SHIFT - 3`).
@@ -33,49 +35,50 @@ impl Mm {
     /// Makes the gauge follow the lists.
     #[inline]
     pub(super) fn note_shadow_nodes(&mut self) {
-        if self.pagecache.trees.listed_changed {
+        if self.pagecache.trees.shadows.is_changed() {
             self.count_shadow_nodes();
         }
     }
 
     fn count_shadow_nodes(&mut self) {
-        self.pagecache.trees.listed_changed = false;
-        for node in 0..self.pagecache.trees.listed_delta.len() {
-            let delta = std::mem::take(&mut self.pagecache.trees.listed_delta[node]);
-            self.stat.node_add(NodeId(node as u8), NodeStat::WorkingsetNodes, delta);
+        for (node, delta) in (0..).zip(self.pagecache.trees.shadows.take_changes()) {
+            self.stat.node_add(NodeId(node), NodeStat::WorkingsetNodes, delta);
         }
     }
 
-    /// Shadow nodes of a NUMA node that reclaim may free.
-    pub fn shadow_nodes_count(&self, node: NodeId) -> u64 {
-        let nodes = self.pagecache.trees.shadow_lists.get(node.index()).map_or(0, |list| u64::from(list.len()));
-        let rule = self.rules.shadow_nodes;
-        let pages = if rule == ShadowNodes::SixteenthAtSeeks { self.present_pages(node) } else { self.lru_pages(node) };
-        freeable(nodes, pages, rule)
+    /// The group on whose list the nodes are that a task allocates now.
+    pub(super) fn shadow_group(&self, env: &Env) -> MemcgId {
+        if self.rules.shadow_nodes == ShadowNodes::SixteenthAtSeeks { ROOT } else { env.task.memcg }
+    }
+
+    /// Shadow nodes of a share that reclaim may free.
+    pub fn shadow_nodes_count(&self, share: Share) -> u64 {
+        let pages = match self.rules.shadow_nodes {
+            ShadowNodes::SixteenthAtSeeks => self.present_pages(share.node),
+            ShadowNodes::EighthAtSeeks | ShadowNodes::Eighth => self.lru_pages(share),
+        };
+        freeable(self.pagecache.trees.shadows.len(share), pages, self.rules.shadow_nodes)
     }
 
     fn present_pages(&self, node: NodeId) -> u64 {
         self.nodes[node.index()].zones.iter().map(|zone| self.zones[zone.index()].present).sum()
     }
 
-    fn lru_pages(&self, node: NodeId) -> u64 {
-        use NodeStat::{ActiveAnon, ActiveFile, InactiveAnon, InactiveFile, Unevictable};
-        [InactiveAnon, ActiveAnon, InactiveFile, ActiveFile, Unevictable]
-            .iter()
-            .map(|list| self.stat.node(node, *list))
-            .sum()
+    /// Pages on a group's own LRU lists of a NUMA node.
+    pub(crate) fn lru_pages(&self, share: Share) -> u64 {
+        self.lruvec(self.lruvec_of_memcg(share.node, share.memcg)).sizes.iter().flatten().sum()
     }
 
-    /// Frees up to `nr` of the oldest shadow nodes of a NUMA node.
-    pub fn shadow_nodes_scan(&mut self, env: &Env, node: NodeId, nr: u64) -> Scanned {
+    /// Frees up to `nr` of the oldest shadow nodes of a share.
+    pub fn shadow_nodes_scan(&mut self, env: &Env, share: Share, nr: u64) -> Scanned {
         let mut done = Scanned::default();
         while done.scanned < nr {
             let trees = &mut self.pagecache.trees;
-            let Some(oldest) = trees.shadow_lists.get(node.index()).and_then(ShadowList::oldest) else { break };
+            let Some(oldest) = trees.shadows.oldest(share) else { break };
             let (file, base) = trees.leaves.home(oldest);
             debug_assert!(trees.leaves[oldest].pages == 0 && trees.leaves[oldest].count > 0);
             trees.drop_leaf_at(file, base);
-            self.stat.node_add(node, NodeStat::WorkingsetNodereclaim, 1);
+            self.stat.node_add(share.node, NodeStat::WorkingsetNodereclaim, 1);
             self.free_nodes(env);
             self.charge(self.costs.shrink_object);
             done.scanned += 1;

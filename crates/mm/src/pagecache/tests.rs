@@ -6,10 +6,13 @@ use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::rig::{Rig, old_rules};
 use super::{PageWrite, ReadStop, Readahead, Slot, WriteStop};
+use crate::memcg::ROOT;
 use crate::slab::tests::exhaust;
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
-use crate::vfs::Need;
+use crate::vfs::{Need, Share, ShrinkerId};
 use crate::{AllocRequest, Bio, BioTarget, Effect, Frame};
+
+const SHARE: Share = Share { node: NodeId(0), memcg: ROOT };
 
 fn first_pages(rig: &Rig) -> Vec<(u32, u32)> {
     let place = |bio: &crate::Bio| match bio.target {
@@ -163,7 +166,7 @@ fn evicted_pages_leave_shadows_and_the_shrinker_frees_their_nodes() {
     assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 0);
     rig.evict(file, 3);
     // A scan frees what it is told to.
-    let done = rig.mm.shadow_nodes_scan(&rig.env, NodeId(0), 10);
+    let done = rig.mm.shadow_nodes_scan(&rig.env, SHARE, 10);
     assert_eq!((done.scanned, done.freed), (1, 1));
     assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodereclaim), 1);
     assert_eq!((rig.mm.nr_tree_nodes(), rig.mm.pagecache_get(file, 3)), (0, Slot::Empty));
@@ -184,13 +187,41 @@ fn as_many_nodes_may_hold_only_shadows_as_the_lists_or_until_4_5_the_node_have_p
     (0..16).for_each(|index| rig.evict(evicted, index));
     let freeable = |rig: &mut Rig, rule| {
         rig.mm.rules.shadow_nodes = rule;
-        rig.mm.shadow_nodes_count(NodeId(0))
+        rig.mm.shadow_nodes_count(SHARE)
     };
     // 4096 pages allow 256 nodes, and the eight that are left on the lists one.
     assert_eq!([ShadowNodes::SixteenthAtSeeks, ShadowNodes::Eighth].map(|rule| freeable(&mut rig, rule)), [0, 0]);
     rig.evict(kept, 0);
     assert_eq!([ShadowNodes::SixteenthAtSeeks, ShadowNodes::Eighth].map(|rule| freeable(&mut rig, rule)), [0, 1]);
     rig.check();
+}
+
+#[test]
+fn since_4_6_nodes_with_only_shadows_are_counted_and_freed_by_the_group_that_they_are_charged_to() {
+    for (rule, by_group) in [(ShadowNodes::SixteenthAtSeeks, false), (ShadowNodes::Eighth, true)] {
+        let mut rig = Rig::with_rules(1, 4096, Rules { shadow_nodes: rule, ..old_rules() });
+        let memcg = rig.mm.memcg_create(ROOT, "group").expect("there is room");
+        let of_group = Share { memcg, ..SHARE };
+        for (memcg, files) in [(ROOT, 3), (memcg, 5)] {
+            rig.env.task.memcg = memcg;
+            for _ in 0..files {
+                let file = rig.on_disk(2);
+                for index in 0..2 {
+                    rig.read(file, index, 1, &mut Readahead::default());
+                    rig.complete_all();
+                }
+                (0..2).for_each(|index| rig.evict(file, index));
+            }
+        }
+        assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 8);
+        let lists = [SHARE, of_group].map(|share| rig.mm.pagecache.trees.shadows.len(share));
+        assert_eq!(lists, if by_group { [3, 5] } else { [8, 0] });
+        // No page is left on the lists of either, so that all may go, but for what an eighth of other files' pages allows.
+        let freed = rig.mm.shadow_nodes_scan(&rig.env, of_group, 4).freed;
+        assert_eq!(freed, if by_group { 4 } else { 0 });
+        assert_eq!(rig.mm.shrinker_count(ShrinkerId::ShadowNodes, of_group), u64::from(by_group));
+        rig.check();
+    }
 }
 
 #[test]
@@ -424,7 +455,7 @@ fn apply(rig: &mut Rig, files: &[FileId], ras: &mut [Readahead], op: Op) {
             }
         }
         Op::Shrink => {
-            rig.mm.shadow_nodes_scan(&rig.env, NodeId(0), 2);
+            rig.mm.shadow_nodes_scan(&rig.env, SHARE, 2);
         }
     }
 }
@@ -462,7 +493,7 @@ fn host_memory_stays_near_four_bytes_a_page() {
     for file in 0..files {
         for index in 0..16 {
             let missing = trees.nodes_missing(file, index);
-            trees.spare.resize(missing, (crate::slab::Obj(0), 0));
+            trees.spare.resize(missing, (crate::slab::Obj(0), SHARE));
             trees.insert(file, index, super::slots::page(Pfn(index)));
         }
     }

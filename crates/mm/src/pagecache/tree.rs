@@ -10,13 +10,15 @@
 //! Omitted: multi-index entries (large folios).
 
 use super::directory::{Directory, Interior};
-use super::leaf::{Leaf, LeafId, LeafRef, Leaves, NO_LEAF, NODE_SHIFT, NODE_SLOTS, ShadowList};
+use super::leaf::{Leaf, LeafId, LeafRef, Leaves, NO_LEAF, NODE_SHIFT, NODE_SLOTS};
 use super::packed;
 use super::root::{FileCache, Root};
+use super::shadow_list::ShadowLists;
 use super::slots;
 use crate::pool::Pool;
 use crate::slab::Obj;
 use crate::sparse::SparseSmall;
+use crate::vfs::Share;
 use units::table;
 
 /// Trees of all files.
@@ -29,14 +31,12 @@ pub(crate) struct Trees {
     pub(super) slots: Pool,
     pub(super) directories: Vec<Directory>,
     free_directories: Vec<u32>,
-    /// Slab objects for the next nodes, with their NUMA node.
-    pub(super) spare: Vec<(Obj, u8)>,
+    /// Slab objects for the next nodes, and whose they are.
+    pub(super) spare: Vec<(Obj, Share)>,
     /// Slab objects of nodes that are gone, to be freed by the caller.
     pub(super) released: Vec<Obj>,
-    pub(super) shadow_lists: Vec<ShadowList>,
-    /// Nodes put on the list of shadow nodes less those taken off, by NUMA node, since last asked.
-    pub(super) listed_delta: Vec<i64>,
-    pub(super) listed_changed: bool,
+    /// Nodes that hold only shadows.
+    pub(super) shadows: ShadowLists,
     interiors: u64,
 }
 
@@ -186,7 +186,7 @@ impl Trees {
         (tall - height) as usize + path + branch
     }
 
-    fn take_spare(&mut self) -> (Obj, u8) {
+    fn take_spare(&mut self) -> (Obj, Share) {
         self.spare.pop().expect("nodes are reserved before an entry is stored")
     }
 
@@ -310,8 +310,8 @@ impl Trees {
         }
         // The list of nodes with only shadows (`workingset_update_node()`).
         match (has_entries && !has_pages, listed) {
-            (true, false) => self.list(leaf.id),
-            (false, true) => self.unlist(leaf.id),
+            (true, false) => self.shadows.push(&mut self.leaves, leaf.id),
+            (false, true) => self.shadows.remove(&mut self.leaves, leaf.id),
             _ => {}
         }
         old
@@ -359,13 +359,14 @@ impl Trees {
 
     /// A leaf without entries whose block reaches a slot.
     fn new_leaf(&mut self, file: u32, at: u32, slot: u32) -> LeafRef {
-        let (obj, numa) = self.take_spare();
-        let id = self.leaves.add(file, at, Leaf::new(obj, numa));
+        let spare = self.take_spare();
+        let id = self.leaves.add(file, at, spare);
         LeafRef { id, slots: self.slots.alloc(words_for(slot)) }
     }
 
     fn free_leaf(&mut self, leaf: LeafRef) -> Leaf {
-        self.unlist(leaf.id);
+        debug_assert!(leaf.id != NO_LEAF);
+        self.shadows.remove(&mut self.leaves, leaf.id);
         self.slots.free(leaf.slots);
         let gone = self.leaves.free(leaf.id);
         self.released.push(gone.obj);
@@ -568,26 +569,5 @@ impl Trees {
             skip = 0;
         }
         None
-    }
-
-    fn list(&mut self, leaf: LeafId) {
-        let numa = self.leaves[leaf].numa();
-        if self.shadow_lists.len() <= numa {
-            self.shadow_lists.resize(numa + 1, ShadowList::EMPTY);
-            self.listed_delta.resize(numa + 1, 0);
-        }
-        self.shadow_lists[numa].push(&mut self.leaves, leaf);
-        self.listed_delta[numa] += 1;
-        self.listed_changed = true;
-    }
-
-    fn unlist(&mut self, leaf: LeafId) {
-        debug_assert!(leaf != NO_LEAF);
-        let numa = self.leaves[leaf].numa();
-        if self.leaves[leaf].is_listed() {
-            self.shadow_lists[numa].remove(&mut self.leaves, leaf);
-            self.listed_delta[numa] -= 1;
-            self.listed_changed = true;
-        }
     }
 }

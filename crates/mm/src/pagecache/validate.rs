@@ -63,8 +63,7 @@ impl Mm {
                 let what = format!("{pages} frames are page cache, {swapcache} swap cache");
                 wrong(None, format!("node {node}: nr_file_pages is {gauge}, {what}"));
             }
-            let listed = trees.shadow_lists.get(node).map_or(0, |list| u64::from(list.len()))
-                + self.swap.shadow_nodes(NodeId(node as u8));
+            let listed = trees.shadows.len_of_node(node) + self.swap.shadow_nodes(NodeId(node as u8));
             let gauge = self.stat.node(NodeId(node as u8), NodeStat::WorkingsetNodes);
             if gauge != listed {
                 wrong(None, format!("node {node}: workingset_nodes is {gauge}, {listed} are listed"));

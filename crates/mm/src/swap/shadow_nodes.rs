@@ -22,7 +22,7 @@ use crate::Mm;
 use crate::memcg::ROOT;
 use crate::pagecache::{NODE_SHIFT, NODE_SLOTS, freeable};
 use crate::stat::NodeStat;
-use crate::vfs::Scanned;
+use crate::vfs::{Scanned, Share};
 
 /// One node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,7 +159,7 @@ impl Mm {
     /// Nodes with only shadows on a NUMA node that reclaim may free.
     pub(crate) fn swap_shadow_nodes_count(&self, numa: NodeId) -> u64 {
         let nodes = self.swap.shadow_nodes(numa);
-        let pages: u64 = self.lruvec(self.lruvec_of_memcg(numa, ROOT)).sizes.iter().flatten().sum();
+        let pages = self.lru_pages(Share { node: numa, memcg: ROOT });
         freeable(nodes, pages, self.rules.shadow_nodes)
     }
 

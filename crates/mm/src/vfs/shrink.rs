@@ -12,7 +12,6 @@
 //! Since 4.0 dentries and inodes are listed by the group that they are charged to (`super_cache_count()` with
 //! `SHRINKER_MEMCG_AWARE`).
 //! A list takes what is new at its tail, and a scan begins at its head (mm/list_lru.c, 4.20).
-//! Omitted: lists of shadow nodes by group, which are shrunk with the root's objects.
 
 use rules::VfsShrinkers;
 use units::Gfp;
@@ -58,7 +57,7 @@ pub struct ShrinkerSpec {
 
 /// All shrinkers of all kernels, in the order of their registration; one that a kernel lacks has nothing to free.
 pub const SHRINKERS: [ShrinkerSpec; 9] = [
-    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 2, batch: 128, by_memcg: false },
+    ShrinkerSpec { id: ShrinkerId::ShadowNodes, seeks: 2, batch: 128, by_memcg: true },
     ShrinkerSpec { id: ShrinkerId::SwapShadowNodes, seeks: 2, batch: 128, by_memcg: false },
     ShrinkerSpec { id: ShrinkerId::Superblock, seeks: 2, batch: 1024, by_memcg: true },
     ShrinkerSpec { id: ShrinkerId::ExtentStatus, seeks: 2, batch: 128, by_memcg: false },
@@ -100,7 +99,7 @@ impl Mm {
             ShrinkerId::Superblock | ShrinkerId::Dentries | ShrinkerId::Inodes | ShrinkerId::XfsInodes => 0,
             ShrinkerId::ExtentStatus => self.vfs.statuses.shrinkable,
             ShrinkerId::XfsBuf => self.vfs.buffer_lru.get(node.index()).map_or(0, |l| u64::from(l.len())),
-            ShrinkerId::ShadowNodes => self.shadow_nodes_count(node),
+            ShrinkerId::ShadowNodes => self.shadow_nodes_count(share),
             ShrinkerId::SwapShadowNodes => self.swap_shadow_nodes_count(node),
             ShrinkerId::Zswap => self.zswap_count(node),
         }
@@ -118,7 +117,7 @@ impl Mm {
     pub fn shrinker_scan(&mut self, env: &Env, id: ShrinkerId, share: Share, nr: u64, gfp: Gfp) -> Scanned {
         let node = share.node;
         match id {
-            ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, node, nr),
+            ShrinkerId::ShadowNodes => self.shadow_nodes_scan(env, share, nr),
             ShrinkerId::SwapShadowNodes => self.swap_shadow_nodes_scan(node, nr),
             ShrinkerId::XfsBuf if node.index() < self.vfs.buffer_lru.len() => self.shrink_buffers(env, node, nr),
             ShrinkerId::XfsBuf => Scanned::default(),
