@@ -81,6 +81,8 @@ pub struct Lruvec {
     pub refaults: [u64; 2],
     /// Its statistics when they were last flushed.
     pub flushed: LruStats,
+    /// Bytes of [reclaimable, unreclaimable] slab objects that are charged to a group (`NR_SLAB_RECLAIMABLE_B`, `NR_SLAB_UNRECLAIMABLE_B`).
+    pub slab_bytes: [u64; 2],
     /// Base pages of [anon, file] that are isolated.
     pub isolated: [u64; 2],
     /// Reclaim meets so many pages under writeback that it waits (`PGDAT_WRITEBACK`, `ZONE_WRITEBACK` before 4.8).

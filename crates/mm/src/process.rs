@@ -16,6 +16,7 @@ use rules::KernelStack;
 use smallvec::SmallVec;
 use units::{Gfp, Order, Pfn};
 
+use crate::memcg::KernelPage;
 use crate::slab::{CacheId, Obj};
 use crate::vfs::Need;
 use crate::{AllocRequest, Env, Kind, Mm};
@@ -66,25 +67,38 @@ impl Mm {
     /// # Errors
     /// What is missing.
     pub fn begin_task(&mut self, env: &Env, memory: &mut TaskMemory, process: bool) -> Result<(), Need> {
-        let stack = match self.rules.kernel_stack {
-            KernelStack::Contiguous => (STACK_ORDER, 1),
-            KernelStack::Mapped => (Order(0), STACK_ORDER.pages() as usize),
-        };
-        self.task_pages(env, memory, stack.0, stack.1)?;
+        let (order, blocks) = self.stack_blocks();
+        self.task_pages(env, memory, (KernelPage::Stack, order), blocks)?;
         self.task_objects(env, memory, 0, TASK_OBJECTS)?;
         if process {
             self.task_objects(env, memory, 3, PROCESS_OBJECTS)?;
-            self.task_pages(env, memory, Order(0), stack.1 + IMAGE_TABLES as usize)?;
+            self.task_pages(env, memory, (KernelPage::Table, Order(0)), blocks + IMAGE_TABLES as usize)?;
         }
         Ok(())
     }
 
-    /// Allocates pages until the task holds so many.
-    fn task_pages(&mut self, env: &Env, memory: &mut TaskMemory, order: Order, until: usize) -> Result<(), Need> {
+    /// Order and number of the blocks that a kernel stack is made of.
+    fn stack_blocks(&self) -> (Order, usize) {
+        match self.rules.kernel_stack {
+            KernelStack::Contiguous => (STACK_ORDER, 1),
+            KernelStack::Mapped => (Order(0), STACK_ORDER.pages() as usize),
+        }
+    }
+
+    /// Allocates blocks until the task holds so many.
+    fn task_pages(
+        &mut self,
+        env: &Env,
+        memory: &mut TaskMemory,
+        (of, order): (KernelPage, Order),
+        until: usize,
+    ) -> Result<(), Need> {
         while memory.pages.len() < until {
             let request = AllocRequest { gfp: Gfp::KERNEL.with(Gfp::ZERO), order, node: env.node };
+            self.memcg_reserve(env, env.task.memcg, order)?;
             let pfn = memory.spare.take().or_else(|| self.alloc_pages(env, request)).ok_or(Need::Page(request))?;
             self.frames[pfn].set_kind(Kind::Kernel, order);
+            self.memcg_commit_kernel(env, pfn, of);
             memory.pages.push(pfn);
         }
         Ok(())
@@ -100,6 +114,7 @@ impl Mm {
     ) -> Result<(), Need> {
         let wanted = list.iter().flat_map(|&(cache, count)| (0..count).map(move |_| cache));
         for cache in wanted.skip(memory.objects.len() - first) {
+            self.memcg_reserve_object(env, cache)?;
             let obj = self.slab_alloc(env, cache, Gfp::KERNEL).map_err(|request| Need::Slab(cache, request))?;
             memory.objects.push((cache, obj));
         }
@@ -120,6 +135,10 @@ impl Mm {
     pub fn end_task(&mut self, env: &Env, memory: TaskMemory) {
         for (cache, obj) in memory.objects {
             self.slab_free(env, cache, obj);
+        }
+        let (_, stack) = self.stack_blocks();
+        for (at, &pfn) in memory.pages.iter().enumerate() {
+            self.memcg_forget_kernel(pfn, if at < stack { KernelPage::Stack } else { KernelPage::Table });
         }
         for pfn in memory.pages.into_iter().chain(memory.spare) {
             let order = self.frames[pfn].order();

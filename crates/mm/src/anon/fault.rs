@@ -20,6 +20,7 @@ use super::swapin::Window;
 use super::{
     Leaves, REGION_PAGES, Region, Slot, Tally, ThpAdvice, Vma, VmaKind, huge_attempts, thp_enabled_for, thp_gfp_mask,
 };
+use crate::memcg::KernelPage;
 use crate::stat::{NodeStat, VmEvent};
 use crate::vfs::Need;
 use crate::{AllocRequest, Env, Frame, Kind, Mm, TaskFlags};
@@ -322,9 +323,9 @@ impl Mm {
         tally: &mut Tally,
     ) -> Option<TouchStop> {
         while let Some(level) = self.missing_level(touch.space, touch.vpn) {
-            match self.take_page(env, touch, GFP_PGTABLE) {
+            match self.take_table(env, touch) {
                 Ok(pfn) => self.install_upper(touch.space, touch.vpn, level, pfn),
-                Err(request) => return Some(TouchStop::NeedPage(request)),
+                Err(stop) => return Some(stop),
             }
         }
         let eligible = vma.kind == VmaKind::Anon
@@ -343,13 +344,21 @@ impl Mm {
                 Huge::Fallback => {}
             }
         }
-        match self.take_page(env, touch, GFP_PGTABLE) {
+        match self.take_table(env, touch) {
             Ok(pfn) => {
                 self.install_leaf(touch.space, touch.vpn, pfn);
                 None
             }
-            Err(request) => Some(TouchStop::NeedPage(request)),
+            Err(stop) => Some(stop),
         }
+    }
+
+    /// A page for a page table, charged to the task's group.
+    fn take_table(&mut self, env: &Env, touch: &mut Touch) -> Result<Pfn, TouchStop> {
+        self.memcg_reserve(env, env.task.memcg, Order(0)).map_err(TouchStop::Need)?;
+        let pfn = self.take_page(env, touch, GFP_PGTABLE).map_err(TouchStop::NeedPage)?;
+        self.memcg_commit_kernel(env, pfn, KernelPage::Table);
+        Ok(pfn)
     }
 
     /// Tries to map a huge page at the region of `touch.vpn`.
@@ -386,9 +395,9 @@ impl Mm {
                 touch.attempt += 1;
             }
         }
-        let deposit = match self.take_page(env, touch, GFP_PGTABLE) {
+        let deposit = match self.take_table(env, touch) {
             Ok(pfn) => pfn,
-            Err(request) => return Huge::Stop(TouchStop::NeedPage(request)),
+            Err(stop) => return Huge::Stop(stop),
         };
         let pfn = std::mem::replace(&mut touch.huge, Pfn::NONE);
         (touch.attempt, touch.attempt_asked) = (0, false);

@@ -12,6 +12,7 @@ use rules::PageTableStat;
 use units::{Gfp, Order, Pfn, SpaceId};
 
 use super::{REGION_PAGES, REGION_SHIFT};
+use crate::memcg::KernelPage;
 use crate::stat::ZoneStat;
 use crate::swap::SwapEntry;
 use crate::{Env, Kind, Mm};
@@ -370,6 +371,7 @@ impl Mm {
         if self.table_counted(level) {
             self.stat.zone_add(self.zone_of(pfn), ZoneStat::PageTablePages, -1);
         }
+        self.memcg_forget_kernel(pfn, KernelPage::Table);
         self.frames[pfn].set_kind(Kind::Held, Order(0));
         self.free_pages(env, pfn, Order(0));
     }

@@ -68,7 +68,7 @@ impl Memcgs {
     }
 
     /// Takes a charge back.
-    fn uncount(&mut self, memcg: MemcgId, pages: u64) {
+    pub(super) fn uncount(&mut self, memcg: MemcgId, pages: u64) {
         let mut at = Some(memcg);
         while let Some(id) = at {
             let group = &mut self[id];
@@ -146,13 +146,7 @@ impl Mm {
             return;
         }
         let pages = u64::from(self.frames[pfn].nr_pages());
-        let stock = &mut self.memcg.stocks[env.cpu.index()];
-        if stock.memcg == memcg && stock.pages >= pages {
-            stock.pages -= pages;
-        } else {
-            // The CPU is another than when the charge was seen to.
-            self.memcg.count(memcg, pages);
-        }
+        self.memcg.use_stock(env.cpu, memcg, pages);
         self.memcg.pages[pfn.index()] = memcg;
         self.memcg[memcg].own += pages;
     }
@@ -193,6 +187,16 @@ impl Mm {
 }
 
 impl Memcgs {
+    /// Uses what was charged for a task; pages that are not there, since the CPU is another or nobody saw to it, are charged now.
+    pub(super) fn use_stock(&mut self, cpu: CpuId, memcg: MemcgId, pages: u64) {
+        let stock = &mut self.stocks[cpu.index()];
+        if stock.memcg == memcg && stock.pages >= pages {
+            stock.pages -= pages;
+        } else {
+            self.count(memcg, pages);
+        }
+    }
+
     /// Puts what was charged for a task at hand.
     fn take_stock(&mut self, cpu: CpuId, memcg: MemcgId, pages: u64) {
         let cpu = cpu.index();

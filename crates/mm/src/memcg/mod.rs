@@ -5,6 +5,7 @@
 //! | `charge` | pages are charged to a group and all groups above it, in batches |
 //! | `swap` | swap slots, charged the same way |
 //! | `dirty` | what may be dirty in a group |
+//! | `kernel` | slab objects, page tables and kernel stacks |
 //! | `protect` | what `memory.min` and `memory.low` come to in the tree |
 //! | `walk` | the order in which reclaim goes through groups |
 //! | `fifo` | the LRU of groups of the multi-gen LRU |
@@ -19,13 +20,14 @@
 //! Abstracted: as long as there is only the root group, pages have no record of their group, so that nothing is paid for
 //! groups that nobody uses. A group that is made after something was evicted would find shadows that know no group:
 //! that is refused.
-//! Omitted: kernel memory (slabs, page tables, stacks), removal of groups, moving a group's pages to another, version 1
-//! (soft limits, memory and swap together), writeback by group, lists of inodes and dentries by group, hugetlb.
+//! Omitted: removal of groups, moving a group's pages to another, version 1
+//! (soft limits, memory and swap together), writeback by group, hugetlb.
 
 mod charge;
 mod dirty;
 mod fifo;
 mod high;
+mod kernel;
 mod protect;
 mod stat;
 mod swap;
@@ -43,6 +45,7 @@ pub(crate) use dirty::{GroupDirty, GroupDomain};
 pub use fifo::Fifo;
 pub(crate) use fifo::{NR_BINS, Rotate};
 pub use high::{MAX_HIGH_DELAY, MIN_HIGH_DELAY};
+pub use kernel::KernelPage;
 pub(crate) use protect::Protection;
 pub(crate) use stat::Refault;
 pub use stat::{MemcgEvent, MemcgStat};
@@ -51,6 +54,7 @@ pub use walk::{MemcgWalk, SharedWalk};
 
 use crate::{Lruvec, LruvecId, Mm};
 use charge::Stock;
+use kernel::KernelMemory;
 
 /// Groups that a machine may have, the root group included: what shadows have room for.
 pub const MEMCGS_MAX: usize = 1 << crate::reclaim::MEMCG_BITS;
@@ -102,6 +106,7 @@ pub struct Memcg {
     own: u64,
     /// Slots that belong to it and to no other group.
     own_swap: u64,
+    kernel: KernelMemory,
     events: [u64; MemcgEvent::COUNT],
     stat: [u64; MemcgStat::COUNT],
     /// Its own dirty pages.
@@ -124,6 +129,7 @@ impl Memcg {
             swap: 0,
             own: 0,
             own_swap: 0,
+            kernel: KernelMemory::default(),
             events: [0; MemcgEvent::COUNT],
             stat: [0; MemcgStat::COUNT],
             dirty: GroupDirty::default(),

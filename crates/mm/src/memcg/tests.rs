@@ -2,12 +2,13 @@
 
 use proptest::prelude::*;
 use rules::{LruGenCaps, LruPolicy, RefaultDetection, Rules, ScanBalance, Tunables};
-use units::{MemcgId, NodeId, Order};
+use units::{Gfp, MemcgId, NodeId, Order, PAGE_SIZE};
 
 use super::*;
 use crate::anon::testing::Machine;
 use crate::anon::{Advice, OomChoice, Touch, TouchStop};
 use crate::reclaim::{DirectReclaim, Step};
+use crate::slab::CacheId;
 use crate::stat::VmEvent;
 use crate::vfs::Need;
 use crate::{LruList, LruvecId, Violation};
@@ -54,7 +55,7 @@ fn touch(m: &mut Machine, vpn: u32, pages: u32) -> TouchStop {
 
 /// Reclaims from a group; returns the progress.
 fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
-    let mut run = DirectReclaim::memcg(target, units::Gfp::KERNEL, pages, true, NODE);
+    let mut run = DirectReclaim::memcg(target, Gfp::KERNEL, pages, true, NODE);
     let env = m.env;
     loop {
         match run.step(&mut m.mm, &env) {
@@ -88,9 +89,11 @@ fn a_group_is_charged_64_pages_at_once_and_so_are_those_above_it() {
     // A page that is freed is uncharged at once; what a CPU has in stock stays until it is drained.
     let env = m.env;
     m.mm.munmap(&env, m.space, at, 128);
-    assert_eq!(m.mm.memcg[below].usage(), 63);
+    // So are three of the four page tables that the pages needed; the top one is the space's as long as it lives.
+    assert_eq!(m.mm.memcg_kernel_pages(below, KernelPage::Table), 1);
+    assert_eq!(m.mm.memcg[below].usage(), 128 - 65 - 3);
     m.mm.memcg.drain_all_stock(MemcgId(1));
-    assert_eq!([m.mm.memcg[below].usage(), m.mm.memcg[below].peak()], [0, 128]);
+    assert_eq!([m.mm.memcg[below].usage(), m.mm.memcg[below].peak()], [1, 128]);
     check(&m);
 }
 
@@ -276,7 +279,10 @@ proptest! {
         m.finish_io();
         m.mm.memcg.drain_all_stock(ROOT);
         for id in m.mm.memcg.ids() {
-            prop_assert_eq!((m.mm.memcg[id].usage(), m.mm.memcg[id].swap_usage()), (0, 0), "{:?}", id);
+            // The top one stays as long as the space.
+            let tables = m.mm.memcg_kernel_pages(id, KernelPage::Table);
+            prop_assert!(tables <= 1, "{tables} of {id:?}");
+            prop_assert_eq!((m.mm.memcg[id].usage(), m.mm.memcg[id].swap_usage()), (tables, 0), "{:?}", id);
         }
         check(&m);
     }
@@ -374,4 +380,62 @@ proptest! {
             check(&m);
         }
     }
+}
+
+#[test]
+fn objects_are_charged_by_the_byte_and_pages_as_they_fill() {
+    use rules::ObjectAccounting::{Caches, Vectors};
+    for (object_accounting, size) in [(Vectors, 192 + 8), (Caches, 192)] {
+        let mut m = machine(Rules { object_accounting, ..Rules::newest() }, false);
+        let (env, group) = (m.env, MemcgId(1));
+        let dentry = CacheId::DENTRY;
+        // As many as fill a page, and one more.
+        let page = PAGE_SIZE / size;
+        let objects: Vec<_> = (0..=page).map(|_| m.mm.slab_alloc(&env, dentry, Gfp::KERNEL).unwrap()).collect();
+        assert_eq!(m.mm.memcg_slab_bytes(group), [(page + 1) * size, 0]);
+        assert_eq!((m.mm.memcg_object_pages(group), m.mm.memcg[group].usage()), (2, 2));
+        let free = m.mm.slab_alloc(&env, CacheId::XFS_ILI, Gfp::KERNEL).unwrap();
+        assert_eq!(m.mm.memcg_slab_bytes(group)[1], 0, "log items are nobody's");
+        m.mm.slab_free(&env, CacheId::XFS_ILI, free);
+        check(&m);
+        // Whoever frees them, their group does not pay any more, but for a page.
+        m.env.task.memcg = ROOT;
+        let env = m.env;
+        for obj in objects {
+            m.mm.slab_free(&env, dentry, obj);
+        }
+        assert_eq!((m.mm.memcg_slab_bytes(group), m.mm.memcg[group].usage()), ([0, 0], 1));
+        check(&m);
+    }
+}
+
+#[test]
+fn an_object_is_refused_where_its_page_cannot_be_charged() {
+    let mut m = machine(Rules::newest(), false);
+    m.mm.memcg[MemcgId(1)].limits.max = 1;
+    let env = m.env;
+    let size = 1168 + 8;
+    for _ in 0..PAGE_SIZE / size {
+        assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE), Ok(()));
+        m.mm.slab_alloc(&env, CacheId::EXT4_INODE, Gfp::KERNEL).unwrap();
+    }
+    let over = Uncharged { memcg: MemcgId(1), over: MemcgId(1), pages: 1, noretry: false };
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE), Err(Need::Charge(over)));
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::XFS_ILI), Ok(()), "which nobody pays for");
+    check(&m);
+}
+
+#[test]
+fn a_process_and_its_page_tables_are_charged_until_it_ends() {
+    let mut m = machine(Rules::newest(), false);
+    let (env, group) = (m.env, MemcgId(1));
+    let mut memory = crate::process::TaskMemory::default();
+    m.mm.begin_task(&env, &mut memory, true).expect("memory is plentiful");
+    let pages = |m: &Machine| [KernelPage::Stack, KernelPage::Table].map(|of| m.mm.memcg_kernel_pages(group, of));
+    assert_eq!(pages(&m), [4, 9], "16 KiB of stack and the image's tables");
+    assert!(m.mm.memcg_slab_bytes(group)[1] > 6208 + 1408, "a task and its address space at least");
+    check(&m);
+    m.mm.end_task(&env, memory);
+    assert_eq!((pages(&m), m.mm.memcg_slab_bytes(group)), ([0, 0], [0, 0]));
+    check(&m);
 }

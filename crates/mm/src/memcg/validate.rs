@@ -1,6 +1,8 @@
 //! Recount of charges.
 
-use units::{MemcgId, Pfn};
+use std::collections::BTreeMap;
+
+use units::{MemcgId, PAGE_SIZE, Pfn};
 
 use super::ROOT;
 use crate::swap::SwapEntry;
@@ -16,6 +18,7 @@ impl Mm {
         }
         let groups = self.memcg.list.len();
         let (mut charged, mut slots) = (vec![0; groups], vec![0; groups]);
+        let objects = self.recount_objects();
         let mut dirty = vec![(0, 0); groups];
         for (at, memcg) in self.memcg.pages.iter().enumerate().filter(|(_, memcg)| **memcg != ROOT) {
             let frame = &self.frames[Pfn(at as u32)];
@@ -23,7 +26,9 @@ impl Mm {
             dirty[memcg.index()].0 += pages(frame.kind() == Kind::File && frame.has(Frame::DIRTY));
             dirty[memcg.index()].1 += pages(frame.has(Frame::WRITEBACK));
             match frame.kind() {
-                Kind::Anon | Kind::File | Kind::Held => charged[memcg.index()] += u64::from(frame.nr_pages()),
+                Kind::Anon | Kind::File | Kind::Held | Kind::PageTable | Kind::Kernel => {
+                    charged[memcg.index()] += u64::from(frame.nr_pages())
+                }
                 kind => report(Some(Pfn(at as u32)), format!("{kind:?} is charged to {memcg:?}")),
             }
         }
@@ -38,10 +43,21 @@ impl Mm {
             let group = &self.memcg[id];
             let sum = |of: &[u64]| self.memcg.subtree(id).iter().map(|(below, _)| of[below.index()]).sum::<u64>();
             let stocked: u64 = self.memcg.stocks.iter().filter(|s| self.below(id, s.memcg)).map(|s| s.pages).sum();
-            if group.usage != sum(&charged) + stocked || group.own != charged[id.index()] {
+            let object_pages = self.memcg_object_pages(id);
+            if group.usage != sum(&charged) + object_pages + stocked || group.own != charged[id.index()] {
                 let (usage, own) = (group.usage, group.own);
-                let found = (sum(&charged), stocked, charged[id.index()]);
-                report(None, format!("{id:?} uses {usage}, {own} itself; pages, stock, own pages are {found:?}"));
+                let found = (sum(&charged), object_pages, stocked, charged[id.index()]);
+                report(
+                    None,
+                    format!("{id:?} uses {usage}, {own} itself; pages, of objects, stock, own pages are {found:?}"),
+                );
+            }
+            let bytes = objects.get(&id).copied().unwrap_or_default();
+            let pages = group.kernel.object_pages;
+            let own: u64 = self.nodes.iter().flat_map(|node| node.lruvecs[id.index()].slab_bytes).sum();
+            if own != bytes || group.kernel.object_bytes != bytes || pages < bytes.div_ceil(PAGE_SIZE) {
+                let counted = (own, group.kernel.object_bytes, pages);
+                report(None, format!("{id:?} has {bytes} B of objects; by node, bytes, pages are {counted:?}"));
             }
             let found = dirty[id.index()];
             if (group.dirty.dirty, group.dirty.writeback) != found {
@@ -56,6 +72,17 @@ impl Mm {
                 report(None, format!("{:?}: the LRU of groups is not sound", node.id));
             }
         }
+    }
+
+    /// Bytes of the slab objects that say they belong to a group.
+    fn recount_objects(&self) -> BTreeMap<MemcgId, u64> {
+        let mut bytes = BTreeMap::new();
+        for cache in self.slabs.ids() {
+            for (_, memcg) in self.slabs.owners(cache) {
+                *bytes.entry(memcg).or_default() += self.accounted_size(cache).expect("others have no owner");
+            }
+        }
+        bytes
     }
 
     fn below(&self, root: MemcgId, memcg: MemcgId) -> bool {

@@ -14,7 +14,7 @@ use super::folio::FolioPlace;
 use super::{Slot, slots};
 use crate::slab::{CacheId, Obj};
 use crate::stat::{NodeStat, ZoneStat};
-use crate::vfs::{Need, Share};
+use crate::vfs::Need;
 use crate::{AllocRequest, Env, Frame, Kind, Mm};
 
 /// Flags that say how an allocation may be served (`GFP_RECLAIM_MASK`), which nodes inherit from the page.
@@ -44,11 +44,12 @@ impl Mm {
         let cache = CacheId::RADIX_TREE_NODE;
         let gfp = Gfp(gfp.0 & RECLAIM_MASK.0);
         while self.pagecache.trees.spare.len() < missing {
+            self.memcg_reserve_object(env, cache)?;
             let obj = match self.node_under_lock(env, cache) {
                 Some(obj) => obj,
                 None => self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?,
             };
-            let share = Share { node: self.slabs.node_of(cache, obj), memcg: self.shadow_group(env) };
+            let share = self.shadow_share(obj);
             self.pagecache.trees.spare.push((obj, share));
         }
         Ok(())

@@ -1,19 +1,20 @@
 //! Nodes that hold only shadows, and the shrinker that frees them.
 //!
 //! Rule: a bottom node without pages but with shadows is on a list ([`super::shadow_list`]). As many as an eighth of the pages
-//! on the group's own LRU lists of that NUMA node may be such nodes; what exceeds that is freeable, and goes with the group's
-//! other slabs. Until 4.5 there is one list for all groups, and a sixteenth of the node's present pages.
+//! on the group's own LRU lists of that NUMA node, since 4.20 with those of its slab objects, may be such nodes; what exceeds
+//! that is freeable, and goes with the group's other slabs. Until 4.5 there is one list for all groups, and a sixteenth of the node's present pages.
 //! Scanning frees the oldest with all its shadows, and the nodes above that become empty.
 //! Source: `count_shadow_nodes()`, `shadow_lru_isolate()`, mm/workingset.c (4.4; 4.20; 6.12); 0a6b76dd23fa (4.6).
 //! Since/until: [`ShadowNodes`].
 //! Abstracted: the lists' lock.
-//! Omitted: a group's own slabs in its limit; booted without memory cgroups the limit is of the present pages (4.20).
+//! Omitted: booted without memory cgroups the limit is of the present pages (4.20).
 
 use rules::ShadowNodes;
-use units::{MemcgId, NodeId};
+use units::{NodeId, PAGE_SIZE};
 
 use super::leaf::NODE_SHIFT;
 use crate::memcg::ROOT;
+use crate::slab::{CacheId, Obj};
 use crate::stat::NodeStat;
 use crate::vfs::{Scanned, Share};
 use crate::{Env, Mm};
@@ -46,16 +47,18 @@ impl Mm {
         }
     }
 
-    /// The group on whose list the nodes are that a task allocates now.
-    pub(super) fn shadow_group(&self, env: &Env) -> MemcgId {
-        if self.rules.shadow_nodes == ShadowNodes::SixteenthAtSeeks { ROOT } else { env.task.memcg }
+    /// On whose list a node is once it holds only shadows.
+    pub(super) fn shadow_share(&self, node: Obj) -> Share {
+        let share = self.slabs.share_of(CacheId::RADIX_TREE_NODE, node);
+        if self.rules.shadow_nodes == ShadowNodes::SixteenthAtSeeks { Share { memcg: ROOT, ..share } } else { share }
     }
 
     /// Shadow nodes of a share that reclaim may free.
     pub fn shadow_nodes_count(&self, share: Share) -> u64 {
         let pages = match self.rules.shadow_nodes {
             ShadowNodes::SixteenthAtSeeks => self.present_pages(share.node),
-            ShadowNodes::EighthAtSeeks | ShadowNodes::Eighth => self.lru_pages(share),
+            ShadowNodes::EighthAtSeeks => self.lru_pages(share),
+            ShadowNodes::Eighth => self.lru_pages(share) + self.slab_pages_of(share),
         };
         freeable(self.pagecache.trees.shadows.len(share), pages, self.rules.shadow_nodes)
     }
@@ -67,6 +70,12 @@ impl Mm {
     /// Pages on a group's own LRU lists of a NUMA node.
     pub(crate) fn lru_pages(&self, share: Share) -> u64 {
         self.lruvec(self.lruvec_of_memcg(share.node, share.memcg)).sizes.iter().flatten().sum()
+    }
+
+    /// Pages that the slab objects of a group on a NUMA node come to.
+    pub(crate) fn slab_pages_of(&self, share: Share) -> u64 {
+        let bytes = self.lruvec(self.lruvec_of_memcg(share.node, share.memcg)).slab_bytes;
+        bytes.iter().map(|bytes| bytes / PAGE_SIZE).sum()
     }
 
     /// Frees up to `nr` of the oldest shadow nodes of a share.

@@ -5,7 +5,7 @@
 //! Source: `account_slab()`, `alloc_slab_obj_exts()`, `__memcg_slab_post_alloc_hook()`, mm/slub.c, `struct slabobj_ext`, 6.12.
 //! Since/until: [`ObjectAccounting`].
 //! Abstracted: a vector is allocated without sleeping, with the slab and not with the first object that is charged.
-//! Omitted: what is charged, and to whom.
+//! What is charged, and to whom: [`crate::memcg`].
 
 use rules::ObjectAccounting;
 use units::Gfp;

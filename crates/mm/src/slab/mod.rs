@@ -28,9 +28,10 @@ pub use runs::ObjectRuns;
 
 use rules::SlabAllocator;
 use table::Table;
-use units::{NodeId, Order, PAGE_SIZE};
+use units::{MemcgId, NodeId, Order, PAGE_SIZE};
 
 use crate::sparse::Sparse;
+use crate::vfs::Share;
 use crate::writeback::BIO_VECTOR_BYTES;
 use crate::{AllocRequest, Mm};
 
@@ -163,6 +164,8 @@ struct Cache {
     slabs: Table,
     /// The vectors of what the objects of slabs are charged to.
     charges: Sparse<Obj>,
+    /// Groups that objects are charged to.
+    owners: Sparse<MemcgId>,
     nr_slabs: u64,
     nr_objects: u64,
     /// Slabs of the minimum order because no larger block was free (`ORDER_FALLBACK`).
@@ -199,6 +202,31 @@ impl Slabs {
         self.caches[cache.index()].spec.size
     }
 
+    /// What a cache holds.
+    pub(crate) fn spec(&self, cache: CacheId) -> &CacheSpec {
+        &self.caches[cache.index()].spec
+    }
+
+    /// Notes which group an object is charged to.
+    pub(crate) fn set_owner(&mut self, cache: CacheId, obj: Obj, memcg: MemcgId) {
+        self.caches[cache.index()].owners.set(obj.0, memcg);
+    }
+
+    /// Objects of a cache that are charged to groups, and those.
+    pub(crate) fn owners(&self, cache: CacheId) -> impl Iterator<Item = (Obj, MemcgId)> + '_ {
+        self.caches[cache.index()].owners.iter().map(|(obj, memcg)| (Obj(obj), *memcg))
+    }
+
+    /// Caches.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CacheId> + use<> {
+        (0..self.caches.len() as u16).map(CacheId)
+    }
+
+    /// Where an object is, and which group it is charged to.
+    pub(crate) fn share_of(&self, cache: CacheId, obj: Obj) -> Share {
+        Share { node: self.node_of(cache, obj), memcg: self.caches[cache.index()].owners.get(obj.0) }
+    }
+
     /// Node of the page that an object is on.
     #[inline]
     pub fn node_of(&self, cache: CacheId, obj: Obj) -> NodeId {
@@ -224,7 +252,7 @@ impl Cache {
             Keeper::Slub(_) => 0,
             Keeper::Slab(arrays) => arrays.host_bytes(),
         };
-        self.slabs.host_bytes() + self.charges.host_bytes() + arrays
+        self.slabs.host_bytes() + self.charges.host_bytes() + self.owners.host_bytes() + arrays
     }
 
     fn info(&self) -> SlabInfo {
@@ -291,6 +319,7 @@ impl Mm {
             keeper,
             slabs: Table::new(objects, layout.objects(layout.min_order)),
             charges: Sparse::default(),
+            owners: Sparse::default(),
             nr_slabs: 0,
             nr_objects: 0,
             order_fallback: 0,

@@ -40,6 +40,12 @@ impl Mm {
     /// repeat.
     pub fn slab_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
         self.charge(self.costs.slab_object);
+        let obj = self.slab_take(env, cache, gfp)?;
+        self.memcg_charge_object(env, cache, obj);
+        Ok(obj)
+    }
+
+    fn slab_take(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
         let cpu = env.cpu.index();
         let owner = &mut self.slabs.caches[cache.index()];
         if let Some(obj) = owner.take(cpu) {
@@ -83,6 +89,7 @@ impl Mm {
     /// Frees an object.
     pub fn slab_free(&mut self, env: &Env, cache: CacheId, obj: Obj) {
         self.charge(self.costs.slab_object);
+        self.memcg_uncharge_object(cache, obj);
         match self.slabs.caches[cache.index()].keeper {
             Keeper::Slub(_) => self.slub_free(env, cache, obj),
             Keeper::Slab(_) => self.array_free(env, cache, obj),

@@ -9,7 +9,7 @@
 //! Since/until: [`SwapShadows`]: until 6.2 nobody frees them.
 //! Abstracted: a node is on the NUMA node of the first page that came into it. The page cache's nodes have a limit of their
 //! own ([`crate::pagecache`]), also where they are the root group's.
-//! Omitted: the nodes' memory; the root group's own slabs in its limit.
+//! Omitted: the nodes' memory.
 
 use std::collections::BTreeMap;
 

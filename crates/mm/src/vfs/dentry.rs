@@ -45,7 +45,7 @@ impl Mm {
             self.slab_free(env, CacheId::DENTRY, dentry);
             return Err(need);
         }
-        self.attach_dentry(env, file, dentry);
+        self.attach_dentry(file, dentry);
         self.charge_lookup(parent);
         Ok(())
     }
@@ -68,15 +68,10 @@ impl Mm {
     }
 
     /// Gives a file its dentry, which holds its directory's.
-    pub(super) fn attach_dentry(&mut self, env: &Env, file: FileId, dentry: Obj) {
+    pub(super) fn attach_dentry(&mut self, file: FileId, dentry: Obj) {
         let rec = self.vfs.rec_mut(file);
         debug_assert!(!rec.dentry.is_some() && !rec.has(FileRec::DENTRY_LRU));
         rec.dentry = dentry;
-        // An inode that is listed stays with the group that it is listed for.
-        let listed = rec.has(FileRec::INODE_LRU);
-        if !listed {
-            self.vfs.charged.set(file.0, env.task.memcg);
-        }
         let parent = self.vfs.attributes.parent(file);
         self.vfs.dirs[parent.0 as usize].children += 1;
         self.vfs.nr_dentries += 1;
@@ -118,8 +113,7 @@ impl Mm {
 
     /// Whose the dentry of a file is.
     pub(super) fn dentry_share(&self, file: FileId) -> Share {
-        let node = self.slabs.node_of(CacheId::DENTRY, self.vfs.rec(file).dentry);
-        Share { node, memcg: self.vfs.charged.get(file.0) }
+        self.slabs.share_of(CacheId::DENTRY, self.vfs.rec(file).dentry)
     }
 
     fn remove_from_dentry_lru(&mut self, file: FileId) {

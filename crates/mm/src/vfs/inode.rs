@@ -31,6 +31,7 @@ pub(super) const PARTS: usize = 5;
 impl Mm {
     /// An object, or what is missing.
     pub(super) fn vfs_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, Need> {
+        self.memcg_reserve_object(env, cache)?;
         self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
     }
 
@@ -79,8 +80,7 @@ impl Mm {
 
     /// Whose an inode in memory is.
     fn inode_share(&self, file: FileId) -> Share {
-        let node = self.slabs.node_of(self.vfs.spec_of(file).inode_cache, self.vfs.rec(file).inode);
-        Share { node, memcg: self.vfs.charged.get(file.0) }
+        self.slabs.share_of(self.vfs.spec_of(file).inode_cache, self.vfs.rec(file).inode)
     }
 
     /// Sees to it that the inode of a file is in memory: the cluster of it must be.

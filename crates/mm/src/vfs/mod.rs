@@ -331,8 +331,6 @@ pub struct Vfs {
     vectors: NearObjs,
     /// Open files of a file beside the first one.
     more_opens: Sparse<u16>,
-    /// Group that the dentry and the inode of a file are charged to.
-    charged: Sparse<MemcgId>,
     dirs: Vec<Dir>,
     fs: Vec<Fs>,
     buffers: Vec<Buffer>,
@@ -408,7 +406,6 @@ impl Vfs {
             + self.shadows.host_bytes()
             + self.vectors.host_bytes()
             + self.more_opens.host_bytes()
-            + self.charged.host_bytes()
             + self.dentry_links.host_bytes()
             + self.inode_links.host_bytes()
             + self.gone_links.host_bytes()
@@ -506,7 +503,6 @@ impl Vfs {
         }
         debug_assert!(rec.flags & (FileRec::DENTRY_LRU | FileRec::INODE_LRU | FileRec::RECLAIMABLE) == 0);
         debug_assert!(!rec.has(FileRec::OPEN));
-        self.charged.take(file.0);
         // A write of its pages may end yet, and asks for the file system.
         let flags = u32::from(self.fs_of(file).0) << FileRec::FS_SHIFT;
         *self.rec_mut(file) = FileRec { flags, ..FileRec::UNUSED };

@@ -259,7 +259,7 @@ impl Mm {
         self.vfs.security.set(file.0, security);
         self.vfs.nr_inodes += 1;
         if !known.is_some() {
-            self.attach_dentry(env, file, dentry);
+            self.attach_dentry(file, dentry);
         }
         self.log_dir_change(env, dir, dirent);
         self.log_inode(file);
@@ -400,7 +400,7 @@ impl Mm {
             self.vfs.list_gone(name);
             name
         });
-        self.attach_dentry(env, name, dentry);
+        self.attach_dentry(name, dentry);
         self.dput(env, name);
         self.charge(self.costs.open_file);
         Ok(name)

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use mm::memcg::{MemcgEvent, MemcgStat, ROOT, UNLIMITED};
+use mm::memcg::{KernelPage, MemcgEvent, MemcgStat, ROOT, UNLIMITED};
 use mm::{LruList, Mm};
 use observe::{Era, GROUP_COUNTERS, GROUP_NUMBERS, GroupFiles, Snapshot};
 use sim::{Ctl, Resource};
@@ -71,6 +71,12 @@ fn stat(mm: &Mm, memcg: MemcgId) -> String {
     let mut line = |name: &str, value: u64| writeln!(out, "{name} {value}").expect("a string takes it");
     line("anon", size(InactiveAnon) + size(ActiveAnon));
     line("file", size(InactiveFile) + size(ActiveFile));
+    let [stacks, tables] =
+        [KernelPage::Stack, KernelPage::Table].map(|kind| mm.memcg_kernel_pages(memcg, kind) * PAGE_SIZE);
+    let [reclaimable, unreclaimable] = mm.memcg_slab_bytes(memcg);
+    line("kernel", stacks + tables + mm.memcg_object_pages(memcg) * PAGE_SIZE);
+    line("kernel_stack", stacks);
+    line("pagetables", tables);
     let (dirty, writeback) = mm.memcg.dirty_pages(memcg);
     line("file_dirty", dirty * PAGE_SIZE);
     line("file_writeback", writeback * PAGE_SIZE);
@@ -83,6 +89,9 @@ fn stat(mm: &Mm, memcg: MemcgId) -> String {
     ] {
         line(name, size(list));
     }
+    line("slab_reclaimable", reclaimable);
+    line("slab_unreclaimable", unreclaimable);
+    line("slab", reclaimable + unreclaimable);
     for item in MemcgStat::ALL {
         line(item.name(), mm.memcg.stat(memcg, *item));
     }
