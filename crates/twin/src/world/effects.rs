@@ -1,7 +1,7 @@
 //! What a mechanism asks of the world around it, carried out: who is woken, what is submitted, what is armed.
 //!
 //! Abstracted: who wakes another than a worker of its own CPU goes on for the rest of its quantum before it is seen whether that one takes the
-//! CPU; traced guests of 6.1 and 6.12 give it to kswapd within 3 to 6 us (studies/README.md, compaction-pivot, says what that does here).
+//! CPU; traced guests of 6.1 and 6.12 give it to kswapd within 3 to 6 us (studies/compaction-pivot.md says what that does here).
 
 use mm::Effect;
 use rules::Flushers;
