@@ -42,9 +42,8 @@ impl Mm {
     }
 
     fn count_shadow_nodes(&mut self) {
-        for (node, delta) in (0..).zip(self.pagecache.trees.shadows.take_changes()) {
-            self.stat.node_add(NodeId(node), NodeStat::WorkingsetNodes, delta);
-        }
+        let stat = &mut self.stat;
+        self.pagecache.trees.shadows.take_changes(|node, delta| stat.node_add(node, NodeStat::WorkingsetNodes, delta));
     }
 
     /// On whose list a node is once it holds only shadows.

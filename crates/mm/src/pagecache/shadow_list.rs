@@ -4,6 +4,8 @@
 //! is charged to, and leaves it when a page comes or the node goes.
 //! Source: `workingset_update_node()`, mm/workingset.c; `list_lru_add()`, mm/list_lru.c (4.20; 6.12).
 
+use units::NodeId;
+
 use super::leaf::{LeafId, Leaves};
 use crate::links::IdList;
 use crate::vfs::Share;
@@ -78,10 +80,12 @@ impl ShadowLists {
         self.changed
     }
 
-    /// By how many nodes the lists of each NUMA node have grown since this was last asked.
-    pub(super) fn take_changes(&mut self) -> Vec<i64> {
+    /// Tells by how many nodes the lists of each NUMA node have grown since this was last asked.
+    pub(super) fn take_changes(&mut self, mut tell: impl FnMut(NodeId, i64)) {
         self.changed = false;
-        std::mem::take(&mut self.delta)
+        for (node, delta) in (0..).zip(&mut self.delta) {
+            tell(NodeId(node), std::mem::take(delta));
+        }
     }
 
     /// Nodes on the lists of a NUMA node, of all groups.

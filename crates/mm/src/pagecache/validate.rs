@@ -2,6 +2,7 @@
 
 use units::{FileId, NodeId, Pfn};
 
+use super::leaf::NODE_SHIFT;
 use super::{Slot, slots};
 use crate::stat::NodeStat;
 use crate::{Frame, Kind, Mm, Violation};
@@ -18,6 +19,14 @@ impl Mm {
             let mut dirty = trees.next_dirty(file, 0);
             while let Some((index, raw)) = from.and_then(|at| trees.next_entry(file, at)) {
                 from = index.checked_add(1);
+                if let Some(leaf) = trees.leaf_at(trees.root_of(file), index >> NODE_SHIFT)
+                    && trees.leaves.share(leaf.id) != self.shadow_share(trees.leaves[leaf.id].obj)
+                {
+                    wrong(
+                        None,
+                        format!("the node of file {file} at {index} is of another group or node than its object"),
+                    );
+                }
                 let Slot::Page(pfn) = slots::unpack(raw) else { continue };
                 pages += 1;
                 let frame = &self.frames[pfn];
