@@ -352,7 +352,8 @@ fn a_test_for_sleeping_that_is_the_wrong_way_round_keeps_kswapd_on_its_cpu() {
 fn boosted_reclaim_that_may_not_write_frees_nothing_of_generations() {
     let scenario = ["kswapd-boost", "-m", "node-noswap", "-k", "6.12"];
     let (busy, told) = kswapd_in(&scenario);
-    assert!(busy > 40.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
+    // Three times what it may take below, without the boost.
+    assert!(busy > 30.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
     assert!(told.contains("revived it, and gave a node up"), "{told}");
     // Where nothing else reclaims, it gives up for good after 16 runs.
     let (alone, told) = kswapd_in(&[&scenario[..], &["-p", "readers=0"]].concat());
