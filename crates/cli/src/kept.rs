@@ -93,8 +93,9 @@ pub(crate) fn cases(runs: &[Kept]) -> Vec<Case<'_>> {
 
 /// A run's workload and machine.
 fn title_of(manifest: &Manifest) -> String {
+    let place = format!("{} on {}", manifest.workload.name, manifest.machine.name);
     let params: Vec<String> = manifest.workload.params.iter().map(|(k, v)| format!("{k}={}", plain(v))).collect();
-    format!("{} on {}: {}", manifest.workload.name, manifest.machine.name, params.join(" "))
+    if params.is_empty() { place } else { format!("{place}: {}", params.join(" ")) }
 }
 
 /// Runs of one configuration belong together, named by what the configurations differ in.

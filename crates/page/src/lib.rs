@@ -10,7 +10,7 @@ mod quantity;
 use compare::Verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use observe::{Metric, RunDir, Series};
-use report::{Column, LEGEND, comparison_rows};
+use report::{Column, LEGEND, comparison_rows, finding};
 
 use chart::{Chart, Line, css_colour};
 use quantity::quantities;
@@ -72,6 +72,7 @@ fn section(case: &PageCase<'_>) -> Markup {
     html! {
         h2 { (case.title) }
         @for (index, column) in case.columns.iter().enumerate() { (legend(index, column)) }
+        @for column in &case.columns { (findings(column)) }
         h3 { "Comparison" }
         (comparison(case))
         h3 { "Over time" }
@@ -92,6 +93,15 @@ fn legend(index: usize, column: &PageColumn<'_>) -> Markup {
                 (manifest.workload.name) " on " (manifest.machine.name) ", kernel " (manifest.kernel.name) ", world " (manifest.world)
                 ", seed " (manifest.seed) ", runs " (column.runs.len())
             }
+        }
+    }
+}
+
+/// What runs of scenarios came to, a sentence for each.
+fn findings(column: &PageColumn<'_>) -> Markup {
+    html! {
+        @for sentence in column.runs.iter().filter_map(|kept| finding(kept.run)) {
+            p { b { (column.column.name) ":" } " " (sentence) }
         }
     }
 }

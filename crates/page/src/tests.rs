@@ -66,6 +66,18 @@ fn a_page_stands_by_itself_and_escapes_what_it_is_given() {
 }
 
 #[test]
+fn what_a_scenario_came_to_stands_before_its_table() {
+    let mut scenario = run("6.12", 1.0, &[0, 1]);
+    scenario.manifest.workload.name = "cgroup-oom".into();
+    let sentence = finding(&scenario).expect("a scenario ends in a sentence");
+    let runs = [scenario, run("6.12", 1.0, &[0, 1])];
+    let page = page(&[case(&[("6.12", &runs)])]);
+    let told = page.find(&format!("<p><b>6.12:</b> {sentence}</p>")).expect("nothing in it needs escaping");
+    assert!(told < page.find("Comparison").unwrap());
+    assert_eq!(page.matches("<p><b>").count(), 1, "other workloads say nothing");
+}
+
+#[test]
 fn runs_without_a_series_have_no_charts() {
     let bare = [RunDir { series: None, ..run("old", 1.0, &[]) }];
     let page = page(&[case(&[("old", &bare)])]);
