@@ -8,11 +8,12 @@
 //! Since/until: [`ObjectAccounting`]: until 5.8 a group has slabs of its own and pays for their pages; here it pays for its
 //! objects, without the 8 B.
 //! Abstracted: what stays charged is a page of each group, not of each CPU. Whether an object can be charged is found out
-//! before it is allocated; who may not sleep charges it whatever the limits.
+//! before it is allocated; who may not sleep charges it whatever the limits. A buffer head is the task's group's, not its page's.
+//! Charging an object takes no time but that of charging pages.
 //! Omitted: per-CPU memory, sockets, vmalloc.
 
 use rules::ObjectAccounting;
-use units::{MemcgId, Order, PAGE_SIZE, Pfn};
+use units::{MemcgId, NodeId, Order, PAGE_SIZE, Pfn};
 
 use super::ROOT;
 use crate::slab::{CacheId, Obj};
@@ -34,20 +35,25 @@ pub enum KernelPage {
 /// Kernel memory of one group without those below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct KernelMemory {
-    /// Bytes of its slab objects, and the pages that are charged for them.
-    pub(super) object_bytes: u64,
+    /// Pages that are charged for its slab objects, whose bytes are counted by node ([`crate::Lruvec::slab_bytes`]).
     pub(super) object_pages: u64,
     /// Pages of page tables and of kernel stacks.
     pub(super) pages: [u64; 2],
 }
 
-impl KernelMemory {
-    fn room(&self) -> u64 {
-        self.object_pages * PAGE_SIZE - self.object_bytes
-    }
-}
-
 impl Mm {
+    /// Bytes of a group's own slab objects.
+    fn object_bytes(&self, memcg: MemcgId) -> u64 {
+        let of = |node: NodeId| self.lruvec(self.lruvec_of_memcg(node, memcg)).slab_bytes;
+        self.nodes.iter().flat_map(|node| of(node.id)).sum()
+    }
+
+    /// Pages to charge before a group's objects may take so many bytes more.
+    fn pages_missing(&self, memcg: MemcgId, bytes: u64) -> u64 {
+        let pages = (self.object_bytes(memcg) + bytes).div_ceil(PAGE_SIZE);
+        pages.saturating_sub(self.memcg[memcg].kernel.object_pages)
+    }
+
     /// Bytes that an object of a cache counts with; none if the cache is not accounted.
     pub(super) fn accounted_size(&self, cache: CacheId) -> Option<u64> {
         let spec = self.slabs.spec(cache);
@@ -63,9 +69,9 @@ impl Mm {
         if memcg == ROOT {
             return Ok(());
         }
-        match self.accounted_size(cache) {
-            Some(size) if self.memcg[memcg].kernel.room() < size => self.memcg_reserve(env, memcg, Order(0)),
-            _ => Ok(()),
+        match self.accounted_size(cache).map_or(0, |size| self.pages_missing(memcg, size)) {
+            0 => Ok(()),
+            pages => self.memcg_reserve(env, memcg, Order(pages.next_power_of_two().ilog2() as u8)),
         }
     }
 
@@ -81,10 +87,10 @@ impl Mm {
         let Some(size) = self.accounted_size(cache) else { return };
         self.slabs.set_owner(cache, obj, memcg);
         *self.slab_bytes_of(cache, obj) += size;
-        self.memcg[memcg].kernel.object_bytes += size;
-        while self.memcg[memcg].kernel.object_bytes > self.memcg[memcg].kernel.object_pages * PAGE_SIZE {
-            self.memcg.use_stock(env.cpu, memcg, 1);
-            self.memcg[memcg].kernel.object_pages += 1;
+        let pages = self.pages_missing(memcg, 0);
+        if pages > 0 {
+            self.memcg.use_stock(env.cpu, memcg, pages);
+            self.memcg[memcg].kernel.object_pages += pages;
         }
     }
 
@@ -104,9 +110,9 @@ impl Mm {
         let size = self.accounted_size(cache).expect("only objects of accounted caches have an owner");
         *self.slab_bytes_of(cache, obj) -= size;
         self.slabs.set_owner(cache, obj, ROOT);
+        let kept = self.object_bytes(memcg).div_ceil(PAGE_SIZE) + 1;
         let kernel = &mut self.memcg[memcg].kernel;
-        kernel.object_bytes -= size;
-        let unused = kernel.object_pages - (kernel.object_bytes.div_ceil(PAGE_SIZE) + 1).min(kernel.object_pages);
+        let unused = kernel.object_pages.saturating_sub(kept);
         kernel.object_pages -= unused;
         self.memcg.uncount(memcg, unused);
     }

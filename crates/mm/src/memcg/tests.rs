@@ -422,6 +422,9 @@ fn an_object_is_refused_where_its_page_cannot_be_charged() {
     let over = Uncharged { memcg: MemcgId(1), over: MemcgId(1), pages: 1, noretry: false };
     assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE), Err(Need::Charge(over)));
     assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::XFS_ILI), Ok(()), "which nobody pays for");
+    // Two pages, for 6,208 B and 8 do not fit into one and what is left of the first.
+    let over = Uncharged { pages: 2, ..over };
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::TASK_STRUCT), Err(Need::Charge(over)));
     check(&m);
 }
 

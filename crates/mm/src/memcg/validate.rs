@@ -55,9 +55,8 @@ impl Mm {
             let bytes = objects.get(&id).copied().unwrap_or_default();
             let pages = group.kernel.object_pages;
             let own: u64 = self.nodes.iter().flat_map(|node| node.lruvecs[id.index()].slab_bytes).sum();
-            if own != bytes || group.kernel.object_bytes != bytes || pages < bytes.div_ceil(PAGE_SIZE) {
-                let counted = (own, group.kernel.object_bytes, pages);
-                report(None, format!("{id:?} has {bytes} B of objects; by node, bytes, pages are {counted:?}"));
+            if own != bytes || pages < bytes.div_ceil(PAGE_SIZE) {
+                report(None, format!("{id:?} has {bytes} B of objects; {own} are counted, {pages} pages charged"));
             }
             let found = dirty[id.index()];
             if (group.dirty.dirty, group.dirty.writeback) != found {
@@ -78,7 +77,7 @@ impl Mm {
     fn recount_objects(&self) -> BTreeMap<MemcgId, u64> {
         let mut bytes = BTreeMap::new();
         for cache in self.slabs.ids() {
-            for (_, memcg) in self.slabs.owners(cache) {
+            for memcg in self.slabs.owners(cache) {
                 *bytes.entry(memcg).or_default() += self.accounted_size(cache).expect("others have no owner");
             }
         }

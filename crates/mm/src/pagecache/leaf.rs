@@ -126,7 +126,7 @@ pub(super) struct Leaves {
     bases: Column,
     /// Of leaves on a list, by table.
     links: [Scattered<Link>; 2],
-    /// Groups that the objects are charged to, by table.
+    /// Groups on whose lists they are once they hold only shadows, by table: what the slabs say of their objects, which trees do not see.
     charged: [Sparse<MemcgId>; 2],
     /// First unused record, or [`MAX`].
     unused: u32,

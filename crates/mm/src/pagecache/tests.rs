@@ -216,7 +216,7 @@ fn since_4_6_nodes_with_only_shadows_are_counted_and_freed_by_the_group_that_the
         assert_eq!(rig.mm.stat.node_sum(NodeStat::WorkingsetNodes), 8);
         let lists = [SHARE, of_group].map(|share| rig.mm.pagecache.trees.shadows.len(share));
         assert_eq!(lists, if by_group { [3, 5] } else { [8, 0] });
-        // No page is left on the lists of either, so that all may go, but for what an eighth of other files' pages allows.
+        // No page is left on the LRU lists, and the group's slabs are less than the eight pages that let a node stay.
         let freed = rig.mm.shadow_nodes_scan(&rig.env, of_group, 4).freed;
         assert_eq!(freed, if by_group { 4 } else { 0 });
         assert_eq!(rig.mm.shrinker_count(ShrinkerId::ShadowNodes, of_group), u64::from(by_group));

@@ -212,9 +212,9 @@ impl Slabs {
         self.caches[cache.index()].owners.set(obj.0, memcg);
     }
 
-    /// Objects of a cache that are charged to groups, and those.
-    pub(crate) fn owners(&self, cache: CacheId) -> impl Iterator<Item = (Obj, MemcgId)> + '_ {
-        self.caches[cache.index()].owners.iter().map(|(obj, memcg)| (Obj(obj), *memcg))
+    /// The groups that objects of a cache are charged to, one for each such object.
+    pub(crate) fn owners(&self, cache: CacheId) -> impl Iterator<Item = MemcgId> + '_ {
+        self.caches[cache.index()].owners.iter().map(|(_, memcg)| *memcg)
     }
 
     /// Caches.
