@@ -5,7 +5,7 @@ use units::{CpuId, FileId, MemcgId, Nanos, NodeId, Order, Pfn, SpaceId};
 use crate::bio_pool::BioPart;
 use crate::reclaim::ThrottleReason;
 use crate::vfs::FsId;
-use crate::writeback::IoendId;
+use crate::writeback::{IoendId, WbId};
 
 /// Why all flushers are woken (`enum wb_reason`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,8 +95,8 @@ pub enum Effect {
     WakeKcompactd(NodeId, Order),
     /// Hand this to [`crate::Mm::ask_flushers`], and wake the flushers that it names.
     WakeFlushers(WakeFlusher),
-    /// Wake the flusher of a device.
-    WakeFlusher(u16),
+    /// Wake the flusher of a group's writeback of a device.
+    WakeFlusher(WbId),
     /// Start I/O.
     Submit(Bio),
     /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.
@@ -124,8 +124,8 @@ pub enum Effect {
     WakeEndIo,
     /// What was being written to a journal is there.
     WakeJournalled,
-    /// The first inode of a device became dirty: its flusher, if it sleeps, wakes at this time at the latest.
-    ArmFlusher(u16, Nanos),
+    /// The first inode of a group became dirty on a device: its flusher there, if it sleeps, wakes at this time at the latest.
+    ArmFlusher(WbId, Nanos),
     /// Wake the worker of a CPU that tells of reclaim's pressure.
     WakePressure(CpuId),
     /// Something happened in a memory cgroup that `memory.events` counts.

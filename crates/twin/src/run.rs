@@ -10,7 +10,7 @@ use mm::slab::REAP_INTERVAL;
 use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
-use mm::writeback::RequestLimits;
+use mm::writeback::{RequestLimits, WbId};
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
 use observe::{Series, Snapshot};
 use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
@@ -533,8 +533,8 @@ fn start_daemons(
     let options = SpawnOptions::new("kworker/zswap", CpuSet::all(topology)).daemon();
     sim.spawn(options, task::zswap_shrink);
     for device in 0..nr_devices as u16 {
-        let options = SpawnOptions::new(format!("kworker/flush-{device}"), CpuSet::all(topology)).daemon();
-        let flusher = sim.spawn(options, |ctx| task::flusher(ctx, device));
+        let wb = WbId::root(device);
+        let flusher = sim.spawn(task::flusher_options(topology, wb), |ctx| task::flusher(ctx, wb));
         sim.with_world(|world, _| world.flushers.push(flusher));
     }
 }
@@ -568,10 +568,13 @@ where
         let program = workload(sys.clone());
         sys.run_workload(program)
     });
-    sim.with_world(|world, ctl| {
+    let (topology, flushers) = sim.with_world(|world, ctl| {
         world.adopt(ctl, task, process);
-        if world.workload_group.is_some() {
-            world.enter_workload_cgroup(ctl, process);
-        }
+        let in_group = world.workload_group.is_some();
+        let flushers = if in_group { world.enter_workload_cgroup(ctl, process) } else { Vec::new() };
+        (ctl.topology().clone(), flushers)
     });
+    for wb in flushers {
+        sim.spawn(task::flusher_options(&topology, wb), |ctx| task::flusher(ctx, wb));
+    }
 }

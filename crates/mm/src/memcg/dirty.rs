@@ -1,21 +1,18 @@
 //! Dirty pages of a group, and what may be dirty in it.
 //!
-//! Rule: a writer has to keep two limits: that of the machine and that of its group, whose dirtyable memory is its page cache
+//! Rule: a writer has to keep two limits: that of the machine and that of the group that owns the inode, whose dirtyable memory is its page cache
 //! and as much more as its limits, and those of the groups above, leave room for, but no more than what others have clean.
 //! `memory.max` and `memory.high` limit alike. Limits in bytes become ratios of the machine's dirtyable memory. What is known of the group
 //! (page cache, dirty pages, pages under writeback) is from when statistics were last added up, where that is late.
 //! Source: `mem_cgroup_wb_stats()` (mm/memcontrol.c), `mdtc_calc_avail()`, `domain_dirty_limits()`, `domain_dirty_avail()`
 //! (mm/page-writeback.c), 6.12.
 //! Since/until: [`LruStatistics`]; since 4.2 where groups are of version 2.
-//! Abstracted: a device has one `bdi_writeback` for the inodes of all groups, so that its bandwidth and its writers' rate are those
-//! of all groups together; a group's pages are all on the device that its task writes to.
-//! Omitted: inodes that change their owner, foreign pages (`mem_cgroup_track_foreign_dirty()`).
 
 use rules::LruStatistics;
 use units::{MemcgId, PAGE_SIZE, Pfn};
 
 use super::{Memcgs, ROOT};
-use crate::writeback::DirtyLimits;
+use crate::writeback::{DirtyLimits, Total};
 use crate::{LruList, Mm};
 
 /// Dirty pages of a group, and pages under writeback.
@@ -40,6 +37,8 @@ pub(crate) struct GroupDomain {
     pub(crate) dirty_limit: u64,
     /// When it was last updated, in jiffies.
     pub(crate) updated: u64,
+    /// Its writeback on all devices, for the shares of each.
+    pub(crate) total: Total,
 }
 
 /// What of a group could be dirty: its page cache, and what may be added to it.
@@ -69,11 +68,6 @@ impl Memcgs {
             let count = of(&mut self[memcg].dirty);
             *count = count.checked_add_signed(pages).expect("no more pages are clean again than were dirty");
         }
-    }
-
-    /// Dirty pages of a group without those below it.
-    pub(crate) fn own_dirty_pages(&self, memcg: MemcgId) -> u64 {
-        self[memcg].dirty.dirty
     }
 
     /// Dirty pages of a group and those below it now.
@@ -108,7 +102,7 @@ impl Mm {
         }
     }
 
-    /// Limits of the group of a writer; none of the root group. `machine`: dirtyable pages and dirty pages of the machine,
+    /// Limits of a group; none of the root group. `machine`: dirtyable pages and dirty pages of the machine,
     /// `with_writeback`: whether the latter include pages under writeback.
     pub(crate) fn memcg_dirty_limits(
         &self,

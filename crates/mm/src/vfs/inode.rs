@@ -101,6 +101,7 @@ impl Mm {
         let array = self.vfs.size_array(file);
         let [inode, extents, .., security] =
             self.alloc_inode(env, self.inode_caches(&spec, array, false), Gfp::KERNEL)?;
+        self.disown(file);
         let rec = self.vfs.rec_mut(file);
         (rec.inode, rec.extents) = (inode, extents);
         self.vfs.security.set(file.0, security);

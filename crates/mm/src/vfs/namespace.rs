@@ -254,6 +254,7 @@ impl Mm {
             }
             None => self.vfs.new_file(self.vfs.dirs[dir.0 as usize].fs, made, attributes),
         };
+        self.disown(file);
         self.vfs.items.set(file.0, item);
         self.vfs.shadows.set(file.0, shadow);
         self.vfs.security.set(file.0, security);

@@ -6,7 +6,7 @@
 //! Since/until: since 3.2 ([`DirtyThrottle::Rate`]); before, see writer_writes.rs.
 //! Source: `balance_dirty_pages()`, `balance_dirty_pages_ratelimited()`,
 //! mm/page-writeback.c (4.20; 6.12 the same without flags).
-//! A writer in a memory cgroup keeps the limits of its group too (`memcg::dirty`), and pauses by whichever of the two is nearer.
+//! A writer to an inode that a memory cgroup owns (owner.rs) keeps the limits of that group too (`memcg::dirty`), and pauses by whichever of the two is nearer.
 //! Abstracted: the error of counters by CPU only decides whether a writer above the limit goes on (`wb_stat_error()`).
 
 use rules::DirtyThrottle;
@@ -18,7 +18,7 @@ use super::pause::{self, POLL_THRESH};
 use super::position::{DirtyControl, RATIO_SHIFT};
 use super::proportion::PageShare;
 use super::writer_writes::Writer;
-use super::{DirtyLimits, HZ, bandwidth, from_jiffies, jiffies};
+use super::{DirtyLimits, HZ, WbId, bandwidth, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm};
 
@@ -62,9 +62,9 @@ pub enum Pause {
     None,
     /// Sleep so long, then ask again.
     Sleep(Nanos),
-    /// Do this piece of writeback of a device ([`Mm::writeback_by_writer`]), say what came of it
+    /// Do this piece of writeback ([`Mm::writeback_by_writer`]), say what came of it
     /// ([`Mm::writer_wrote`]), then ask again.
-    Write(u16, FlushWork),
+    Write(WbId, FlushWork),
 }
 
 impl Mm {
@@ -105,8 +105,7 @@ impl Mm {
         if let Some((pages, since)) = task.again {
             return self.throttle(env, file, task, pages, since);
         }
-        let device = self.device_of(file);
-        let exceeded = self.writeback.device_mut(device).dirty_exceeded;
+        let exceeded = self.writeback.wbs.get(self.wb_of(file)).is_some_and(|wb| wb.dirty_exceeded);
         let mut limit = task.nr_dirtied_pause;
         if exceeded {
             limit = limit.min(EXCEEDED_THRESH);
@@ -128,56 +127,55 @@ impl Mm {
         self.throttle(env, file, task, pages, jiffies(env.now))
     }
 
-    /// Dirty pages and limits as one writer to a device sees them.
-    fn dirty_control(&mut self, device: u16, limits: DirtyLimits, dirty: u64, now: u64) -> DirtyControl {
-        let (num, den) = self.device_share(device, now);
-        let state = &self.writeback.devices[usize::from(device)];
+    /// Dirty pages and limits of the machine as a writer to an inode sees them.
+    fn dirty_control(&mut self, wb: WbId, limits: DirtyLimits, dirty: u64, now: u64) -> DirtyControl {
+        let (num, den) = self.wb_share(wb, now);
         DirtyControl {
             limits,
             dirty,
             slow_limit: self.writeback.dirty_limit,
-            wb_dirty: state.reclaimable + state.writeback,
+            wb_dirty: self.writeback.wbs[wb].all_dirty(),
             wb_thresh: limits.dirty * num / den,
         }
     }
 
-    /// The same of the writer's group; its pages on the device are still to be filled in.
-    fn group_control(&self, env: &Env, machine: (u64, u64)) -> Option<DirtyControl> {
-        let group = self.memcg_dirty_limits(env.task.memcg, machine, true)?;
+    /// The same of the group that owns the inode.
+    fn group_control(&mut self, wb: WbId, machine: (u64, u64), now: u64) -> Option<DirtyControl> {
+        let group = self.memcg_dirty_limits(wb.group, machine, true)?;
+        let (num, den) = self.wb_share_of_group(wb, now);
         Some(DirtyControl {
             limits: group.limits,
             dirty: group.dirty.dirty + group.dirty.writeback,
-            slow_limit: self.memcg[env.task.memcg].domain.dirty_limit,
-            wb_dirty: 0,
-            wb_thresh: group.limits.dirty,
+            slow_limit: self.memcg[wb.group].domain.dirty_limit,
+            wb_dirty: self.writeback.wbs[wb].all_dirty(),
+            wb_thresh: group.limits.dirty * num / den,
         })
     }
 
     /// One round of `balance_dirty_pages()`.
     fn throttle(&mut self, env: &Env, file: FileId, task: &mut TaskDirty, pages: u64, since: u64) -> Pause {
         task.again = None;
-        let (now, device) = (jiffies(env.now), self.device_of(file));
+        let (now, wb) = (jiffies(env.now), self.wb_of(file));
         let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
         let dirty = reclaimable + self.stat.node_sum(NodeStat::Writeback);
         let dirtyable = self.global_dirtyable_memory().0;
         let limits = DirtyLimits::new(dirtyable, &self.tunables);
-        let group = self.group_control(env, (dirtyable, dirty));
+        let group = self.group_control(wb, (dirtyable, dirty), now);
         if reclaimable > limits.background {
-            self.start_background(device);
+            self.start_background(wb);
         }
         if dirty <= limits.freerun() && group.is_none_or(|group| group.dirty <= group.limits.freerun()) {
             (task.paused_when, task.nr_dirtied) = (now, 0);
             let interval = pause::poll_interval(dirty, limits.dirty);
             let of_group = group.map_or(u64::MAX, |group| pause::poll_interval(group.dirty, group.limits.dirty));
             task.nr_dirtied_pause = interval.min(of_group);
-            self.writeback.set_exceeded(device, false);
+            self.writeback.set_exceeded(wb, false);
             return Pause::None;
         }
-        self.start_background(device);
-        let mut control = self.dirty_control(device, limits, dirty, now);
-        let group = group.map(|group| DirtyControl { wb_dirty: control.wb_dirty, ..group });
-        self.writeback.set_exceeded(device, control.exceeded() || group.is_some_and(|group| group.exceeded()));
-        let state = &self.writeback.devices[usize::from(device)];
+        self.start_background(wb);
+        let mut control = self.dirty_control(wb, limits, dirty, now);
+        self.writeback.set_exceeded(wb, control.exceeded() || group.is_some_and(|group| group.exceeded()));
+        let state = &self.writeback.wbs[wb];
         let by_machine = control.position_ratio(state.avg_write_bandwidth);
         let by_group = group.map(|group| (group, group.position_ratio(state.avg_write_bandwidth)));
         if now > state.bw_time_stamp + bandwidth::INTERVAL {
@@ -185,16 +183,16 @@ impl Mm {
                 self.writeback.update_dirty_limit(&control, now);
                 control.slow_limit = self.writeback.dirty_limit;
                 if let Some(group) = &group {
-                    self.memcg[env.task.memcg].domain.update_dirty_limit(group, now);
+                    self.memcg[wb.group].domain.update_dirty_limit(group, now);
                 }
             }
-            let state = &mut self.writeback.devices[usize::from(device)];
+            let state = &mut self.writeback.wbs[wb];
             let both = [Some((control, by_machine)), by_group];
             state.update_bandwidth(now, since, &both.into_iter().flatten().collect::<SmallVec<[_; 2]>>());
         }
         let nearer = by_group.filter(|(_, ratio)| *ratio < by_machine);
         let (control, ratio) = nearer.unwrap_or((control, by_machine));
-        let state = &self.writeback.devices[usize::from(device)];
+        let state = &self.writeback.wbs[wb];
         let task_rate = (state.dirty_ratelimit * ratio) >> RATIO_SHIFT;
         let max = pause::max_pause(state.avg_write_bandwidth, control.wb_dirty);
         let (min, next) = pause::min_pause(state.avg_write_bandwidth, max, task_rate, state.dirty_ratelimit);
@@ -205,10 +203,10 @@ impl Mm {
         pause
     }
 
-    /// Wakes a device's flusher for background work unless it is at work (`wb_start_background_writeback()`).
-    pub(super) fn start_background(&mut self, device: u16) {
-        if !self.writeback.device_mut(device).running {
-            self.effects.push(Effect::WakeFlusher(device));
+    /// Wakes a flusher for background work unless it is at work (`wb_start_background_writeback()`).
+    pub(super) fn start_background(&mut self, wb: WbId) {
+        if !self.writeback.wbs.get_mut(wb).running {
+            self.effects.push(Effect::WakeFlusher(wb));
         }
     }
 }

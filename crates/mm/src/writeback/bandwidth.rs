@@ -10,7 +10,7 @@
 //! always as 4.20.
 
 use super::position::{DirtyControl, RATIO_SHIFT};
-use super::{Device, HZ, Writeback};
+use super::{HZ, Wb, Writeback};
 use crate::memcg::GroupDomain;
 
 /// Jiffies between updates (`BANDWIDTH_INTERVAL`).
@@ -45,7 +45,7 @@ fn slow_limit(limit: u64, thresh: u64, dirty: u64) -> u64 {
     if limit > target { limit - ((limit - target) >> 5) } else { limit }
 }
 
-impl Device {
+impl Wb {
     /// Moves the writers' rate; `pages` were dirtied in `elapsed` jiffies, `ratio` is the position factor.
     fn update_ratelimit(&mut self, control: &DirtyControl, ratio: u64, pages: u64, elapsed: u64) {
         let old = self.dirty_ratelimit;
@@ -146,33 +146,33 @@ mod tests {
 
     #[test]
     fn the_rate_falls_towards_the_balanced_one_when_too_much_is_dirty() {
-        let mut device = Device::new();
+        let mut wb = Wb::new();
         // 25600 pages a second allowed and as fast a disk, but 51200 a second dirtied (10240 in 50 jiffies), factor
         // 1/2: task rate 12801, balanced 12801 * 25600 / 51201 = 6400. Above the set point the largest of the three
         // counts, the old balanced rate of 25600: no step.
-        device.update_ratelimit(&above_setpoint(), 512, 10_240, 50);
-        assert_eq!((device.dirty_ratelimit, device.balanced_dirty_ratelimit), (25_600, 6400));
+        wb.update_ratelimit(&above_setpoint(), 512, 10_240, 50);
+        assert_eq!((wb.dirty_ratelimit, wb.balanced_dirty_ratelimit), (25_600, 6400));
         // Next time the task rate does: step 25600 - 12801 = 12799, shift 25600 / 25599 = 1, (12799 >> 1) / 8 = 800.
-        device.update_ratelimit(&above_setpoint(), 512, 10_240, 50);
-        assert_eq!(device.dirty_ratelimit, 25_600 - 800);
+        wb.update_ratelimit(&above_setpoint(), 512, 10_240, 50);
+        assert_eq!(wb.dirty_ratelimit, 25_600 - 800);
     }
 
     #[test]
     fn the_estimates_change_every_200_ms_and_not_before() {
-        let mut device = Device::new();
-        device.written = 1000;
-        device.update_bandwidth(INTERVAL - 1, 0, &[]);
-        assert_eq!((device.write_bandwidth, device.bw_time_stamp), (25_600, 0));
-        device.update_bandwidth(INTERVAL, 0, &[]);
-        assert_eq!(device.write_bandwidth, (1000 * 250 + 25_600 * 974) / 1024);
-        assert_eq!((device.written_stamp, device.bw_time_stamp), (1000, INTERVAL));
+        let mut wb = Wb::new();
+        wb.written = 1000;
+        wb.update_bandwidth(INTERVAL - 1, 0, &[]);
+        assert_eq!((wb.write_bandwidth, wb.bw_time_stamp), (25_600, 0));
+        wb.update_bandwidth(INTERVAL, 0, &[]);
+        assert_eq!(wb.write_bandwidth, (1000 * 250 + 25_600 * 974) / 1024);
+        assert_eq!((wb.written_stamp, wb.bw_time_stamp), (1000, INTERVAL));
     }
 
     #[test]
     fn a_quiet_second_is_not_measured() {
-        let mut device = Device::new();
-        assert!(device.measures(HZ, 1) && !device.measures(HZ + 1, 1) && device.measures(HZ + 1, 0));
-        device.update_bandwidth(HZ + 1, 1, &[]);
-        assert_eq!((device.write_bandwidth, device.bw_time_stamp), (25_600, HZ + 1));
+        let mut wb = Wb::new();
+        assert!(wb.measures(HZ, 1) && !wb.measures(HZ + 1, 1) && wb.measures(HZ + 1, 0));
+        wb.update_bandwidth(HZ + 1, 1, &[]);
+        assert_eq!((wb.write_bandwidth, wb.bw_time_stamp), (25_600, HZ + 1));
     }
 }

@@ -10,7 +10,7 @@
 use units::{FileId, Pfn};
 
 use super::ioend::WrittenRun;
-use super::jiffies;
+use super::{WbId, jiffies};
 use crate::pagecache::{Direction, FolioIoEnd, Slot};
 use crate::vfs::FsKind;
 use crate::{Bio, BioTarget, Env, Frame, Mm};
@@ -35,7 +35,7 @@ impl Mm {
     /// The pages of a run leave writeback, those of large folios with the last of each; how many of the others are still in the page cache, from the first one on.
     pub(super) fn end_pages(&mut self, env: &Env, run: WrittenRun) -> u32 {
         let WrittenRun { file, index, pages, device, .. } = run;
-        let now = jiffies(env.now);
+        let (now, wb) = (jiffies(env.now), self.wb_of(file));
         let each = match self.vfs.kind_on(device) {
             Some(FsKind::Xfs) => self.costs.end_page_xfs,
             Some(FsKind::Ext4) => self.costs.end_page_ext4,
@@ -46,14 +46,14 @@ impl Mm {
             match self.end_folio_io(file, at, Direction::Write, true) {
                 FolioIoEnd::NotYet => continue,
                 FolioIoEnd::SinglePage => {
-                    self.end_page_writeback(file, at, device, now);
+                    self.end_page_writeback(file, at, wb, now);
                     there += 1;
                 }
                 FolioIoEnd::Last { pfn, truncated: true, .. } => {
-                    self.count_written(pfn, device, now);
+                    self.count_written(pfn, wb, now);
                     self.free_truncated(env, pfn);
                 }
-                FolioIoEnd::Last { pfn, .. } => self.end_folio_writeback(pfn, device, now),
+                FolioIoEnd::Last { pfn, .. } => self.end_folio_writeback(pfn, wb, now),
             }
             folios += 1;
         }
@@ -61,17 +61,17 @@ impl Mm {
         there
     }
 
-    pub(super) fn end_page_writeback(&mut self, file: FileId, index: u32, device: u16, now: u64) {
+    pub(super) fn end_page_writeback(&mut self, file: FileId, index: u32, wb: WbId, now: u64) {
         match self.pagecache_get(file, index) {
-            Slot::Page(pfn) => self.end_folio_writeback(pfn, device, now),
+            Slot::Page(pfn) => self.end_folio_writeback(pfn, wb, now),
             slot => panic!("page {index} of {file:?} left the cache under writeback: {slot:?}"),
         }
     }
 
-    fn end_folio_writeback(&mut self, pfn: Pfn, device: u16, now: u64) {
+    fn end_folio_writeback(&mut self, pfn: Pfn, wb: WbId, now: u64) {
         assert!(self.frames[pfn].take(Frame::WRITEBACK), "{pfn:?} is not under writeback");
         self.record_end_writeback(pfn);
-        self.count_written(pfn, device, now);
+        self.count_written(pfn, wb, now);
         if self.frames[pfn].take(Frame::RECLAIM) {
             self.rotate_reclaimable(pfn);
         }

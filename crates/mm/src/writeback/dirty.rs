@@ -1,6 +1,6 @@
 //! Pages become dirty, and clean again without being written.
 //!
-//! Rule: a page that was clean counts as dirty for its node, its zone and its device, tags its place in the tree, and
+//! Rule: a page that was clean counts as dirty for its node, its zone and its owner's writeback (owner.rs), tags its place in the tree, and
 //! puts its inode on the list of dirty ones. A page that reclaim wanted back loses that mark when it is dirtied. All pages of a large
 //! folio count, and those that were changed are tagged ([`LargeFolios`]).
 //! Source: `set_page_dirty()`, `account_page_dirtied()`, `account_page_cleaned()`, mm/page-writeback.c,
@@ -11,6 +11,7 @@ use std::ops::Range;
 use rules::LargeFolios;
 use units::{FileId, Pfn};
 
+use super::WbId;
 use super::inodes::On;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::{Effect, Env, Frame, Kind, Mm};
@@ -44,8 +45,8 @@ impl Mm {
         if was_dirty {
             return 0;
         }
-        let (device, listed) = self.dirty_state_of(file);
-        self.count_dirtied(pfn, device);
+        let (wb, listed) = self.dirty_state_of(file, pfn);
+        self.count_dirtied(pfn, wb);
         if !listed {
             self.list_dirty_inode(env, file);
         }
@@ -54,50 +55,50 @@ impl Mm {
 
     /// A folio that was clean counts as dirty.
     #[inline]
-    fn count_dirtied(&mut self, pfn: Pfn, device: u16) {
+    fn count_dirtied(&mut self, pfn: Pfn, wb: WbId) {
         let zone = self.zone_of(pfn);
         let (node, pages) = (self.zones[zone.index()].node, self.frames[pfn].nr_pages());
         self.stat.node_add(node, NodeStat::FileDirty, pages.into());
         self.memcg.count_dirty(pfn, pages.into());
         self.stat.node_add(node, NodeStat::Dirtied, pages.into());
         self.stat.zone_add(zone, ZoneStat::WritePending, pages.into());
-        let state = self.writeback.device_mut(device);
+        let state = self.writeback.wbs.get_mut(wb);
         state.reclaimable += u64::from(pages);
         state.dirtied += u64::from(pages);
     }
 
-    /// Device of a file, and whether it is on a list; makes its record if there is none.
+    /// Whose a file is that gets a dirty page, and whether it is on a list; makes its record if there is none.
     #[inline]
-    fn dirty_state_of(&mut self, file: FileId) -> (u16, bool) {
-        let device = self.device_of(file);
+    fn dirty_state_of(&mut self, file: FileId, pfn: Pfn) -> (WbId, bool) {
         if let Some(record) = self.writeback.records.get(file) {
-            return (device, record.on() != On::Nothing);
+            return (self.wb_of(file), record.on() != On::Nothing);
         }
         self.writeback.records.add(file);
-        (device, false)
+        self.attach_by_page(file, pfn);
+        (self.wb_of(file), false)
     }
 
     /// The inode got its first dirty page.
     fn list_dirty_inode(&mut self, env: &Env, file: FileId) {
-        let device = self.device_of(file);
-        let first = !self.writeback.device_mut(device).has_dirty_io();
-        let state = &mut self.writeback.devices[usize::from(device)];
-        let jiffy = state.dirtied_now(&self.writeback.records, env.now);
-        self.writeback.records[file.0].set_dirtied_when(jiffy);
-        state.move_inode(&mut self.writeback.records, file.0, On::Dirty);
+        let wb = self.wb_of(file);
+        let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
+        let first = !state.has_dirty_io();
+        let jiffy = state.dirtied_now(records, env.now);
+        records[file.0].set_dirtied_when(jiffy);
+        state.move_inode(records, file.0, On::Dirty);
         self.inode_dirty(file, true);
         if first && self.tunables.dirty_writeback_centisecs > 0 {
             let at = env.now + self.flush_interval();
-            self.writeback.devices[usize::from(device)].armed = Some(at);
-            self.effects.push(Effect::ArmFlusher(device, at));
+            self.writeback.wbs[wb].armed = Some(at);
+            self.effects.push(Effect::ArmFlusher(wb, at));
         }
     }
 
     /// The flusher, or truncation, found the inode clean: off the lists.
     pub(super) fn unlist_dirty_inode(&mut self, file: FileId) {
-        let device = self.device_of(file);
-        let state = &mut self.writeback.devices[usize::from(device)];
-        state.move_inode(&mut self.writeback.records, file.0, On::Nothing);
+        let wb = self.wb_of(file);
+        let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
+        state.move_inode(records, file.0, On::Nothing);
         self.release_record(file);
         self.inode_dirty(file, false);
     }
@@ -148,7 +149,7 @@ impl Mm {
         let pages = self.frames[pfn].nr_pages();
         self.stat.node_add(self.node_of(pfn), NodeStat::FileDirty, -i64::from(pages));
         self.memcg.count_dirty(pfn, -i64::from(pages));
-        let device = self.device_of(file);
-        self.writeback.devices[usize::from(device)].reclaimable -= u64::from(pages);
+        let wb = self.wb_of(file);
+        self.writeback.wbs[wb].reclaimable -= u64::from(pages);
     }
 }

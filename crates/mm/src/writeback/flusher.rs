@@ -1,4 +1,4 @@
-//! The flusher of a device: background, periodic and requested writeback.
+//! The flusher of a group's writeback of a device: background, periodic and requested.
 //!
 //! Rule: requests come first, then a flush of everything that reclaim or sync asked for, then, every 5 s, inodes that
 //! have been dirty for 30 s, then background work while more is dirty than the background limit. Each takes inodes from
@@ -21,7 +21,7 @@ use units::{FileId, Nanos, Pfn};
 use super::inodes::On;
 use super::limits::DirtyLimits;
 use super::submit::{JournalWait, OpenBio, Written};
-use super::{HZ, Request, jiffies};
+use super::{HZ, Request, WbId, jiffies};
 use crate::stat::NodeStat;
 use crate::{Effect, Env, Mm, WakeFlusher};
 
@@ -73,7 +73,7 @@ struct Slice {
     skipped: bool,
 }
 
-/// What the flusher of a device is at; the task keeps it.
+/// What a flusher is at; the task keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlushWork {
     stage: Stage,
@@ -138,16 +138,16 @@ impl Mm {
     pub fn writeback_by_writer(
         &mut self,
         env: &Env,
-        device: u16,
+        wb: WbId,
         flush: &mut FlushWork,
         budget: u32,
     ) -> Option<FlushStep> {
-        self.writeback.device_mut(device);
+        self.writeback.wbs.get_mut(wb);
         let work = flush.work.as_mut()?;
-        if work.inode.is_none() && self.next_inode(env, device, work).is_some() {
+        if work.inode.is_none() && self.next_inode(env, wb, work).is_some() {
             return None;
         }
-        Some(self.write_slice(env, device, work, budget))
+        Some(self.write_slice(env, wb, work, budget))
     }
 
     /// Interval of the periodic flush.
@@ -155,17 +155,18 @@ impl Mm {
         Nanos::millis(self.tunables.dirty_writeback_centisecs * 10)
     }
 
-    /// Whether a device's flusher, which has not worked since it was armed, is to wake up now: there is one timer
+    /// Whether a flusher, which has not worked since it was armed, is to wake up now: there is one timer
     /// (`bdi_writeback.dwork`), and whoever wakes the flusher before takes it.
-    pub fn flusher_is_due(&self, device: u16, now: Nanos) -> bool {
-        self.writeback.device(device).is_some_and(|state| state.armed == Some(now))
+    pub fn flusher_is_due(&self, wb: WbId, now: Nanos) -> bool {
+        self.writeback.wbs.get(wb).is_some_and(|state| state.armed == Some(now))
     }
 
-    /// Something is asked of all flushers ([`Effect::WakeFlushers`]): those devices' that have something dirty, and do not have to
-    /// write everything already, are to be woken (`wb_start_writeback()`).
-    pub fn ask_flushers(&mut self, reason: WakeFlusher) -> SmallVec<[u16; 4]> {
-        let mut woken = SmallVec::new();
-        for (device, state) in (0..).zip(&mut self.writeback.devices) {
+    /// Something is asked of all flushers ([`Effect::WakeFlushers`]): those that have something dirty, and do not have to write
+    /// everything already, are to be woken (`wb_start_writeback()`).
+    pub fn ask_flushers(&mut self, reason: WakeFlusher) -> SmallVec<[WbId; 8]> {
+        let mut woken = self.writeback.wbs.ids();
+        woken.retain(|wb| {
+            let state = &mut self.writeback.wbs[*wb];
             let wakes = match reason {
                 _ if !state.has_dirty_io() => false,
                 WakeFlusher::Vmscan | WakeFlusher::Sync => !std::mem::replace(&mut state.start_all, true),
@@ -175,8 +176,8 @@ impl Mm {
                 }
             };
             state.again |= wakes && state.running;
-            woken.extend(wakes.then_some(device));
-        }
+            wakes
+        });
         woken
     }
 
@@ -185,62 +186,65 @@ impl Mm {
         self.effects.push(Effect::WakeFlushers(reason));
     }
 
-    /// Whether background writeback of a device should go on (`wb_over_bg_thresh()`).
-    pub fn wb_over_bg_thresh(&mut self, env: &Env, device: u16) -> bool {
+    /// Whether background writeback should go on (`wb_over_bg_thresh()`).
+    pub fn wb_over_bg_thresh(&mut self, env: &Env, wb: WbId) -> bool {
         let (dirtyable, dirty) = (self.global_dirtyable_memory().0, self.stat.node_sum(NodeStat::FileDirty));
         let background = DirtyLimits::new(dirtyable, &self.tunables).background;
-        if dirty > background || self.memcgs_over_bg_thresh((dirtyable, dirty)) {
+        if dirty > background {
             return true;
         }
         if self.rules.background_limit == BackgroundLimit::Machine {
             return false;
         }
-        let (num, den) = self.device_share(device, jiffies(env.now));
-        self.writeback.devices[usize::from(device)].reclaimable > background * num / den
+        let share = self.wb_share(wb, jiffies(env.now));
+        self.has_more_than(wb, background, share) || self.group_over_bg_thresh(env, wb, (dirtyable, dirty))
     }
 
-    /// Whether a group has more dirty than its own background limit.
-    fn memcgs_over_bg_thresh(&self, machine: (u64, u64)) -> bool {
-        let over = |memcg| {
-            let Some(group) = self.memcg_dirty_limits(memcg, machine, false) else { return false };
-            // Its inodes' own dirty pages are known exactly.
-            group.dirty.dirty.max(self.memcg.dirty_pages(memcg).0) > group.limits.background
-        };
-        self.memcg.in_use() && self.memcg.ids().any(over)
+    /// The same for the limit of its group.
+    fn group_over_bg_thresh(&mut self, env: &Env, wb: WbId, machine: (u64, u64)) -> bool {
+        let Some(group) = self.memcg_dirty_limits(wb.group, machine, false) else { return false };
+        let background = group.limits.background;
+        let share = self.wb_share_of_group(wb, jiffies(env.now));
+        group.dirty.dirty > background || self.has_more_than(wb, background, share)
     }
 
-    /// One step of a device's flusher: writes up to `budget` pages of one inode.
-    pub fn writeback_step(&mut self, env: &Env, device: u16, flush: &mut FlushWork, budget: u32) -> FlushStep {
-        let state = self.writeback.device_mut(device);
+    /// Whether it has more dirty pages than its share of a limit.
+    fn has_more_than(&self, wb: WbId, limit: u64, (num, den): (u64, u64)) -> bool {
+        self.writeback.wbs[wb].reclaimable > limit * num / den
+    }
+
+    /// One step of a flusher: writes up to `budget` pages of one inode.
+    pub fn writeback_step(&mut self, env: &Env, wb: WbId, flush: &mut FlushWork, budget: u32) -> FlushStep {
+        let state = self.writeback.wbs.get_mut(wb);
         (state.running, state.armed) = (true, None);
         let Some(work) = flush.work.as_mut() else {
-            return self.next_work(env, device, flush);
+            return self.next_work(env, wb, flush);
         };
         if work.inode.is_none()
-            && let Some(end) = self.next_inode(env, device, work)
+            && let Some(end) = self.next_inode(env, wb, work)
         {
             match end {
                 BatchEnd::Batch => {}
                 BatchEnd::Busy => return FlushStep::Busy,
                 BatchEnd::Work => {
-                    self.finish_work(device, work);
+                    self.finish_work(wb, work);
                     flush.work = None;
                 }
             }
             return FlushStep::More;
         }
-        self.write_slice(env, device, work, budget)
+        self.write_slice(env, wb, work, budget)
     }
 
     /// Looks for work in the order of the stages.
-    fn next_work(&mut self, env: &Env, device: u16, flush: &mut FlushWork) -> FlushStep {
+    fn next_work(&mut self, env: &Env, wb: WbId, flush: &mut FlushWork) -> FlushStep {
         let nr_dirty = self.stat.node_sum(NodeStat::FileDirty);
         let begin = |reason, nr_pages| Some(Work { reason, nr_pages, since: env.now, batch: None, inode: None });
-        let state = &mut self.writeback.devices[usize::from(device)];
+        let state = &mut self.writeback.wbs[wb];
         flush.work = match flush.stage {
             Stage::Requests => match state.requests.pop_front() {
                 Some(request) => {
-                    state.changed_dirs.all_written();
+                    state.dirty_dir = None;
                     begin(Reason::Request(request), i64::MAX)
                 }
                 None => {
@@ -255,7 +259,7 @@ impl Mm {
                     flush.stage = Stage::All;
                     begin(Reason::Pages, asked)
                 } else if state.start_all && nr_dirty > 0 {
-                    let part = self.part_of_all(device);
+                    let part = self.part_of_all(wb);
                     begin(Reason::All, part as i64)
                 } else {
                     state.start_all = false;
@@ -264,8 +268,8 @@ impl Mm {
             }
             Stage::Kupdate => {
                 flush.stage = Stage::Background;
-                if self.old_flush_due(env, device) && nr_dirty > 0 {
-                    let all = self.asked_of_old(env, device);
+                if self.old_flush_due(env, wb) && nr_dirty > 0 {
+                    let all = self.asked_of_old(env, wb);
                     begin(Reason::Kupdate, all as i64)
                 } else {
                     None
@@ -273,7 +277,7 @@ impl Mm {
             }
             Stage::Background => {
                 flush.stage = Stage::End;
-                if self.wb_over_bg_thresh(env, device) && self.writeback.devices[usize::from(device)].has_dirty_io() {
+                if self.wb_over_bg_thresh(env, wb) && self.writeback.wbs[wb].has_dirty_io() {
                     begin(Reason::Background, i64::MAX)
                 } else {
                     None
@@ -281,15 +285,15 @@ impl Mm {
             }
             Stage::End => {
                 flush.stage = Stage::Requests;
-                return self.sleep_unless_asked(env, device);
+                return self.sleep_unless_asked(env, wb);
             }
         };
         FlushStep::More
     }
 
     /// Even if more is dirty than the background limit: what could not be written then waits for the next wake-up.
-    fn sleep_unless_asked(&mut self, env: &Env, device: u16) -> FlushStep {
-        let state = &mut self.writeback.devices[usize::from(device)];
+    fn sleep_unless_asked(&mut self, env: &Env, wb: WbId) -> FlushStep {
+        let state = &mut self.writeback.wbs[wb];
         if std::mem::take(&mut state.again) || !state.requests.is_empty() || state.asked_pages > 0 {
             return FlushStep::More;
         }
@@ -299,9 +303,9 @@ impl Mm {
     }
 
     /// Whether the periodic flush is due; if so, the next is an interval away.
-    fn old_flush_due(&mut self, env: &Env, device: u16) -> bool {
+    fn old_flush_due(&mut self, env: &Env, wb: WbId) -> bool {
         let interval = jiffies(self.flush_interval());
-        let state = &mut self.writeback.devices[usize::from(device)];
+        let state = &mut self.writeback.wbs[wb];
         let now = jiffies(env.now);
         if interval == 0 || now < state.last_old_flush + interval {
             return false;
@@ -310,8 +314,8 @@ impl Mm {
         true
     }
 
-    fn finish_work(&mut self, device: u16, work: &Work) {
-        let state = &mut self.writeback.devices[usize::from(device)];
+    fn finish_work(&mut self, wb: WbId, work: &Work) {
+        let state = &mut self.writeback.wbs[wb];
         match work.reason {
             Reason::Request(request) => state.tickets_done = request.ticket,
             Reason::All => state.start_all = false,
@@ -320,35 +324,35 @@ impl Mm {
     }
 
     /// Chooses the next inode; `None` if there is one.
-    fn next_inode(&mut self, env: &Env, device: u16, work: &mut Work) -> Option<BatchEnd> {
+    fn next_inode(&mut self, env: &Env, wb: WbId, work: &mut Work) -> Option<BatchEnd> {
         let now = jiffies(env.now);
         match work.batch {
             None => {
-                if self.work_is_over(env, device, work) {
+                if self.work_is_over(env, wb, work) {
                     return Some(BatchEnd::Work);
                 }
                 let until = self.dirtied_until(env, work);
-                let state = &mut self.writeback.devices[usize::from(device)];
+                let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
                 if state.b_io.is_empty() {
-                    state.queue_io(&mut self.writeback.records, until);
+                    state.queue_io(records, until);
                 }
                 work.batch = Some((now, 0));
             }
             Some((began, wrote)) => {
                 let enough = wrote > 0 && (now > began + BATCH || work.nr_pages <= 0);
-                if enough || self.writeback.devices[usize::from(device)].b_io.is_empty() {
-                    return Some(self.end_batch(device, work, now, wrote));
+                if enough || self.writeback.wbs[wb].b_io.is_empty() {
+                    return Some(self.end_batch(wb, work, now, wrote));
                 }
             }
         }
         let waits = matches!(work.reason, Reason::Request(_));
-        let state = &mut self.writeback.devices[usize::from(device)];
-        let Some(file) = state.next_to_write(&mut self.writeback.records, waits) else {
+        let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
+        let Some(file) = state.next_to_write(records, waits) else {
             let (_, wrote) = work.batch.unwrap_or_default();
-            return Some(self.end_batch(device, work, now, wrote));
+            return Some(self.end_batch(wb, work, now, wrote));
         };
         let file = FileId(file);
-        let left = self.slice_pages(device, file, work);
+        let left = self.slice_pages(wb, file, work);
         let cyclic = !matches!(work.reason, Reason::Request(_));
         let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
         self.writeback.records[file.0].set_syncing(true);
@@ -363,23 +367,23 @@ impl Mm {
         None
     }
 
-    fn end_batch(&mut self, device: u16, work: &mut Work, now: u64, wrote: u64) -> BatchEnd {
+    fn end_batch(&mut self, wb: WbId, work: &mut Work, now: u64, wrote: u64) -> BatchEnd {
         work.batch = None;
-        let state = &mut self.writeback.devices[usize::from(device)];
+        let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
         state.update_bandwidth(now, jiffies(work.since), &[]);
         match (wrote, state.b_more_io.back()) {
             (0, None) => BatchEnd::Work,
-            (0, Some(last)) if self.writeback.records[last].syncing() => BatchEnd::Busy,
+            (0, Some(last)) if records[last].syncing() => BatchEnd::Busy,
             _ => BatchEnd::Batch,
         }
     }
 
     /// Whether a piece of work has nothing to do any more.
-    fn work_is_over(&mut self, env: &Env, device: u16, work: &Work) -> bool {
+    fn work_is_over(&mut self, env: &Env, wb: WbId, work: &Work) -> bool {
         let yields = matches!(work.reason, Reason::Background | Reason::Kupdate);
         work.nr_pages <= 0
-            || (yields && !self.writeback.devices[usize::from(device)].requests.is_empty())
-            || (work.reason == Reason::Background && !self.wb_over_bg_thresh(env, device))
+            || (yields && !self.writeback.wbs[wb].requests.is_empty())
+            || (work.reason == Reason::Background && !self.wb_over_bg_thresh(env, wb))
     }
 
     /// Inodes dirtied after this instant are not taken; none at all before time began.
@@ -396,17 +400,17 @@ impl Mm {
     }
 
     /// Pages that an inode may write at a time (`writeback_chunk_size()`).
-    fn slice_pages(&self, device: u16, file: FileId, work: &Work) -> u64 {
+    fn slice_pages(&self, wb: WbId, file: FileId, work: &Work) -> u64 {
         if let Reason::Request(_) = work.reason {
             return u64::from(self.pagecache.trees.nr_dirty(file.0));
         }
-        let state = &self.writeback.devices[usize::from(device)];
+        let state = &self.writeback.wbs[wb];
         let left = u64::try_from(work.nr_pages).unwrap_or(0);
         slice(state.avg_write_bandwidth, self.writeback.dirty_limit, left)
     }
 
     /// Writes a part of the inode's slice.
-    fn write_slice(&mut self, env: &Env, device: u16, work: &mut Work, budget: u32) -> FlushStep {
+    fn write_slice(&mut self, env: &Env, wb: WbId, work: &mut Work, budget: u32) -> FlushStep {
         let Some(mut slice) = work.inode else { return FlushStep::More };
         if self.writeback.records.get(slice.file).is_none() {
             // It was truncated meanwhile.
@@ -433,7 +437,7 @@ impl Mm {
         let end = run.stop == Written::End;
         self.pagecache.trees.writeback_index.set(slice.file.0, if end { 0 } else { run.next });
         work.inode = None;
-        let clean = self.requeue_inode(env, device, &slice, sync);
+        let clean = self.requeue_inode(env, wb, &slice, sync);
         if let Some((_, wrote)) = &mut work.batch {
             *wrote += slice.wrote + u64::from(clean);
         }
@@ -441,7 +445,7 @@ impl Mm {
     }
 
     /// Puts an inode where it belongs after its slice; says whether it is clean.
-    fn requeue_inode(&mut self, env: &Env, device: u16, slice: &Slice, sync: bool) -> bool {
+    fn requeue_inode(&mut self, env: &Env, wb: WbId, slice: &Slice, sync: bool) -> bool {
         let Some(record) = self.writeback.records.get_mut(slice.file) else { return true };
         record.set_syncing(false);
         let listed = record.on() != On::Nothing;
@@ -452,15 +456,15 @@ impl Mm {
             return true;
         }
         let file = slice.file.0;
-        let state = &mut self.writeback.devices[usize::from(device)];
+        let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
         if sync {
-            let jiffy = state.dirtied_now(&self.writeback.records, env.now);
-            self.writeback.records[file].set_dirtied_when(jiffy);
+            let jiffy = state.dirtied_now(records, env.now);
+            records[file].set_dirtied_when(jiffy);
         }
         if slice.left == 0 && !sync && !slice.skipped {
-            state.move_inode(&mut self.writeback.records, file, On::MoreIo);
+            state.move_inode(records, file, On::MoreIo);
         } else {
-            state.redirty_tail(&mut self.writeback.records, file, env.now);
+            state.redirty_tail(records, file, env.now);
         }
         false
     }

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 use units::{FileId, Nanos};
 
-use super::{Device, from_jiffies, jiffies};
+use super::{Wb, from_jiffies, jiffies};
 use crate::links::{IdList, Link, Linked, Links};
 use crate::sparse::{Sparse, SparseSmall};
 
@@ -177,7 +177,7 @@ impl Linked for Records {
     }
 }
 
-impl Device {
+impl Wb {
     fn list_mut(&mut self, on: On) -> Option<&mut IdList> {
         match on {
             On::Nothing => None,
@@ -245,21 +245,21 @@ mod tests {
     use super::*;
 
     /// Draws the lists from head to tail; files are letters.
-    fn drawn(device: &Device, records: &Records) -> String {
+    fn drawn(wb: &Wb, records: &Records) -> String {
         let list = |l: &IdList| l.iter(records).map(|at| (b'a' + at as u8) as char).collect::<String>();
-        format!("{}|{}|{}", list(&device.b_dirty), list(&device.b_io), list(&device.b_more_io))
+        format!("{}|{}|{}", list(&wb.b_dirty), list(&wb.b_io), list(&wb.b_more_io))
     }
 
     /// Inodes dirtied at these jiffies.
-    fn dirtied(times: &[u64]) -> (Device, Records) {
-        let (mut device, mut records) = (Device::new(), Records::default());
+    fn dirtied(times: &[u64]) -> (Wb, Records) {
+        let (mut wb, mut records) = (Wb::new(), Records::default());
         for (file, &time) in times.iter().enumerate() {
             let at = file as u32;
             records.add(FileId(at));
             records[at].set_dirtied_when(from_jiffies(time));
-            device.move_inode(&mut records, at, On::Dirty);
+            wb.move_inode(&mut records, at, On::Dirty);
         }
-        (device, records)
+        (wb, records)
     }
 
     #[test]
@@ -303,44 +303,44 @@ mod tests {
 
     #[test]
     fn expired_inodes_go_to_b_io_oldest_at_the_tail() {
-        let (mut device, mut records) = dirtied(&[10, 20, 30, 40]);
-        assert_eq!(drawn(&device, &records), "dcba||");
-        device.queue_io(&mut records, Some(from_jiffies(29)));
-        assert_eq!(drawn(&device, &records), "dc|ba|");
-        device.queue_io(&mut records, Some(from_jiffies(30)));
-        assert_eq!(drawn(&device, &records), "d|cba|");
+        let (mut wb, mut records) = dirtied(&[10, 20, 30, 40]);
+        assert_eq!(drawn(&wb, &records), "dcba||");
+        wb.queue_io(&mut records, Some(from_jiffies(29)));
+        assert_eq!(drawn(&wb, &records), "dc|ba|");
+        wb.queue_io(&mut records, Some(from_jiffies(30)));
+        assert_eq!(drawn(&wb, &records), "d|cba|");
     }
 
     #[test]
     fn what_used_its_slice_comes_back_before_the_newly_expired() {
         // As the drawing at queue_io(): b_dirty gf, b_io edc, b_more_io BA becomes g, fBAedc.
-        let (mut device, mut records) = dirtied(&[1, 2, 3, 4, 5, 6, 7]);
+        let (mut wb, mut records) = dirtied(&[1, 2, 3, 4, 5, 6, 7]);
         for at in [0, 1] {
-            device.move_inode(&mut records, at, On::MoreIo);
+            wb.move_inode(&mut records, at, On::MoreIo);
         }
         for at in [2, 3, 4] {
-            device.move_inode(&mut records, at, On::Io);
+            wb.move_inode(&mut records, at, On::Io);
         }
-        assert_eq!(drawn(&device, &records), "gf|edc|ba");
-        device.queue_io(&mut records, Some(from_jiffies(6)));
-        assert_eq!(drawn(&device, &records), "g|fbaedc|");
+        assert_eq!(drawn(&wb, &records), "gf|edc|ba");
+        wb.queue_io(&mut records, Some(from_jiffies(6)));
+        assert_eq!(drawn(&wb, &records), "g|fbaedc|");
     }
 
     #[test]
     fn a_redirtied_inode_is_as_new_as_the_newest() {
-        let (mut device, mut records) = dirtied(&[10, 20]);
-        device.redirty_tail(&mut records, 0, from_jiffies(25));
-        assert_eq!(drawn(&device, &records), "ab||");
+        let (mut wb, mut records) = dirtied(&[10, 20]);
+        wb.redirty_tail(&mut records, 0, from_jiffies(25));
+        assert_eq!(drawn(&wb, &records), "ab||");
         assert_eq!(records[0].dirtied_when(), from_jiffies(25));
-        device.redirty_tail(&mut records, 0, from_jiffies(26));
+        wb.redirty_tail(&mut records, 0, from_jiffies(26));
         assert_eq!(records[0].dirtied_when(), from_jiffies(25), "it is the newest already");
     }
 
     #[test]
     fn a_cpu_that_is_behind_does_not_date_an_inode_before_the_newest() {
-        let (device, records) = dirtied(&[0, 2]);
+        let (wb, records) = dirtied(&[0, 2]);
         // 4 ms a jiffy.
-        assert_eq!(device.dirtied_now(&records, Nanos(7_999_999)), Nanos(8_000_000));
-        assert_eq!(device.dirtied_now(&records, Nanos(12_000_001)), Nanos(12_000_000));
+        assert_eq!(wb.dirtied_now(&records, Nanos(7_999_999)), Nanos(8_000_000));
+        assert_eq!(wb.dirtied_now(&records, Nanos(12_000_001)), Nanos(12_000_000));
     }
 }

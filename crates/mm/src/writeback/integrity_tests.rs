@@ -14,7 +14,7 @@ use rules::{
 };
 use units::{Bytes, FileId, Nanos, Pfn, SpaceId};
 
-use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep};
+use super::{ErrorsSeen, FlushStep, FlushWork, Fsync, FsyncStep, WbId};
 use crate::anon::{Touch, TouchStop};
 use crate::pagecache::Slot;
 use crate::pagecache::rig::{Rig, old_rules};
@@ -255,7 +255,7 @@ impl World {
         self.rig.at(Nanos(self.rig.env.now.0 + Nanos::secs(6).0));
         self.rig.mm.ask_flushers(crate::WakeFlusher::Vmscan);
         for _ in 0..steps {
-            let step = self.rig.mm.writeback_step(&self.rig.env, DEVICE, &mut self.flusher, 8);
+            let step = self.rig.mm.writeback_step(&self.rig.env, WbId::root(DEVICE), &mut self.flusher, 8);
             self.collect();
             if step != FlushStep::More {
                 break;

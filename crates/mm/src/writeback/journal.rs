@@ -8,6 +8,7 @@
 
 use units::PAGE_SIZE;
 
+use super::Writeback;
 use crate::{Bio, BioMemory, BioTarget, Env, Mm};
 
 /// Bytes of a log buffer.
@@ -55,6 +56,16 @@ impl Journal {
     }
 }
 
+impl Writeback {
+    fn journal_mut(&mut self, device: u16) -> &mut Journal {
+        let device = usize::from(device);
+        if device >= self.journals.len() {
+            self.journals.resize_with(device + 1, Journal::default);
+        }
+        &mut self.journals[device]
+    }
+}
+
 impl Mm {
     /// Adds the bytes of a transaction to the log of a device; full log buffers are written.
     pub fn journal_add(&mut self, env: &Env, device: u16, bytes: u64) {
@@ -68,7 +79,7 @@ impl Mm {
     pub(crate) fn journal_fill(&mut self, env: &Env, device: u16, bytes: u64) -> Option<Bio> {
         let (mut left, mut last) = (bytes, None);
         while left > 0 {
-            let journal = &mut self.writeback.device_mut(device).journal;
+            let journal = self.writeback.journal_mut(device);
             let fits = left.min(BUFFER - journal.bytes);
             journal.bytes += fits;
             left -= fits;
@@ -85,7 +96,7 @@ impl Mm {
     /// The bio that writes the log as far as it is only in memory (`xfs_log_force()`); the caller waits for it
     /// ([`Mm::begin_metadata`]).
     pub fn journal_force(&mut self, device: u16) -> Option<Bio> {
-        let journal = &mut self.writeback.device_mut(device).journal;
+        let journal = self.writeback.journal_mut(device);
         (journal.bytes > 0).then(|| journal.flush(device, true))
     }
 }

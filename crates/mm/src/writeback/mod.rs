@@ -1,11 +1,11 @@
 //! Dirty memory: limits, throttling of writers, and the flushers' work.
 //!
-//! Each device has a `bdi_writeback`: what of it is dirty or being written, how fast it writes, the rate at which its
-//! writers may dirty pages, and the dirty inodes. Times of the control loop are in jiffies, as in the kernel, because
-//! its rounding is part of the rules.
+//! Each memory cgroup has a `bdi_writeback` for each device ([`WbId`]): what of its inodes is dirty or being written, how fast
+//! it writes, the rate at which its writers may dirty pages, and the dirty inodes. Times of the control loop are in jiffies, as
+//! in the kernel, because its rounding is part of the rules.
 //!
 //! Abstracted: `HZ` is 250 (Debian, SUSE and Fedora's is 1000 or 250). The counters by CPU are exact.
-//! Omitted: writeback by cgroup, strict limits, laptop mode, `dirtytime`.
+//! Omitted: strict limits, laptop mode, `dirtytime`.
 
 mod balance;
 mod bandwidth;
@@ -24,6 +24,7 @@ mod integrity_tests;
 mod ioend;
 mod journal;
 mod limits;
+mod owner;
 mod pageout;
 mod pause;
 mod position;
@@ -33,6 +34,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod wbs;
 mod writer_writes;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -50,13 +52,16 @@ pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use submit::JournalWait;
 pub(crate) use submit::Written;
-pub use sync::{Fsync, FsyncStep};
+pub use sync::{Fsync, FsyncStep, SyncTickets};
+pub use wbs::WbId;
 
 use crate::env::JIFFY;
 use crate::links::IdList;
 use inodes::Records;
 use journal::Journal;
-use proportion::{PageShare, Share, Total};
+pub(crate) use proportion::Total;
+use proportion::{PageShare, Share};
+use wbs::Wbs;
 
 /// Ticks a second.
 pub(super) const HZ: u64 = Nanos::secs(1).0 / JIFFY.0;
@@ -76,13 +81,13 @@ fn from_jiffies(ticks: u64) -> Nanos {
 /// Work that somebody asked a flusher for and waits for (`struct wb_writeback_work`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Request {
-    /// Counts requests of the device.
+    /// Counts requests of the same flusher.
     ticket: u64,
 }
 
-/// What is known of a device (`struct bdi_writeback`).
+/// What is known of a group's writeback of a device (`struct bdi_writeback`).
 #[derive(Debug)]
-pub(super) struct Device {
+pub(super) struct Wb {
     /// Dirty pages (`WB_RECLAIMABLE`).
     reclaimable: u64,
     /// Pages under writeback (`WB_WRITEBACK`).
@@ -102,8 +107,10 @@ pub(super) struct Device {
     /// Pages a second that each writer may dirty at the set point.
     dirty_ratelimit: u64,
     balanced_dirty_ratelimit: u64,
+    /// Its share of what the machine writes, and of what its group does on all devices.
     share: Share,
-    /// The same where shares fade with pages (`completions`).
+    group_share: Share,
+    /// The former where shares fade with pages (`completions`).
     page_share: PageShare,
     /// Its dirty pages exceed its share, and those of the machine the limit.
     dirty_exceeded: bool,
@@ -113,8 +120,8 @@ pub(super) struct Device {
     b_io: IdList,
     /// Inodes that used their slice up.
     b_more_io: IdList,
-    /// Groups with a dirty directory.
-    changed_dirs: groups::ChangedDirs,
+    /// When the oldest of its dirty directories became so, in jiffies.
+    dirty_dir: Option<u64>,
     /// When old data was last flushed, in jiffies.
     last_old_flush: u64,
     /// When its flusher is to wake up unless it has worked before ([`Effect::ArmFlusher`](crate::Effect::ArmFlusher)).
@@ -130,12 +137,11 @@ pub(super) struct Device {
     requests: VecDeque<Request>,
     tickets: u64,
     tickets_done: u64,
-    journal: Journal,
 }
 
-impl Device {
-    fn new() -> Device {
-        Device {
+impl Wb {
+    fn new() -> Wb {
+        Wb {
             reclaimable: 0,
             writeback: 0,
             dirtied: 0,
@@ -148,12 +154,13 @@ impl Device {
             dirty_ratelimit: INITIAL_BANDWIDTH,
             balanced_dirty_ratelimit: INITIAL_BANDWIDTH,
             share: Share::default(),
+            group_share: Share::default(),
             page_share: PageShare::default(),
             dirty_exceeded: false,
             b_dirty: IdList::EMPTY,
             b_io: IdList::EMPTY,
             b_more_io: IdList::EMPTY,
-            changed_dirs: groups::ChangedDirs::default(),
+            dirty_dir: None,
             last_old_flush: 0,
             armed: None,
             start_all: false,
@@ -163,8 +170,12 @@ impl Device {
             requests: VecDeque::new(),
             tickets: 0,
             tickets_done: 0,
-            journal: Journal::default(),
         }
+    }
+
+    /// Pages dirty and under writeback.
+    fn all_dirty(&self) -> u64 {
+        self.reclaimable + self.writeback
     }
 
     /// Whether an inode is on any of the lists (`wb_has_dirty_io()`).
@@ -176,9 +187,13 @@ impl Device {
 /// Dirty state of the machine.
 #[derive(Debug, Default)]
 pub struct Writeback {
-    devices: Vec<Device>,
+    wbs: Wbs,
+    /// Group that an inode's dirty pages are written for.
+    owners: owner::Owners,
+    /// Logs by device.
+    journals: Vec<Journal>,
     records: Records,
-    /// Everybody's writeback, for the devices' shares.
+    /// Everybody's writeback, for the shares of each.
     total: Total,
     /// The same in pages, where shares fade with these (`vm_completions`).
     completions: u64,
@@ -213,38 +228,21 @@ pub struct Writeback {
 }
 
 impl Writeback {
-    fn device_mut(&mut self, device: u16) -> &mut Device {
-        let at = usize::from(device);
-        if at >= self.devices.len() {
-            self.devices.resize_with(at + 1, Device::new);
-        }
-        &mut self.devices[at]
-    }
-
-    fn device(&self, device: u16) -> Option<&Device> {
-        self.devices.get(usize::from(device))
-    }
-
-    fn set_exceeded(&mut self, device: u16, exceeded: bool) {
-        let was = std::mem::replace(&mut self.device_mut(device).dirty_exceeded, exceeded);
+    fn set_exceeded(&mut self, wb: WbId, exceeded: bool) {
+        let was = std::mem::replace(&mut self.wbs.get_mut(wb).dirty_exceeded, exceeded);
         self.nr_exceeded += u32::from(exceeded);
         self.nr_exceeded -= u32::from(was);
     }
 
-    /// Devices that have been written to or asked about.
-    pub fn nr_devices(&self) -> u16 {
-        self.devices.len() as u16
+    /// Dirty pages and pages under writeback of a group on a device.
+    pub fn pages_of(&self, wb: WbId) -> (u64, u64) {
+        self.wbs.get(wb).map_or((0, 0), |wb| (wb.reclaimable, wb.writeback))
     }
 
-    /// Dirty pages and pages under writeback of a device.
-    pub fn pages_of(&self, device: u16) -> (u64, u64) {
-        self.device(device).map_or((0, 0), |d| (d.reclaimable, d.writeback))
-    }
-
-    /// Bandwidth with which a device writes and rate at which each of its writers may dirty pages, in pages a second.
-    pub fn rates_of(&self, device: u16) -> (u64, u64) {
+    /// Bandwidth with which a device writes for a group, and rate at which each of the group's writers may dirty pages, in pages a second.
+    pub fn rates_of(&self, wb: WbId) -> (u64, u64) {
         let initial = (INITIAL_BANDWIDTH, INITIAL_BANDWIDTH);
-        self.device(device).map_or(initial, |d| (d.avg_write_bandwidth, d.dirty_ratelimit))
+        self.wbs.get(wb).map_or(initial, |wb| (wb.avg_write_bandwidth, wb.dirty_ratelimit))
     }
 
     /// Pages whose write failed so far.
@@ -254,6 +252,9 @@ impl Writeback {
 
     /// Host bytes of the records of dirty inodes.
     pub fn host_bytes(&self) -> usize {
-        self.records.host_bytes() + self.ioends.host_bytes() + self.ended.capacity() * size_of::<end_io::Ended>()
+        self.records.host_bytes()
+            + self.owners.host_bytes()
+            + self.ioends.host_bytes()
+            + self.ended.capacity() * size_of::<end_io::Ended>()
     }
 }

@@ -1,4 +1,5 @@
-//! Floating proportions: which share of the recent writeback each device did, and of the pages dirtied each task.
+//! Floating proportions: which share of the recent writeback was done on each device for each group, of the whole machine's and of the
+//! group's, and of the pages dirtied each task's.
 //!
 //! Rule ([`DeviceShare`]): until 3.5 a share is of the pages since the present period began and of one period, which is a power of
 //! two of pages near twice the dirty limit; with each period what counts of the past is halved. So a device that begins to write gets half of
@@ -11,15 +12,16 @@
 
 use rules::DeviceShare;
 
-use super::HZ;
+use super::{HZ, WbId};
 use crate::Mm;
+use crate::memcg::ROOT;
 
 /// Length of a period in jiffies (`VM_COMPLETIONS_PERIOD_LEN`).
 const PERIOD: u64 = 3 * HZ;
 
 /// Everybody's events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Total {
+pub(crate) struct Total {
     events: u64,
     period: u64,
     /// End of the present period in jiffies; `None` while nothing is counted.
@@ -100,31 +102,40 @@ impl PageShare {
 }
 
 impl Mm {
-    /// Pages of a device have been written.
+    /// Pages have been written: they count for the machine, and for the group.
     #[inline]
-    pub(super) fn count_share(&mut self, device: u16, pages: u64, now: u64) {
-        let state = &mut self.writeback.devices[usize::from(device)];
+    pub(super) fn count_share(&mut self, id: WbId, pages: u64, now: u64) {
+        let wb = &mut self.writeback.wbs[id];
         match self.rules.device_share {
-            DeviceShare::ByTime => self.writeback.total.count(&mut state.share, pages, now),
+            DeviceShare::ByTime => self.writeback.total.count(&mut wb.share, pages, now),
             DeviceShare::ByPages => {
                 let length = page_period(self.writeback.dirty_limit);
                 self.writeback.completions += pages;
-                state.page_share.count(pages, self.writeback.completions, length);
+                wb.page_share.count(pages, self.writeback.completions, length);
+            }
+        }
+        if id.group != ROOT {
+            self.memcg[id.group].domain.total.count(&mut wb.group_share, pages, now);
+        }
+    }
+
+    /// Its share of what was written lately, as numerator and denominator.
+    pub(super) fn wb_share(&mut self, id: WbId, now: u64) -> (u64, u64) {
+        self.writeback.wbs.get_mut(id);
+        let wb = &mut self.writeback.wbs[id];
+        match self.rules.device_share {
+            DeviceShare::ByTime => self.writeback.total.fraction(&mut wb.share, now),
+            DeviceShare::ByPages => {
+                let length = page_period(self.writeback.dirty_limit);
+                wb.page_share.fraction(self.writeback.completions, length)
             }
         }
     }
 
-    /// A device's share of what was written lately, as numerator and denominator.
-    pub(super) fn device_share(&mut self, device: u16, now: u64) -> (u64, u64) {
-        self.writeback.device_mut(device);
-        let state = &mut self.writeback.devices[usize::from(device)];
-        match self.rules.device_share {
-            DeviceShare::ByTime => self.writeback.total.fraction(&mut state.share, now),
-            DeviceShare::ByPages => {
-                let length = page_period(self.writeback.dirty_limit);
-                state.page_share.fraction(self.writeback.completions, length)
-            }
-        }
+    /// Its share of what was written lately for its group.
+    pub(super) fn wb_share_of_group(&mut self, id: WbId, now: u64) -> (u64, u64) {
+        let wb = &mut self.writeback.wbs[id];
+        self.memcg[id.group].domain.total.fraction(&mut wb.group_share, now)
     }
 }
 

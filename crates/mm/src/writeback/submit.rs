@@ -15,7 +15,7 @@ use rules::BioVectors;
 use units::{FileId, Pfn};
 
 use super::ioend::IoendId;
-use super::jiffies;
+use super::{WbId, jiffies};
 use crate::pagecache::{Direction, Slot};
 use crate::stat::{NodeStat, ZoneStat};
 use crate::vfs::{Change, Extent, FsKind};
@@ -177,7 +177,7 @@ impl Mm {
             let pages = self.frames[pfn].nr_pages();
             if of_device && self.is_journal_dirty(file, index) {
                 self.pagecache.trees.clear_dirty(file.0, index);
-                self.end_page_writeback(file, index, self.device_of(file), jiffies(env.now));
+                self.end_page_writeback(file, index, self.wb_of(file), jiffies(env.now));
                 run.next = index + 1;
             } else if pages == 1 {
                 self.add_to_bio(env, open, pfn, (file, index), sync);
@@ -321,8 +321,8 @@ impl Mm {
         let pages = frame.nr_pages();
         self.count_cleaned(pfn, owner);
         self.writeback.records.begin_writeback(owner);
-        let device = self.device_of(owner);
-        self.writeback.devices[usize::from(device)].writeback += u64::from(pages);
+        let wb = self.wb_of(owner);
+        self.writeback.wbs[wb].writeback += u64::from(pages);
         self.stat.node_add(self.node_of(pfn), NodeStat::Writeback, pages.into());
         self.memcg.count_writeback(pfn, pages.into());
         self.charge(self.costs.writeback_page + self.by_fs(owner, self.costs.writeback_xfs, self.costs.writeback_ext4));
@@ -335,18 +335,18 @@ impl Mm {
         self.release_record(file);
     }
 
-    /// The same for its node, zone and device.
+    /// The same for its node, zone and owner's writeback.
     #[inline]
-    pub(super) fn count_written(&mut self, pfn: Pfn, device: u16, now: u64) {
+    pub(super) fn count_written(&mut self, pfn: Pfn, wb: WbId, now: u64) {
         let (zone, node) = (self.zone_of(pfn), self.node_of(pfn));
         let pages = u64::from(self.frames[pfn].nr_pages());
         self.stat.node_add(node, NodeStat::Writeback, -(pages as i64));
         self.memcg.count_writeback(pfn, -(pages as i64));
         self.stat.node_add(node, NodeStat::Written, pages as i64);
         self.stat.zone_add(zone, ZoneStat::WritePending, -(pages as i64));
-        let state = &mut self.writeback.devices[usize::from(device)];
+        let state = &mut self.writeback.wbs[wb];
         state.writeback -= pages;
         state.written += pages;
-        self.count_share(device, pages, now);
+        self.count_share(wb, pages, now);
     }
 }

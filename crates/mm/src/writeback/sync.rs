@@ -6,9 +6,12 @@
 //! fs/xfs/xfs_file.c (4.20; 6.12 the same).
 //! Abstracted: the log is forced whether or not the inode is in it.
 
+use smallvec::SmallVec;
 use units::{FileId, Pfn};
 
+use super::WbId;
 use super::submit::{JournalWait, OpenBio, Written};
+use crate::memcg::ROOT;
 use crate::pagecache::Slot;
 use crate::vfs::CommitId;
 use crate::{Bio, Env, Frame, Mm};
@@ -32,6 +35,10 @@ enum Phase {
     Wait,
     Log,
 }
+
+/// What the flushers of a device were asked for ([`Mm::request_sync`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SyncTickets(SmallVec<[(WbId, u64); 2]>);
 
 /// What an fsync has to do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,19 +114,25 @@ impl Mm {
         None
     }
 
-    /// Asks the flusher of a device to write everything that is dirty now, and wakes it; the ticket tells when it is
-    /// done ([`Mm::sync_done`]).
-    pub fn request_sync(&mut self, device: u16) -> u64 {
-        let state = self.writeback.device_mut(device);
-        state.tickets += 1;
-        let ticket = state.tickets;
-        state.requests.push_back(super::Request { ticket });
-        self.effects.push(crate::Effect::WakeFlusher(device));
-        ticket
+    /// Asks the flushers of a device to write everything that is dirty now, and wakes them: the root group's, and those of other
+    /// groups that have something dirty (`bdi_split_work_to_wbs()`). The tickets tell when it is done ([`Mm::sync_done`]).
+    pub fn request_sync(&mut self, device: u16) -> SyncTickets {
+        self.writeback.wbs.get_mut(WbId::root(device));
+        let asked = |wb: &WbId| wb.device == device && (wb.group == ROOT || self.writeback.wbs[*wb].has_dirty_io());
+        let asked: SmallVec<[WbId; 8]> = self.writeback.wbs.ids().into_iter().filter(asked).collect();
+        let mut tickets = SmallVec::new();
+        for wb in asked {
+            let state = &mut self.writeback.wbs[wb];
+            state.tickets += 1;
+            state.requests.push_back(super::Request { ticket: state.tickets });
+            tickets.push((wb, state.tickets));
+            self.effects.push(crate::Effect::WakeFlusher(wb));
+        }
+        SyncTickets(tickets)
     }
 
-    /// Whether the flusher has submitted all that a ticket asked for; the pages may still be under writeback.
-    pub fn sync_done(&self, device: u16, ticket: u64) -> bool {
-        self.writeback.device(device).is_some_and(|d| d.tickets_done >= ticket)
+    /// Whether the flushers have submitted all that the tickets asked for; the pages may still be under writeback.
+    pub fn sync_done(&self, tickets: &SyncTickets) -> bool {
+        tickets.0.iter().all(|(wb, ticket)| self.writeback.wbs[*wb].tickets_done >= *ticket)
     }
 }

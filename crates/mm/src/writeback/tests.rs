@@ -3,7 +3,7 @@
 use rules::{BioVectors, IoendEnd, MapLock, Rules, WrittenMeanwhile, XfsWritepage};
 use units::{Bytes, FileId, Nanos, Pfn};
 
-use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty};
+use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty, WbId};
 use crate::pagecache::WriteStop;
 use crate::pagecache::rig::{Rig, old_rules};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
@@ -11,11 +11,13 @@ use crate::vfs::FsSpec;
 use crate::{BioTarget, Effect, Frame, LruList, TaskFlags, WakeFlusher};
 
 const DEVICE: u16 = 3;
+/// The root group's writeback of it.
+const WB: WbId = WbId::root(DEVICE);
 
 /// Runs the flusher until it sleeps; what it submitted stays queued. Gives the time until which it sleeps.
 fn flush(rig: &mut Rig, work: &mut FlushWork) -> Option<Nanos> {
     for _ in 0..100_000 {
-        let step = rig.mm.writeback_step(&rig.env, DEVICE, work, 1024);
+        let step = rig.mm.writeback_step(&rig.env, WB, work, 1024);
         rig.collect();
         match step {
             FlushStep::More => {}
@@ -57,11 +59,11 @@ fn a_device_that_never_wrote_has_no_share_and_flushes_at_the_first_wake_up() {
     rig.write(file, 0);
     rig.at(Nanos::secs(5));
     // Share 0 of 1: the background limit of the device is 0, and 1 page is more.
-    assert!(rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    assert!(rig.mm.wb_over_bg_thresh(&rig.env, WB));
     assert_eq!(flush(&mut rig, &mut FlushWork::default()), None);
     assert_eq!(submitted(&mut rig, &[file]), [0]);
     rig.write(file, 0);
-    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, WB));
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn the_first_dirty_inode_arms_the_flusher_and_the_last_lets_it_sleep() {
     rig.write(files[0], 0);
     rig.write(files[1], 0);
     let arms: Vec<_> = rig.effects.iter().filter(|e| matches!(e, Effect::ArmFlusher(..))).collect();
-    assert_eq!(arms, [&Effect::ArmFlusher(DEVICE, Nanos::secs(12))]);
+    assert_eq!(arms, [&Effect::ArmFlusher(WB, Nanos::secs(12))]);
     let mut work = FlushWork::default();
     rig.at(Nanos::secs(12));
     assert_eq!(flush(&mut rig, &mut work), Some(Nanos::secs(17)));
@@ -113,14 +115,14 @@ fn background_work_stops_below_the_limit() {
         rig.write(files[n / 64], (n % 64) as u32);
         n += 1;
     }
-    assert!(rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    assert!(rig.mm.wb_over_bg_thresh(&rig.env, WB));
     let dirty = rig.mm.stat.node_sum(NodeStat::FileDirty);
     flush(&mut rig, &mut FlushWork::default());
     // One batch lasts until 100 ms have passed, and no time passes here: it takes all of b_io.
     assert_eq!(rig.mm.stat.node_sum(NodeStat::FileDirty), 0);
     assert_eq!(rig.mm.stat.node_sum(NodeStat::Writeback), dirty);
     assert_eq!(submitted(&mut rig, &files)[..2], [0, 1], "oldest first");
-    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, DEVICE));
+    assert!(!rig.mm.wb_over_bg_thresh(&rig.env, WB));
     rig.check();
 }
 
@@ -319,10 +321,10 @@ fn only_a_device_with_something_dirty_is_woken_and_once_for_everything() {
     let mut rig = Rig::new(1, 1 << 14);
     let file = rig.create();
     rig.write(file, 0);
-    rig.mm.writeback.device_mut(DEVICE + 1);
-    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Vmscan)[..], [DEVICE]);
+    rig.mm.writeback.wbs.get_mut(WbId::root(DEVICE + 1));
+    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Vmscan)[..], [WB]);
     assert!(rig.mm.ask_flushers(WakeFlusher::Sync).is_empty(), "it is asked already");
-    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Pages(7))[..], [DEVICE]);
+    assert_eq!(rig.mm.ask_flushers(WakeFlusher::Pages(7))[..], [WB]);
     flush(&mut rig, &mut FlushWork::default());
     rig.complete_all();
     assert!(rig.mm.ask_flushers(WakeFlusher::Vmscan).is_empty(), "nothing is dirty");
@@ -338,13 +340,13 @@ fn a_request_writes_everything_and_is_done_when_it_is_submitted() {
             rig.write(file, index);
         }
     }
-    let ticket = rig.mm.request_sync(DEVICE);
+    let tickets = rig.mm.request_sync(DEVICE);
     rig.collect();
-    assert!(rig.effects.contains(&Effect::WakeFlusher(DEVICE)));
-    assert!(!rig.mm.sync_done(DEVICE, ticket));
+    assert!(rig.effects.contains(&Effect::WakeFlusher(WB)));
+    assert!(!rig.mm.sync_done(&tickets));
     flush(&mut rig, &mut FlushWork::default());
-    assert!(rig.mm.sync_done(DEVICE, ticket));
-    assert_eq!(rig.mm.writeback.pages_of(DEVICE), (0, 4500));
+    assert!(rig.mm.sync_done(&tickets));
+    assert_eq!(rig.mm.writeback.pages_of(WB), (0, 4500));
     assert!(rig.bios.iter().all(|b| b.sync || b.target == BioTarget::Metadata));
     rig.complete_all();
     rig.check();
@@ -371,13 +373,13 @@ fn writer(rig: &mut Rig, device_rate: u64, seconds: u64) -> (u64, u64) {
             }
             rig.collect();
         }
-        if rig.effects.iter().any(|e| matches!(e, Effect::WakeFlusher(DEVICE))) {
+        if rig.effects.iter().any(|e| matches!(e, Effect::WakeFlusher(WB))) {
             wake_flusher = rig.env.now;
         }
         rig.effects.clear();
         // A queue of at most 128 bios, as a device has.
         while rig.env.now >= wake_flusher && rig.bios.len() < 128 {
-            match rig.mm.writeback_step(&rig.env, DEVICE, &mut work, 256) {
+            match rig.mm.writeback_step(&rig.env, WB, &mut work, 256) {
                 FlushStep::More => {}
                 FlushStep::Wait(_) | FlushStep::Journal(_) | FlushStep::Busy => break,
                 FlushStep::Idle(until) => wake_flusher = until.unwrap_or(Nanos::MAX),
@@ -423,7 +425,7 @@ fn a_writer_is_held_to_the_speed_of_its_device() {
     assert!(most <= limits.dirty + 1024, "{most} dirty pages, limit {limits:?}");
     assert!(most > limits.background, "{most} dirty pages, limit {limits:?}");
     // The estimate starts at 25600 and nears 5000 with 50/1024 each 0.2 s: (974/1024)^120 * 20600 is 51 after 24 s.
-    let (bandwidth, _) = rig.mm.writeback.rates_of(DEVICE);
+    let (bandwidth, _) = rig.mm.writeback.rates_of(WB);
     assert!(bandwidth.abs_diff(rate) <= rate / 10, "{bandwidth} pages a second estimated");
     rig.complete_all();
     rig.check();
@@ -440,11 +442,11 @@ fn below_freerun_nobody_pauses_and_above_the_background_limit_the_flusher_is_wok
         let dirtied = u64::from(rig.write(file, index));
         assert_eq!(rig.mm.balance_dirty_pages(&rig.env, file, dirtied, &mut task), Pause::None);
         rig.collect();
-        let woken = rig.effects.contains(&Effect::WakeFlusher(DEVICE));
+        let woken = rig.effects.contains(&Effect::WakeFlusher(WB));
         assert!(!woken || u64::from(index) >= limits.background - 64, "woken at {index}, limit {}", limits.background);
         index += 1;
     }
-    assert!(rig.effects.contains(&Effect::WakeFlusher(DEVICE)));
+    assert!(rig.effects.contains(&Effect::WakeFlusher(WB)));
     let paused = (u64::from(index)..limits.dirty).find(|_| {
         let dirtied = u64::from(rig.write(file, index));
         index += 1;
@@ -471,13 +473,13 @@ fn until_3_1_a_writer_above_the_limit_writes_one_and_a_half_times_what_brought_i
         assert!(u64::from(index) < 2 * limit, "nobody stops the writer");
     };
     assert!(u64::from(index) > rig.mm.global_dirty_limits().freerun(), "not before freerun");
-    let Pause::Write(device, mut work) = pause else { panic!("it has only itself to write: {pause:?}") };
-    assert_eq!(device, DEVICE);
+    let Pause::Write(wb, mut work) = pause else { panic!("it has only itself to write: {pause:?}") };
+    assert_eq!(wb, WB);
     // A CPU's share of 1/32 of the memory, and half of that again.
     let managed: u64 = rig.mm.zones.iter().map(|zone| zone.managed).sum();
     let ratelimit = (managed / (rig.mm.pcps.nr_cpus() as u64 * 32)).clamp(16, 1024);
     assert_eq!(work.pages_left(), (ratelimit + ratelimit / 2) as i64);
-    while rig.mm.writeback_by_writer(&rig.env, DEVICE, &mut work, 256).is_some() {}
+    while rig.mm.writeback_by_writer(&rig.env, WB, &mut work, 256).is_some() {}
     rig.collect();
     let written: u32 = rig.bios.iter().map(|bio| bio.pages).sum();
     assert!(u64::from(written) >= ratelimit + ratelimit / 2, "{written}");

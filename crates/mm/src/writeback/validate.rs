@@ -1,18 +1,21 @@
 //! Recount of dirty pages and inodes.
 
+use std::collections::BTreeMap;
+
 use units::{FileId, NodeId, Pfn, ZoneId};
 
+use super::WbId;
 use super::inodes::On;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::{Frame, Kind, Mm, Violation};
 
 impl Mm {
-    /// Checks that the counters of dirty pages and of pages under writeback equal a recount, by node, zone, device and
+    /// Checks that the counters of dirty pages and of pages under writeback equal a recount, by node, zone, owner and
     /// file, and that each dirty inode is on one list. Anonymous pages under writeback count for node and zone.
     pub(crate) fn validate_writeback(&self, violations: &mut Vec<Violation>) {
         let mut nodes = vec![(0u64, 0u64); self.nodes.len()];
         let mut zones = vec![0u64; self.zones.len()];
-        let mut devices = vec![0u64; self.writeback.devices.len()];
+        let mut owned = BTreeMap::new();
         for n in 0..self.frames.len() as u32 {
             let frame = &self.frames[Pfn(n)];
             let orphan = frame.kind() == Kind::Held && frame.has(Frame::WRITEBACK);
@@ -26,7 +29,7 @@ impl Mm {
             (node.0, node.1) = (node.0 + dirty, node.1 + writeback);
             zones[self.zone_of(Pfn(n)).index()] += dirty + writeback;
             if dirty > 0 {
-                devices[usize::from(self.device_of(self.file_home(Pfn(n)).0))] += dirty;
+                *owned.entry(self.wb_of(self.file_home(Pfn(n)).0)).or_default() += dirty;
             }
         }
         let mut wrong = |what: String| violations.push(Violation { place: "writeback", pfn: None, what });
@@ -44,27 +47,29 @@ impl Mm {
                 wrong(format!("zone {n}: nr_zone_write_pending is {gauge}, {pages} counted"));
             }
         }
-        self.validate_inodes(&devices, violations);
+        self.validate_inodes(&owned, violations);
     }
 
-    fn validate_inodes(&self, dirty_on: &[u64], violations: &mut Vec<Violation>) {
+    fn validate_inodes(&self, owned: &BTreeMap<WbId, u64>, violations: &mut Vec<Violation>) {
         let mut wrong = |what: String| violations.push(Violation { place: "dirty inodes", pfn: None, what });
         let state = &self.writeback;
-        for (device, wb) in state.devices.iter().enumerate() {
+        for id in state.wbs.ids() {
+            let wb = &state.wbs[id];
             for (list, on) in [(&wb.b_dirty, On::Dirty), (&wb.b_io, On::Io), (&wb.b_more_io, On::MoreIo)] {
                 for at in list.iter(&state.records) {
-                    let found = (state.records[at].on(), self.device_of(FileId(at)));
-                    if found != (on, device as u16) {
-                        wrong(format!("file {at}, {found:?}, is on {on:?} of device {device}"));
+                    let found = (state.records[at].on(), self.wb_of(FileId(at)));
+                    if found != (on, id) {
+                        wrong(format!("file {at}, {found:?}, is on {on:?} of {id:?}"));
                     }
                 }
             }
-            if dirty_on[device] != wb.reclaimable {
-                wrong(format!("device {device}: {} dirty pages, {} of its files", wb.reclaimable, dirty_on[device]));
+            let counted = owned.get(&id).copied().unwrap_or(0);
+            if counted != wb.reclaimable {
+                wrong(format!("{id:?}: {} dirty pages, {counted} of its files", wb.reclaimable));
             }
             let times: Vec<_> = wb.b_dirty.iter(&state.records).map(|at| state.records[at].dirtied_when()).collect();
             if !times.is_sorted_by(|newer, older| newer >= older) {
-                wrong(format!("device {device}: b_dirty is not in the order of dirtying"));
+                wrong(format!("{id:?}: b_dirty is not in the order of dirtying"));
             }
         }
         for (file, record) in state.records.iter() {

@@ -16,7 +16,7 @@ use units::FileId;
 use super::balance::{Pause, TaskDirty};
 use super::flusher::FlushWork;
 use super::proportion::page_period;
-use super::{DirtyLimits, HZ, from_jiffies, jiffies};
+use super::{DirtyLimits, HZ, WbId, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Env, Mm};
 
@@ -111,8 +111,8 @@ impl Mm {
         self.writeback.dirtied += dirtied;
         task.share.count(dirtied, self.writeback.dirtied, length);
         let ratelimit = self.writer_ratelimit();
-        let device = self.device_of(file);
-        let exceeded = self.writeback.device_mut(device).dirty_exceeded;
+        let wb = self.wb_of(file);
+        let exceeded = self.writeback.wbs.get_mut(wb).dirty_exceeded;
         let cpu = &mut self.writeback.cpu_dirtied[env.cpu.index()];
         *cpu += dirtied;
         if *cpu < if exceeded { EXCEEDED_RATELIMIT } else { ratelimit } {
@@ -132,30 +132,30 @@ impl Mm {
     }
 
     fn writer_goes_on(&mut self, env: &Env, file: FileId, task: &mut TaskDirty, mut writer: Writer) -> Pause {
-        let device = self.device_of(file);
-        let look = self.writer_looks(env, device, task);
+        let wb = self.wb_of(file);
+        let look = self.writer_looks(env, wb, task);
         match writer.at {
             At::Limits => {}
-            At::Written if writer.written >= writer.chunk => return self.writer_ends(device, &look),
+            At::Written if writer.written >= writer.chunk => return self.writer_ends(wb, &look),
             At::Written => return self.writer_naps(task, writer, &look),
             At::Nap(may_go) => {
                 if may_go && jiffies(env.now) > writer.since + MAX_PAUSE {
-                    return self.writer_ends(device, &look);
+                    return self.writer_ends(wb, &look);
                 }
                 writer.nap = (writer.nap * 2).min(NAP_MAX);
             }
         }
         if look.dirty <= look.limits.freerun() || !look.is_exceeded() {
-            return self.writer_ends(device, &look);
+            return self.writer_ends(wb, &look);
         }
-        self.writeback.set_exceeded(device, true);
+        self.writeback.set_exceeded(wb, true);
         let now = jiffies(env.now);
         self.writeback.track_dirty_limit(look.limits.dirty, look.dirty, now);
-        self.writeback.devices[usize::from(device)].update_bandwidth(now, writer.since, &[]);
+        self.writeback.wbs[wb].update_bandwidth(now, writer.since, &[]);
         if look.wb_reclaimable > look.task_thresh {
             writer.at = At::Written;
             task.writer = Some(writer);
-            return Pause::Write(device, FlushWork::of_writer(env, writer.chunk));
+            return Pause::Write(wb, FlushWork::of_writer(env, writer.chunk));
         }
         self.writer_naps(task, writer, &look)
     }
@@ -167,22 +167,22 @@ impl Mm {
         Pause::Sleep(from_jiffies(nap))
     }
 
-    fn writer_ends(&mut self, device: u16, look: &Look) -> Pause {
+    fn writer_ends(&mut self, wb: WbId, look: &Look) -> Pause {
         if look.is_clear() {
-            self.writeback.set_exceeded(device, false);
+            self.writeback.set_exceeded(wb, false);
         }
         if look.reclaimable > look.limits.background {
-            self.start_background(device);
+            self.start_background(wb);
         }
         Pause::None
     }
 
-    fn writer_looks(&mut self, env: &Env, device: u16, task: &mut TaskDirty) -> Look {
+    fn writer_looks(&mut self, env: &Env, wb: WbId, task: &mut TaskDirty) -> Look {
         let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
         let limits = self.global_dirty_limits();
         let (length, everybody) = (page_period(self.writeback.dirty_limit), self.writeback.dirtied);
-        let (num, den) = self.device_share(device, jiffies(env.now));
-        let state = &self.writeback.devices[usize::from(device)];
+        let (num, den) = self.wb_share(wb, jiffies(env.now));
+        let state = &self.writeback.wbs[wb];
         let wb_thresh = limits.dirty * num / den;
         Look {
             limits,

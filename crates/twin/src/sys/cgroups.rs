@@ -8,6 +8,7 @@ use units::{Bytes, MemcgId};
 
 use super::SysTwin;
 use crate::snapshot;
+use crate::task::{flusher, flusher_options};
 use crate::world::psi_group;
 
 impl SysTwin {
@@ -16,7 +17,8 @@ impl SysTwin {
         if path.is_empty() || path.split('/').any(str::is_empty) {
             return Err(SysError::Invalid);
         }
-        self.task.ctx.with(|world, ctl| {
+        let (group, flushers) = self.task.ctx.with(|world, ctl| {
+            let mut flushers = Vec::new();
             let mut group = world.workload_memcg;
             let above = match group {
                 ROOT => String::new(),
@@ -24,10 +26,9 @@ impl SysTwin {
             };
             for (at, _) in path.match_indices('/').chain([(path.len(), "")]) {
                 let name = format!("{above}{}", &path[..at]);
-                group = match world.mm.memcg_create(group, &name) {
-                    Ok(made) => {
-                        let psi = ctl.add_psi_group(psi_group(group));
-                        assert_eq!(psi, psi_group(made), "groups are numbered alike");
+                group = match world.make_memcg(ctl, group, &name) {
+                    Ok((made, its)) => {
+                        flushers.extend(its);
                         made
                     }
                     Err(MemcgError::Exists) => world.mm.memcg.find(&name).expect("it exists"),
@@ -35,8 +36,13 @@ impl SysTwin {
                     Err(MemcgError::TooLate | MemcgError::ZoneLists) => return Err(SysError::NotSupported),
                 };
             }
-            Ok(Cgroup(u32::from(group.0)))
-        })
+            Ok((group, flushers))
+        })?;
+        let topology = self.task.ctx.with(|_, ctl| ctl.topology().clone());
+        for wb in flushers {
+            self.task.ctx.spawn(flusher_options(&topology, wb), |ctx| flusher(ctx, wb));
+        }
+        Ok(Cgroup(u32::from(group.0)))
     }
 
     fn memcg(&self, group: Cgroup) -> Result<MemcgId> {

@@ -1,14 +1,15 @@
-//! The flusher of a device, and what waits for it.
+//! The flushers, and what waits for them.
 //!
 //! Source: `wb_workfn()`, `sync_inodes_sb()` (fs/fs-writeback.c), `xfsaild()`, `xfs_reclaim_worker()` (fs/xfs), 4.20 and
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
 //! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
 //! Omitted: memory for a flusher's transactions, for which it may reclaim.
 
+use mm::memcg::ROOT;
 use mm::vfs::{FsId, FsKind, Logged, OrderedStep};
-use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait};
+use mm::writeback::{EndIoStep, FlushStep, FlushWork, Fsync, FsyncStep, JournalWait, WbId};
 use mm::{Frame, Mm, WakeFlusher};
-use sim::Ctx;
+use sim::{CpuSet, CpuTopology, Ctx, SpawnOptions};
 use units::{FileId, Nanos};
 
 use super::Task;
@@ -26,14 +27,23 @@ const PUSH_INTERVAL: Nanos = Nanos::secs(30);
 /// Metadata blocks gone over, and then written, at a time.
 const PUSH_BLOCKS: usize = 128;
 
-/// Flusher of a device; runs until the end of the simulation.
-pub(crate) async fn flusher(ctx: Ctx<World>, device: u16) {
+/// What flushers are spawned with: on any CPU.
+pub(crate) fn flusher_options(topology: &CpuTopology, wb: WbId) -> SpawnOptions {
+    let name = match wb.group {
+        ROOT => format!("kworker/flush-{}", wb.device),
+        group => format!("kworker/flush-{}-{}", wb.device, group.0),
+    };
+    SpawnOptions::new(name, CpuSet::all(topology)).daemon()
+}
+
+/// Flusher of a group's writeback of a device; runs until the end of the simulation.
+pub(crate) async fn flusher(ctx: Ctx<World>, wb: WbId) {
     let task = Task::new(ctx);
-    let queue = task.ctx.with(|world, _| world.queues.flusher[device as usize]);
+    let queue = task.ctx.with(|world, _| world.queues.flusher(wb));
     let mut work = FlushWork::default();
     loop {
-        task.wait_for_room(device).await;
-        match task.mm(|mm, env| mm.writeback_step(env, device, &mut work, STEP_PAGES)) {
+        task.wait_for_room(wb.device).await;
+        match task.mm(|mm, env| mm.writeback_step(env, wb, &mut work, STEP_PAGES)) {
             FlushStep::More => task.ctx.preempt_point().await,
             FlushStep::Wait(pfn) => task.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
             FlushStep::Journal(wait) => task.wait_for_journal(wait).await,
@@ -265,12 +275,12 @@ impl Task {
 
     /// Writes everything that is dirty on some devices and waits for it.
     async fn write_devices(&self, devices: Vec<u16>) {
-        let tickets: Vec<u64> = devices.iter().map(|device| self.mm(|mm, _| mm.request_sync(*device))).collect();
-        for (device, ticket) in devices.into_iter().zip(tickets) {
+        let tickets: Vec<_> = devices.iter().map(|device| self.mm(|mm, _| mm.request_sync(*device))).collect();
+        for (device, tickets) in devices.into_iter().zip(tickets) {
             loop {
                 let (queue, reason) = self.ctx.with(|world, _| {
                     let on_device = world.devices.writes_in_flight(device) == 0 && !world.mm.has_end_io();
-                    let reason = match (world.mm.sync_done(device, ticket), on_device) {
+                    let reason = match (world.mm.sync_done(&tickets), on_device) {
                         (false, _) => Some(SleepReason::SyncWork),
                         (true, false) => Some(SleepReason::Fsync),
                         (true, true) => None,

@@ -22,7 +22,7 @@ use sim::Ctx;
 use crate::world::World;
 
 pub(crate) use dispatch::throttle_dispatch;
-pub(crate) use flusher::{end_io, flusher, fs_log, fs_push, fs_reclaim, kjournald2};
+pub(crate) use flusher::{end_io, flusher, flusher_options, fs_log, fs_push, fs_reclaim, kjournald2};
 pub(crate) use kcompactd::kcompactd;
 pub(crate) use khugepaged::khugepaged;
 pub(crate) use kswapd::kswapd;

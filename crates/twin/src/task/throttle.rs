@@ -1,7 +1,7 @@
 //! Sleeping where reclaim or writeback says so.
 
 use mm::reclaim::ThrottleReason;
-use mm::writeback::{FlushStep, FlushWork, Pause};
+use mm::writeback::{FlushStep, FlushWork, Pause, WbId};
 use mm::{Frame, Mm};
 use units::{FileId, Nanos, NodeId};
 
@@ -37,8 +37,8 @@ impl Task {
             match pause {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
-                Pause::Write(device, work) => {
-                    let pages = Box::pin(self.write_for_others(device, work)).await;
+                Pause::Write(wb, work) => {
+                    let pages = Box::pin(self.write_for_others(wb, work)).await;
                     self.ctx.with(|world, _| Mm::writer_wrote(&mut world.task_mut(task).dirty, pages));
                 }
             }
@@ -49,11 +49,11 @@ impl Task {
     }
 
     /// Writes what a throttled writer has to write (`writeback_inodes_wb()`); returns how many pages that were.
-    async fn write_for_others(&self, device: u16, mut work: FlushWork) -> u64 {
+    async fn write_for_others(&self, wb: WbId, mut work: FlushWork) -> u64 {
         let wanted = work.pages_left();
         loop {
-            self.wait_for_room(device).await;
-            match self.mm(|mm, env| mm.writeback_by_writer(env, device, &mut work, STEP_PAGES)) {
+            self.wait_for_room(wb.device).await;
+            match self.mm(|mm, env| mm.writeback_by_writer(env, wb, &mut work, STEP_PAGES)) {
                 Some(FlushStep::Wait(pfn)) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
                 Some(FlushStep::Journal(wait)) => self.wait_for_journal(wait).await,
                 Some(_) => self.ctx.preempt_point().await,

@@ -4,6 +4,7 @@
 //! CPU; traced guests of 6.1 and 6.12 give it to kswapd within 3 to 6 us (studies/compaction-pivot.md says what that does here).
 
 use mm::Effect;
+use mm::writeback::WbId;
 use rules::Flushers;
 use sim::{Class, Ctl, TaskState};
 use units::{CpuId, Nanos, SpaceId};
@@ -25,11 +26,11 @@ impl World {
                     ctl.wake_all(self.queues.kcompactd[node.index()]);
                 }
                 Effect::WakeFlushers(reason) => {
-                    for device in self.mm.ask_flushers(reason) {
-                        self.wake_flusher(ctl, device);
+                    for wb in self.mm.ask_flushers(reason) {
+                        self.wake_flusher(ctl, wb);
                     }
                 }
-                Effect::WakeFlusher(device) => self.wake_flusher(ctl, device),
+                Effect::WakeFlusher(wb) => self.wake_flusher(ctl, wb),
                 Effect::Submit(bio) => {
                     self.submit(ctl, bio, None);
                 }
@@ -43,8 +44,8 @@ impl World {
                 Effect::WakeThrottled(node, reason) => {
                     ctl.wake_all(self.queues.throttle(node, reason));
                 }
-                Effect::ArmFlusher(device, at) => {
-                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(device));
+                Effect::ArmFlusher(wb, at) => {
+                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(wb));
                 }
                 Effect::WakeLog(_) => {
                     ctl.wake_all(self.queues.log);
@@ -87,11 +88,12 @@ impl World {
         self.effects = effects;
     }
 
-    /// Wakes the flusher of a device, be it asleep with nothing to do or, if it is a thread, for a request. A thread that sleeps for
+    /// Wakes a flusher, be it asleep with nothing to do or, if it is a thread, for a request. A thread that sleeps for
     /// anything else would only look again.
-    pub(super) fn wake_flusher(&mut self, ctl: &mut Ctl<World>, device: u16) {
-        ctl.wake_all(self.queues.flusher[usize::from(device)]);
-        let flusher = self.flushers[usize::from(device)];
+    pub(super) fn wake_flusher(&mut self, ctl: &mut Ctl<World>, wb: WbId) {
+        ctl.wake_all(self.queues.flusher(wb));
+        // Kernels whose flushers are threads have those of the root group alone.
+        let flusher = self.flushers[usize::from(wb.device)];
         if self.mm.rules.flushers == Flushers::Threads
             && let TaskState::Blocked { reason: SleepReason::RequestQueue, .. } = ctl.task_state(flusher)
         {
@@ -136,6 +138,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use mm::writeback::WbId;
     use profile::{Kernel, Machine};
     use sim::Ctl;
     use sys::{FileName, OpenMode, Sys};
@@ -161,7 +164,7 @@ mod tests {
                 sys.sleep(Nanos::millis(1)).await;
             }
             let sleeps = sys.task.ctx.with(|world, ctl| {
-                world.wake_flusher(ctl, 0);
+                world.wake_flusher(ctl, WbId::root(0));
                 waits(world, ctl)
             });
             seen.store(sleeps, Ordering::Relaxed);

@@ -5,9 +5,10 @@ mod effects;
 use std::collections::VecDeque;
 
 use blockdev::{Batch, Op};
+use mm::memcg::MemcgError;
 use mm::reclaim::ThrottleReason;
 use mm::slab::REAP_INTERVAL;
-use mm::writeback::TaskDirty;
+use mm::writeback::{TaskDirty, WbId};
 use mm::{Bio, Effect, Env, Mm, Reserve, TaskFlags};
 use observe::Era;
 use rules::BootTimers;
@@ -34,7 +35,7 @@ pub(crate) enum Event {
     /// The tick after which what waits for a grace period is looked at.
     Rcu,
     /// The periodic flush of a device is due.
-    Flusher(u16),
+    Flusher(WbId),
     /// SLAB's worker of every CPU is due.
     SlabReap,
     /// The vmstat worker of every CPU is due.
@@ -68,8 +69,8 @@ pub(crate) struct Queues {
     pub(crate) kswapd: Vec<WaitQueueId>,
     /// kcompactd of each node, while it sleeps.
     pub(crate) kcompactd: Vec<WaitQueueId>,
-    /// Flusher of each device, while it sleeps.
-    pub(crate) flusher: Vec<WaitQueueId>,
+    /// Flusher of each group for each device, while it sleeps.
+    flusher: Vec<Vec<WaitQueueId>>,
     /// Those that write the log and the metadata, while they sleep.
     pub(crate) log: WaitQueueId,
     /// Reclaimers of each node that wait, by reason (`pgdat->reclaim_wait`, `pgdat->pfmemalloc_wait`).
@@ -124,7 +125,7 @@ impl Queues {
             page: table(1 << PAGE_WAIT_TABLE_BITS),
             kswapd: table(nr_nodes),
             kcompactd: table(nr_nodes),
-            flusher: table(nr_devices),
+            flusher: vec![table(nr_devices)],
             log: table(1)[0],
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
             written: table(1)[0],
@@ -138,6 +139,11 @@ impl Queues {
             khugepaged: table(1)[0],
             zswap: table(1)[0],
         }
+    }
+
+    /// Flusher of a group for a device, while it sleeps.
+    pub(crate) fn flusher(&self, wb: WbId) -> WaitQueueId {
+        self.flusher[wb.group.index()][usize::from(wb.device)]
     }
 
     /// Where reclaimers of a node wait for this reason.
@@ -393,17 +399,31 @@ impl World {
         self.processes.of_mut(process).threads.push(task);
     }
 
-    /// Makes the memory cgroup that the workload runs in, and puts its first process there. Kernels whose memory cgroups are
-    /// not modelled do without.
-    pub(crate) fn enter_workload_cgroup(&mut self, ctl: &mut Ctl<World>, process: u32) {
-        let memcg = match self.mm.memcg_create(mm::memcg::ROOT, WORKLOAD_CGROUP) {
-            Err(mm::memcg::MemcgError::ZoneLists) => return,
+    /// Makes the memory cgroup that the workload runs in, and puts its first process there; its flushers are to be started. Kernels
+    /// whose memory cgroups are not modelled do without.
+    pub(crate) fn enter_workload_cgroup(&mut self, ctl: &mut Ctl<World>, process: u32) -> Vec<WbId> {
+        let (memcg, flushers) = match self.make_memcg(ctl, mm::memcg::ROOT, WORKLOAD_CGROUP) {
+            Err(MemcgError::ZoneLists) => return Vec::new(),
             made => made.expect("it is the first, before anything was evicted"),
         };
-        let psi = ctl.add_psi_group(psi_group(mm::memcg::ROOT));
-        assert_eq!(psi, psi_group(memcg), "groups are numbered alike");
         self.workload_memcg = memcg;
         self.enter_memcg(ctl, process, memcg);
+        flushers
+    }
+
+    /// Makes a memory cgroup, whose flushers are to be started.
+    pub(crate) fn make_memcg(
+        &mut self,
+        ctl: &mut Ctl<World>,
+        parent: MemcgId,
+        name: &str,
+    ) -> Result<(MemcgId, Vec<WbId>), MemcgError> {
+        let memcg = self.mm.memcg_create(parent, name)?;
+        let psi = ctl.add_psi_group(psi_group(parent));
+        assert_eq!(psi, psi_group(memcg), "groups are numbered alike");
+        let devices = 0..self.devices.list.len() as u16;
+        self.queues.flusher.push(devices.clone().map(|_| ctl.new_wait_queue()).collect());
+        Ok((memcg, devices.map(|device| WbId { group: memcg, device }).collect()))
     }
 
     /// Puts a process into a memory cgroup.
@@ -508,9 +528,9 @@ impl sim::World for World {
     fn handle(&mut self, event: Event, ctl: &mut Ctl<World>) {
         match event {
             Event::Device(number) => self.device_event(ctl, number),
-            Event::Flusher(device) => {
-                if self.mm.flusher_is_due(device, ctl.now()) {
-                    self.wake_flusher(ctl, device);
+            Event::Flusher(wb) => {
+                if self.mm.flusher_is_due(wb, ctl.now()) {
+                    self.wake_flusher(ctl, wb);
                 }
             }
             Event::Rcu => {

@@ -4,7 +4,7 @@ use super::super::disk::Metadata;
 use super::super::jbd2::CommitId;
 use super::super::{FileRec, FsId, Need};
 use crate::pagecache::rig::Rig;
-use crate::writeback::{FlushStep, FlushWork, JournalWait};
+use crate::writeback::{FlushStep, FlushWork, JournalWait, WbId};
 use crate::{Bio, Effect, Env, Frame, Kind, Mm, WakeFlusher};
 use rules::{DeviceMigration, JournalRelease, JournalTransaction, Rules};
 use units::{FileId, Pfn};
@@ -135,7 +135,7 @@ fn what_is_on_its_way_to_the_log_is_not_changed_until_it_is_there() {
     let mut work = FlushWork::default();
     rig.mm.ask_flushers(WakeFlusher::Vmscan);
     let stopped = |step| !matches!(step, FlushStep::More);
-    let step = (0..8).map(|_| rig.mm.writeback_step(&later, 3, &mut work, 64)).find(|step| stopped(*step));
+    let step = (0..8).map(|_| rig.mm.writeback_step(&later, WbId::root(3), &mut work, 64)).find(|step| stopped(*step));
     assert_eq!(step, Some(FlushStep::Journal(JournalWait::Block)), "it has no block yet");
     rig.effects.clear();
     rig.mm.vfs_end_commit(&later, FS, id);
