@@ -2,13 +2,13 @@
 //!
 //! Rule: sizes of the lists and activations of refaulting pages come from the statistics of the memory cgroup whose memory is
 //! short, which is root where nobody made one. CPUs gather changes for themselves; a worker adds them up every 2
-//! seconds, and reclaim does so only when that worker is a whole period late. Between two flushes a list is thus as long, and
+//! seconds, who reads `memory.stat` too, and reclaim only when that worker is a whole period late. Between two flushes a list is thus as long, and
 //! refaults as many, as at the first of them: pages are deactivated in few passes, and page cache is trimmed first for longer.
 //! Source: `mem_cgroup_flush_stats_ratelimited()`, `flush_memcg_stats_dwork()`, `lruvec_page_state()`, `FLUSH_TIME`
 //! (mm/memcontrol.c, 6.12); their callers `prepare_scan_control()`, `inactive_is_low()`, `snapshot_refaults()` (mm/vmscan.c),
-//! `workingset_test_recent()` (mm/workingset.c), `lru_note_cost()` (mm/swap.c).
+//! `workingset_test_recent()` (mm/workingset.c), `lru_note_cost()` (mm/swap.c); `memcg_stat_format()` (mm/memcontrol.c).
 //! Since/until: [`LruStatistics`]; flushes by a pass of reclaim: stat_flush.rs. How much a pass scans goes by the lists' true sizes in every kernel.
-//! Omitted: readers of `memory.stat`, whose reading flushes too.
+//! Omitted: that a reader does not if less than a batch for each CPU has changed.
 
 use rules::LruStatistics;
 use units::NodeId;
@@ -36,7 +36,7 @@ impl LruStats {
 }
 
 impl Mm {
-    /// Adds the statistics up (`flush_memcg_stats_dwork()`).
+    /// Adds the statistics up (`do_flush_stats()`).
     pub fn flush_lru_stats(&mut self) {
         for node in (0..self.nodes.len()).map(|node| NodeId(node as u8)) {
             for lru in self.lruvecs_of(node) {

@@ -84,7 +84,12 @@ impl SysTwin {
         let text = self.task.ctx.with(|world, ctl| match resource {
             Some(_) if world.era != Era::V6_12 => None,
             Some(resource) => Some(snapshot::pressure(ctl, psi_group(memcg), resource).write()),
-            None => snapshot::memcg_file(&world.mm, memcg, file),
+            None => {
+                if file == "memory.stat" {
+                    world.mm.flush_lru_stats();
+                }
+                snapshot::memcg_file(&world.mm, memcg, file)
+            }
         });
         text.ok_or(SysError::NoEntry)
     }
