@@ -24,6 +24,7 @@ pub fn finding(run: &RunDir) -> Option<String> {
         "cgroup-high" => Some(high(&seen)),
         "cgroup-noisy" => Some(noisy(&Service::of(&seen, 0)?)),
         "cgroup-low" => Some(low(&Service::of(&seen, 0)?, &Service::of(&seen, 1)?)),
+        "cgroup-writers" => Some(writers(seen.of("max_mib"), &Writers::of(&seen, 0)?, &Writers::of(&seen, 1)?)),
         "cgroup-oom" => Some(oom(&seen)),
         _ => None,
     }
@@ -135,6 +136,53 @@ fn low(bare: &Service, covered: &Service) -> String {
     )
 }
 
+/// What a service and a batch job have when both write.
+struct Writers {
+    /// What a record of the service takes on the average, and at most.
+    mean_ms: f64,
+    worst_ms: f64,
+    /// Most that the job had dirty, and what it wrote in a second.
+    dirty_mib: f64,
+    batch_mib_s: f64,
+}
+
+impl Writers {
+    /// The part of the run with this number.
+    fn of(seen: &Evidence<'_>, part: usize) -> Option<Writers> {
+        let of = |name: &str| seen.all(name).get(part).copied();
+        Some(Writers {
+            mean_ms: of("web_mean_ms")?,
+            worst_ms: of("web_worst_ms")?,
+            dirty_mib: of("batch_dirty_mib")?,
+            batch_mib_s: of("batch_mib_s")?,
+        })
+    }
+}
+
+/// What a `memory.max` over the job is worth follows from the same without it.
+fn writers(max_mib: f64, free: &Writers, limited: &Writers) -> String {
+    let gain = free.mean_ms / limited.mean_ms;
+    let verdict = if gain >= 1.25 {
+        "memory.max helps the service"
+    } else if gain > 0.8 {
+        "memory.max makes no difference to the service"
+    } else {
+        "memory.max holds the service up"
+    };
+    format!(
+        "With a memory.max of {max_mib} MiB the batch job has at most {:.0} MiB dirty, without it {:.0} (memory.stat: file_dirty), and writes \
+         {:.0} MiB/s ({:.0}); a record of the service's log is on disk after {:.1} ms, {:.0} at most ({:.1}, {:.0}): {verdict}.",
+        limited.dirty_mib,
+        free.dirty_mib,
+        limited.batch_mib_s,
+        free.batch_mib_s,
+        limited.mean_ms,
+        limited.worst_ms,
+        free.mean_ms,
+        free.worst_ms,
+    )
+}
+
 fn oom(seen: &Evidence<'_>) -> String {
     let free = seen.0.after.meminfo.as_ref().and_then(|meminfo| meminfo.get("MemFree")).unwrap_or(0) / 1024;
     let [max, events, oom, kills] = ["max_mib", "max", "oom", "oom_kill"].map(|name| seen.of(name));
@@ -165,6 +213,17 @@ mod tests {
         assert!(
             noisy(&poor).contains("nothing protects its page cache: reclaim took 65537 pages of the service and 9")
         );
+    }
+
+    #[test]
+    fn a_limit_is_worth_what_the_service_waits_less() {
+        let free = Writers { mean_ms: 50.0, worst_ms: 300.0, dirty_mib: 60.0, batch_mib_s: 100.0 };
+        let limited = Writers { mean_ms: 40.0, worst_ms: 99.6, dirty_mib: 5.4, batch_mib_s: 90.0 };
+        let told = writers(48.0, &free, &limited);
+        assert!(told.contains("memory.max of 48 MiB the batch job has at most 5 MiB dirty, without it 60"), "{told}");
+        assert!(told.contains("after 40.0 ms, 100 at most (50.0, 300): memory.max helps"), "{told}");
+        assert!(writers(48.0, &free, &Writers { mean_ms: 40.1, ..limited }).contains("makes no difference"));
+        assert!(writers(48.0, &limited, &free).contains("holds the service up"));
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! What users of memory cgroups run into: four programs, each of which the command line ends in one sentence with its evidence
+//! What users of memory cgroups run into: five programs, each of which the command line ends in one sentence with its evidence
 //! (`report::finding`).
 //!
 //! Source: own; the situations are those that users of containers describe (facts of the users): a program that livelocks above
-//! `memory.high` without swap, a neighbour that reads far more than there is memory, what `memory.low` is worth against it, and
-//! a container that is killed beside free memory. Sizes are shares of the machine's memory.
+//! `memory.high` without swap, a neighbour that reads far more than there is memory, what `memory.low` is worth against it, one that
+//! writes more than the disk takes (cgroup_writers.rs), and a container that is killed beside free memory. Sizes are shares of the machine's memory.
 
 use sys::{Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileName, OpenMode, Result, SpawnOptions, Sys};
 use units::{Bytes, Nanos};
 
 use crate::WorkloadSpec;
+use crate::cgroup_writers;
 use crate::groups::{mortal, run_in, start_in, value};
 
 const MIB: Bytes = Bytes::mib(1);
@@ -29,6 +30,11 @@ pub(crate) const NOISY: WorkloadSpec = spec(
 /// See [`HIGH`].
 pub(crate) const LOW: WorkloadSpec = spec("cgroup-low", "the same without and with memory.low over the service");
 /// See [`HIGH`].
+pub(crate) const WRITERS: WorkloadSpec = spec(
+    "cgroup-writers",
+    "a service that writes its log beside a batch job that writes all the time, without and with memory.max over the job",
+);
+/// See [`HIGH`].
 pub(crate) const OOM: WorkloadSpec =
     spec("cgroup-oom", "a container that needs more than its memory.max beside free memory");
 
@@ -41,6 +47,8 @@ pub enum CgroupScenario {
     Noisy,
     /// The same, and with `memory.low`.
     Low,
+    /// A neighbour that writes, without and with `memory.max`.
+    Writers,
     /// A container out of memory.
     Oom,
 }
@@ -58,6 +66,7 @@ impl CgroupScenario {
                 let low = Bytes(part(8).0 * 33 / 32);
                 neighbours(&sys, "covered", &Neighbours::new(memory, part(8), Some(low))).await
             }
+            CgroupScenario::Writers => cgroup_writers::run(&sys, memory, part(8)).await,
             CgroupScenario::Oom => oom(&sys, part(32)).await,
         }
     }

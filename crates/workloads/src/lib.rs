@@ -4,6 +4,7 @@
 //! list and check them, and is added to the one registry in `registry.rs`.
 
 mod cgroup_scenarios;
+mod cgroup_writers;
 pub mod conformance;
 mod desktop;
 mod fio;

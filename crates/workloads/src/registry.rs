@@ -48,6 +48,7 @@ pub const WORKLOADS: &[WorkloadSpec] = &[
     cgroup_scenarios::HIGH,
     cgroup_scenarios::NOISY,
     cgroup_scenarios::LOW,
+    cgroup_scenarios::WRITERS,
     cgroup_scenarios::OOM,
     conformance::SPEC,
 ];
@@ -105,6 +106,7 @@ impl Workload {
             "cgroup-high" => Workload::CgroupScenario(CgroupScenario::High),
             "cgroup-noisy" => Workload::CgroupScenario(CgroupScenario::Noisy),
             "cgroup-low" => Workload::CgroupScenario(CgroupScenario::Low),
+            "cgroup-writers" => Workload::CgroupScenario(CgroupScenario::Writers),
             "cgroup-oom" => Workload::CgroupScenario(CgroupScenario::Oom),
             "conformance" => Workload::Conformance(Conformance::from_params(&params)?),
             other => unreachable!("{other} is registered without a constructor"),
