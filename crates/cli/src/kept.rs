@@ -213,6 +213,6 @@ mod tests {
         assert_eq!((together.len(), names), (1, vec!["old a", "old b"]));
         let all = [old.as_slice(), &[kept("a", "new", &[], &[1.0]), kept("b", "new", &[], &[2.0])]].concat();
         let titles: Vec<String> = cases(&all).into_iter().map(|case| case.title).collect();
-        assert_eq!(titles, ["w on a: ", "w on b: "]);
+        assert_eq!(titles, ["w on a", "w on b"]);
     }
 }
