@@ -57,6 +57,14 @@ pub enum ParamError {
     },
 }
 
+/// The names of parameters, in words.
+fn names(spec: &[Param]) -> String {
+    if spec.is_empty() {
+        return "none".to_string();
+    }
+    spec.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+}
+
 /// Values for the parameters of one workload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Params {
@@ -75,7 +83,7 @@ impl Params {
             let known = spec.iter().find(|p| p.name == name).ok_or_else(|| ParamError::Unknown {
                 workload,
                 name: name.clone(),
-                expected: spec.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                expected: names(spec),
             })?;
             values.insert(known.name, value.clone());
         }
@@ -191,5 +199,7 @@ mod tests {
         let given = [("sise".to_string(), "1".to_string())];
         let error = Params::new("test", SPEC, &given).unwrap_err();
         assert_eq!(error.to_string(), "workload test has no parameter `sise`; it has size");
+        let error = Params::new("test", &[], &given).unwrap_err();
+        assert_eq!(error.to_string(), "workload test has no parameter `sise`; it has none");
     }
 }
