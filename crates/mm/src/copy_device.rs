@@ -10,17 +10,16 @@
 //! A cgroup's limit (`io.max`) holds the bios of the group's pages back; the log and metadata are written by threads of the root
 //! group, and swap goes out in spite of it since 6.12 (`bio_issue_as_root_blkg()`, block/blk-throttle.c). Where the root group itself
 //! has a limit (`blkio.throttle` of cgroup v1) it holds everything back.
-//! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`]); the swap cache is passed by
+//! Since/until: [`IoMaxExempt`]; what a flusher writes of XFS was the root group's until 5.2 ([`XfsWriter`](rules::XfsWriter)); the swap cache is passed by
 //! since 0bcac06f27d7 (4.15).
 //! A bio that was held back is copied by the worker that goes on with it ([`Mm::charge_copy`]).
 //! Abstracted: whether a limit holds a bio back is asked before each call into this crate ([`CopyRoom`]), not at the instant within it.
 
-use rules::{IoMaxExempt, XfsWriter};
+use rules::IoMaxExempt;
 use units::{Nanos, Pfn};
 
 use crate::memcg::ROOT;
 use crate::pagecache::Slot;
-use crate::vfs::FsKind;
 use crate::{Bio, BioTarget, Effect, Env, Frame, Mm};
 
 /// What copying costs whoever submits a bio.
@@ -161,10 +160,7 @@ impl Mm {
         }
         match bio.target {
             BioTarget::Metadata => true,
-            BioTarget::File { file, .. } => {
-                let by_submitter = self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(file) == FsKind::Xfs;
-                bio.write && by_submitter && env.task.memcg == ROOT
-            }
+            BioTarget::File { file, .. } => bio.write && self.is_submitters(file) && env.task.memcg == ROOT,
             BioTarget::Swap { .. } => false,
         }
     }
@@ -246,7 +242,7 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
-    use rules::IoendEnd;
+    use rules::{IoendEnd, XfsWriter};
     use units::Pfn;
 
     use super::*;

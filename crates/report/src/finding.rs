@@ -159,12 +159,15 @@ impl Writers {
     }
 }
 
+/// By what factor a record's time has to change to be told: runs of guests differ by 1.28 (49 and 63 ms, validation/README.md).
+const TOLD: f64 = 1.3;
+
 /// What a `memory.max` over the job is worth follows from the same without it.
 fn writers(max_mib: f64, free: &Writers, limited: &Writers) -> String {
     let gain = free.mean_ms / limited.mean_ms;
-    let verdict = if gain >= 1.25 {
+    let verdict = if gain >= TOLD {
         "memory.max helps the service"
-    } else if gain > 0.8 {
+    } else if gain > 1.0 / TOLD {
         "memory.max makes no difference to the service"
     } else {
         "memory.max holds the service up"
@@ -217,13 +220,13 @@ mod tests {
 
     #[test]
     fn a_limit_is_worth_what_the_service_waits_less() {
-        let free = Writers { mean_ms: 50.0, worst_ms: 300.0, dirty_mib: 60.0, batch_mib_s: 100.0 };
+        let free = Writers { mean_ms: 52.0, worst_ms: 300.0, dirty_mib: 60.0, batch_mib_s: 100.0 };
         let limited = Writers { mean_ms: 40.0, worst_ms: 99.6, dirty_mib: 5.4, batch_mib_s: 90.0 };
         let told = writers(48.0, &free, &limited);
         assert!(told.contains("memory.max of 48 MiB the batch job has at most 5 MiB dirty, without it 60"), "{told}");
-        assert!(told.contains("after 40.0 ms, 100 at most (50.0, 300): memory.max helps"), "{told}");
+        assert!(told.contains("after 40.0 ms, 100 at most (52.0, 300): memory.max helps"), "{told}");
         assert!(writers(48.0, &free, &Writers { mean_ms: 40.1, ..limited }).contains("makes no difference"));
-        assert!(writers(48.0, &limited, &free).contains("holds the service up"));
+        assert!(writers(48.0, &Writers { mean_ms: 39.9, ..limited }, &free).contains("holds the service up"));
     }
 
     #[test]

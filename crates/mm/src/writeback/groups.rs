@@ -4,15 +4,13 @@
 //! writeback of a device is asked for its part, by the bandwidth of all that have something dirty there, be it a directory. Who
 //! wants written what is old asks each for all.
 //! Source: `wb_check_start_all()`, `wb_check_old_data_flush()`, `get_nr_dirty_pages()`, `wb_split_bdi_pages()`, fs/fs-writeback.c (4.20; 6.12 the same).
-//! Since/until: on XFS a group's directories are its own since 5.3 ([`XfsWriter`]).
+//! Since/until: on XFS a group's directories are its own since 5.3 ([`XfsWriter`](rules::XfsWriter)).
 //! Omitted: inodes other than directories that are dirty without pages.
 
-use rules::XfsWriter;
 use units::{FileId, Nanos};
 
 use super::{Wb, WbId, jiffies};
 use crate::stat::NodeStat;
-use crate::vfs::FsKind;
 use crate::{Env, Mm};
 
 /// Inodes in use on a machine that has just booted: `/proc/slabinfo` of a guest of 6.12.
@@ -21,7 +19,7 @@ const INODES_OF_BOOT: u64 = 794;
 impl Mm {
     /// A name in a directory was made or removed.
     pub(crate) fn directory_dirtied(&mut self, env: &Env, dir: FileId) {
-        if self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(dir) == FsKind::Xfs {
+        if self.is_submitters(dir) {
             return;
         }
         self.attach(dir, env.task.memcg);
@@ -63,6 +61,7 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
+    use rules::XfsWriter;
     use units::{MemcgId, Nanos};
 
     use super::super::{FlushStep, FlushWork, INITIAL_BANDWIDTH};

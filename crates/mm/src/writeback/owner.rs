@@ -6,6 +6,8 @@
 //! Source: `inode_attach_wb()`, `inode_cgwb_enabled()`, include/linux/backing-dev.h and writeback.h; `__inode_attach_wb()`,
 //! fs/fs-writeback.c; `inode_detach_wb()`, fs/fs-writeback.c (6.12).
 //! Since/until: since 4.2 where groups are of version 2, on XFS since 5.3 ([`XfsWriter`]).
+//! Abstracted: a group's writeback is there from the boot on, so that its bandwidth is first measured an interval after its first inode;
+//! bandwidths are added up when they are asked for (`tot_write_bandwidth`).
 //! Omitted: inodes that go to another group as most of what is written of them is its (`wbc_detach_inode()`), and the flush of what
 //! others own (`mem_cgroup_track_foreign_dirty()`).
 
@@ -56,8 +58,13 @@ impl Mm {
     }
 
     fn writes_for_groups(&self, file: FileId) -> bool {
-        let by_owner = self.rules.xfs_writer == XfsWriter::Owner || self.fs_kind(file) != FsKind::Xfs;
-        by_owner && self.bdev_gfp(file).is_none()
+        !self.is_submitters(file) && self.bdev_gfp(file).is_none()
+    }
+
+    /// Whether its file system writes for nobody, so that what is written of a file is its submitter's.
+    #[inline]
+    pub(crate) fn is_submitters(&self, file: FileId) -> bool {
+        self.rules.xfs_writer == XfsWriter::Submitter && self.fs_kind(file) == FsKind::Xfs
     }
 
     /// An inode comes into memory: nobody owns it.

@@ -2,7 +2,7 @@
 //!
 //! Source: `wb_workfn()`, `sync_inodes_sb()` (fs/fs-writeback.c), `xfsaild()`, `xfs_reclaim_worker()` (fs/xfs), 4.20 and
 //! 6.12. What they do is in `mm::writeback` and `mm::vfs`; here they sleep.
-//! Abstracted: `sync` waits until the device has nothing in flight instead of for each page.
+//! Abstracted: each flusher is a task, where workers take from a queue what is to be done (`bdi_wq`); `sync` waits until the device has nothing in flight instead of for each page.
 //! Omitted: memory for a flusher's transactions, for which it may reclaim.
 
 use mm::memcg::ROOT;
