@@ -1,7 +1,10 @@
 //! What a mechanism asks of the world around it, carried out: who is woken, what is submitted, what is armed.
 //!
-//! Abstracted: who wakes another than a worker of its own CPU goes on for the rest of its quantum before it is seen whether that one takes the
-//! CPU; traced guests of 6.1 and 6.12 give it to kswapd within 3 to 6 us (studies/compaction-pivot.md says what that does here).
+//! kswapd has slept for long where it is woken, so that the scheduler gives it its waker's CPU (`check_preempt_wakeup()`, kernel/sched/fair.c):
+//! traced guests of 6.1 and 6.12 do so within 3 to 6 us.
+//!
+//! Abstracted: who wakes another than kswapd or a worker of its own CPU goes on for the rest of its quantum before it is seen whether that one
+//! takes the CPU.
 
 use mm::Effect;
 use mm::writeback::WbId;
@@ -21,6 +24,7 @@ impl World {
             match *effect {
                 Effect::WakeKswapd(node) => {
                     ctl.wake_all(self.queues.kswapd[node.index()]);
+                    ctl.set_need_resched();
                 }
                 Effect::WakeKcompactd(node, _) => {
                     ctl.wake_all(self.queues.kcompactd[node.index()]);
