@@ -6,12 +6,12 @@
 //! where the end is that of a page and the kernel looks at the size too late.
 //! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
-//! Since/until: [`ReadPastEnd`].
+//! Since/until: [`ReadPastEnd`], [`ReadaheadGfp`].
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
 //! A read beyond the end leaves the window of readahead as it is.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
-use rules::{ReadPastEnd, ReclaimedPages};
+use rules::{ReadPastEnd, ReadaheadGfp, ReclaimedPages};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::folio::FolioPlace;
@@ -211,6 +211,15 @@ impl Mm {
         if self.rules.reclaimed_pages == ReclaimedPages::HotEnd { gfp } else { gfp.with(Gfp::COLD) }
     }
 
+    /// How pages of a window are allocated (`readahead_gfp_mask()`).
+    fn readahead_gfp(&self, file: FileId) -> Gfp {
+        let gfp = self.reading_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
+        match self.rules.readahead_gfp {
+            ReadaheadGfp::Mapping => gfp,
+            ReadaheadGfp::NoFs => gfp.without(Gfp::FS),
+        }
+    }
+
     /// A new page of a file, in the cache and not read yet.
     fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
         let gfp = self.reading_gfp(file);
@@ -275,7 +284,7 @@ impl Mm {
         hand: &mut Option<Pfn>,
     ) -> Result<(), Need> {
         let Some(mut batch) = ra.batch else { return Ok(()) };
-        let gfp = self.reading_gfp(file).with(Gfp::NORETRY).with(Gfp::NOWARN);
+        let gfp = self.readahead_gfp(file);
         while batch.next < batch.end {
             let index = batch.next;
             let order = batch.folios.map_or(Order(0), |most| self.order_ahead(index, batch.end, most));

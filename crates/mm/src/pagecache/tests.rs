@@ -1,7 +1,7 @@
 //! The page cache on small machines.
 
 use proptest::prelude::*;
-use rules::{ReadPastEnd, Rules, ScanBalance, ShadowNodes};
+use rules::{ReadPastEnd, ReadaheadGfp, Rules, ScanBalance, ShadowNodes};
 use units::{FileId, Gfp, NodeId, Order, Pfn};
 
 use super::rig::{Rig, old_rules};
@@ -392,6 +392,20 @@ fn asked_without(lacking: &'static str) -> Vec<(&'static str, bool)> {
     assert_eq!(first_pages(&rig), [(0, 1)]);
     assert_eq!(rig.mm.nr_cached(file), 1);
     asked
+}
+
+#[test]
+fn since_5_8_readahead_reclaims_no_inodes() {
+    for (readahead_gfp, fs) in [(ReadaheadGfp::Mapping, true), (ReadaheadGfp::NoFs, false)] {
+        let mut rig = Rig::ext4_with(4096, Rules { readahead_gfp, ..Rules::newest() });
+        let file = rig.on_disk(64);
+        exhaust(&mut rig.mm, None);
+        rig.mm.drain_pcp_all();
+        exhaust(&mut rig.mm, None);
+        let stop = rig.mm.read_page(&rig.env, file, 0, 1, &mut Readahead::default(), &mut None);
+        let ReadStop::Need(Need::Page(ahead)) = stop else { panic!("{stop:?}") };
+        assert_eq!((ahead.gfp.contains(Gfp::NORETRY), ahead.gfp.contains(Gfp::FS)), (true, fs));
+    }
 }
 
 #[test]

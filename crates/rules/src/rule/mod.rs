@@ -335,6 +335,8 @@ pub struct Rules {
     pub read_past_end: ReadPastEnd,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
+    /// Pages that are read ahead.
+    pub readahead_gfp: ReadaheadGfp,
     /// Scheduling of tasks.
     pub task_picking: TaskPicking,
     /// Workers that come at intervals.
@@ -510,6 +512,7 @@ impl Rules {
             hole_lookup: HoleLookup::AroundPage,
             read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
+            readahead_gfp: ReadaheadGfp::NoFs,
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
