@@ -163,6 +163,12 @@ impl Effects {
         matches!(self.pending.last(), Some(Effect::HeldRead(_)))
     }
 
+    /// Whether kswapd of a node is to be woken, which takes the CPU then.
+    #[inline]
+    pub(crate) fn wakes_kswapd(&self) -> bool {
+        self.pending.iter().any(|effect| matches!(effect, Effect::WakeKswapd(_)))
+    }
+
     /// Moves all into `into`, which is emptied first; both keep their capacity.
     pub fn take_into(&mut self, into: &mut Vec<Effect>) {
         into.clear();

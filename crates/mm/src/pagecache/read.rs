@@ -6,6 +6,7 @@
 //! where the end is that of a page and the kernel looks at the size too late.
 //! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
+//! Who wakes kswapd for a page of a window gives way to it before the next one (`might_sleep_if()` in `__alloc_pages()`).
 //! Since/until: [`ReadPastEnd`], [`ReadaheadGfp`].
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
 //! A read beyond the end leaves the window of readahead as it is.
@@ -319,6 +320,10 @@ impl Mm {
             }
             batch.asked = None;
             batch.next += order.pages();
+            if self.effects.wakes_kswapd() {
+                ra.batch = Some(batch);
+                return Err(Need::Resched);
+            }
         }
         ra.batch = None;
         self.submit_read(env, file, batch.run, batch.next);

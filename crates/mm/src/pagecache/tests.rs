@@ -409,6 +409,23 @@ fn since_5_8_readahead_reclaims_no_inodes() {
 }
 
 #[test]
+fn who_wakes_kswapd_for_a_page_of_a_window_gives_way_before_the_next() {
+    let mut rig = Rig::ext4(4096);
+    let file = rig.on_disk(64);
+    rig.mm.nodes[0].kswapd.asleep = true;
+    rig.mm.zones.iter_mut().for_each(|zone| (zone.boost, zone.boosted_flag) = (1, true));
+    let (mut ra, mut hand) = (Readahead::default(), None);
+    assert_eq!(rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand), ReadStop::Need(Need::Resched));
+    rig.collect();
+    assert_eq!(rig.effects, [Effect::WakeKswapd(NodeId(0))]);
+    assert_eq!((rig.mm.nr_cached(file), rig.bios.len()), (1, 0), "the rest of the window comes later");
+    let stop = rig.mm.read_page(&rig.env, file, 0, 1, &mut ra, &mut hand);
+    rig.collect();
+    assert_eq!(stop, ReadStop::Wait(rig.page(file, 0)));
+    assert_eq!(first_pages(&rig), [(0, rig.mm.nr_cached(file))], "the window is one read all the same");
+}
+
+#[test]
 fn readahead_without_memory_is_given_up_and_the_page_read_alone() {
     assert_eq!(asked_without("page"), [("page", true), ("page", false)]);
     // The first page of a file alone has no node.

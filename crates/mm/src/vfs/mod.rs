@@ -79,6 +79,8 @@ pub enum Need {
     Charge(Uncharged),
     /// What is being written to the journal is to be there first: wait for that, repeat.
     Journal,
+    /// Nothing: who was woken may take the CPU first; repeat.
+    Resched,
     /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
     Space,
 }
@@ -98,7 +100,7 @@ impl Need {
             Need::Page(request) => request.gfp.contains(Gfp::NORETRY),
             Need::Slab(_, request) => request.fallback.unwrap_or(request.pages).gfp.contains(Gfp::NORETRY),
             Need::Charge(charge) => charge.is_optional(),
-            Need::Read(_) | Need::Journal | Need::Space => false,
+            Need::Read(_) | Need::Journal | Need::Resched | Need::Space => false,
         }
     }
 }

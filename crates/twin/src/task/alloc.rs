@@ -2,6 +2,7 @@
 //!
 //! Rule: wake kswapd; try again at the min watermark; for costly or unmovable high orders compact first; reclaim; compact;
 //! retry while there is progress; kill somebody.
+//! A request that may sleep is a preemption point (`might_sleep_if()` in `__alloc_pages()`, with `CONFIG_PREEMPT_VOLUNTARY`).
 //! Source: `__alloc_pages_slowpath()`, mm/page_alloc.c, 4.20 and 6.12.
 //! Until: before 4.8 the path was another one, see alloc_around_reclaim.rs.
 //! Abstracted: CPUs' page lists are emptied at once (`drain_all_pages()`), where from 4.11 to 5.19 each CPU's worker does it and the task sleeps for that.
@@ -27,6 +28,7 @@ impl Task {
     pub(crate) async fn alloc_pages_slowpath(&self, request: AllocRequest) -> Option<Pfn> {
         let around_reclaim = self.look(|mm| mm.rules.direct_compaction) == DirectCompaction::AroundReclaim;
         if !around_reclaim && let Some(pfn) = self.mm(|mm, env| try_after_wakeup(mm, env, request)) {
+            self.might_sleep(request).await;
             return Some(pfn);
         }
         let outer = self.says_it_allocates(Some(Allocating { request, since: self.ctx.now() }));
@@ -36,7 +38,15 @@ impl Task {
             Box::pin(self.compact_and_reclaim(request)).await
         };
         self.says_it_allocates(outer);
+        self.might_sleep(request).await;
         page
+    }
+
+    /// Who may sleep for memory gives way to whom it has woken as it asks next, or leaves the kernel: both come soon.
+    async fn might_sleep(&self, request: AllocRequest) {
+        if request.gfp.contains(Gfp::DIRECT_RECLAIM) {
+            self.ctx.preempt_point().await;
+        }
     }
 
     /// Notes what this task is in the slow path of; what it was in before.
@@ -77,6 +87,7 @@ impl Task {
                 self.mm(|mm, env| mm.vfs_add_page(env, pfn));
             }
             Need::Read(bio) => self.metadata_io(bio).await,
+            Need::Resched => self.ctx.preempt_point().await,
             Need::Journal => self.wait_for_journal(JournalWait::Block).await,
             Need::Charge(charge) => Box::pin(self.charge_memcg(charge)).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
@@ -90,6 +101,7 @@ impl Task {
             return Some(pfn);
         }
         let least = request.fallback?;
+        self.might_sleep(least).await;
         match self.mm(|mm, env| mm.alloc_pages(env, least)) {
             Some(pfn) => Some(pfn),
             None => self.alloc_pages_slowpath(least).await,

@@ -253,7 +253,9 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     let (cache, missing) = match need {
                         Need::Slab(cache, missing) => (Some(cache), missing.pages),
                         Need::Page(missing) => (None, missing),
-                        Need::Read(_) | Need::Journal | Need::Space | Need::Charge(_) => panic!("{need:?}"),
+                        Need::Read(_) | Need::Journal | Need::Resched | Need::Space | Need::Charge(_) => {
+                            panic!("{need:?}")
+                        }
                     };
                     let flags = mm.gfp_to_alloc_flags(&on(0), missing);
                     let pfn = mm.get_page_from_freelist(&on(0), missing, flags).expect("16 pages came free");
