@@ -127,6 +127,8 @@ pub struct KswapdDeeds {
     pub runs: u64,
     /// Those of them that were for blocks of an order above 0.
     pub for_blocks: u64,
+    /// CPU time of these.
+    pub for_blocks_time: Nanos,
     /// Page cache of its node when each of them began, in pages, summed up.
     pub cache_pages: u64,
     /// Those of the runs that reclaimed nothing.

@@ -71,7 +71,7 @@ pub const METRICS: &[MetricDef] = &[
     recorded("cpu_s", "s", Lower, "CPU time of programs and of the kernel"),
     recorded("task_cpu_s", "s", Neither, "CPU time of all tasks of a name"),
     recorded("programs_cpu_s", "s", Lower, "CPU time of a program that the test itself runs, as time(1) tells it"),
-    recorded("kswapd_cpu_s", "s", Lower, "CPU time of all kswapds"),
+    recorded("kswapd_cpu_s", "s", Lower, "CPU time of all kswapds; high-order: of their runs for blocks of more than a page"),
     recorded("kswapd_cpu_pct", "%", Lower, "CPU time of all kswapds, in percent of the time that one CPU had"),
     recorded("psi_some_s", "s", Lower, "time in which tasks stalled for want of memory, I/O or a CPU (/proc/pressure)"),
     recorded("psi_full_s", "s", Lower, "time in which no task got on for want of memory or I/O (/proc/pressure)"),

@@ -16,6 +16,8 @@ pub(super) fn metrics(outcome: &RunOutcome) -> Vec<Metric> {
     let mut metrics: Vec<Metric> =
         shown.map(|(name, time)| Metric::new(&format!("task_cpu_s/{name}"), vec![time.as_secs_f64()])).collect();
     metrics.push(Metric::new("kswapd_cpu_s", vec![kswapd_s(&outcome.cpu_times)]));
+    let for_blocks: u64 = outcome.kswapd.iter().map(|deeds| deeds.for_blocks_time.0).sum();
+    metrics.push(Metric::new("kswapd_cpu_s/high-order", vec![Nanos(for_blocks).as_secs_f64()]));
     metrics.extend(kswapd_pct(outcome).map(|share| Metric::new("kswapd_cpu_pct", vec![share])));
     metrics.push(Metric::new("slab_order_fallbacks", vec![outcome.slab_order_fallbacks as f64]));
     metrics

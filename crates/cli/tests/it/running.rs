@@ -319,18 +319,35 @@ fn a_kswapd_that_takes_page_cache_in_use_is_told_so_and_one_with_room_is_not() {
     assert!(!roomy.contains("kswapd used"), "{roomy}");
 }
 
+/// A short run of a scenario of kswapd.
+fn scenario_run(dir: &Path, args: &[&str]) -> Command {
+    let mut command = mmtwin();
+    command.current_dir(dir).args(["run", "-p", "seconds=1", "--memory", "256MiB"]).args(args);
+    command
+}
+
+/// What a metric is in such a run.
+fn mean_in(dir: &Path, args: &[&str], name: &str) -> f64 {
+    let document = json(scenario_run(dir, args).arg("--json"));
+    let metrics = document["metrics"].as_array().unwrap();
+    metrics.iter().find(|metric| metric["name"] == name).unwrap()["mean"].as_f64().unwrap()
+}
+
 /// What kswapd's share of a CPU is in a scenario, and what the command says of it.
 fn kswapd_in(args: &[&str]) -> (f64, String) {
     let dir = tempfile::tempdir().unwrap();
-    let run = |more: &[&str]| {
-        let mut command = mmtwin();
-        command.current_dir(&dir).args(["run", "-p", "seconds=1", "--memory", "256MiB"]).args(args).args(more);
-        command
-    };
-    let document = json(&mut run(&["--json"]));
-    let metrics = document["metrics"].as_array().unwrap();
-    let share = metrics.iter().find(|metric| metric["name"] == "kswapd_cpu_pct").unwrap()["mean"].as_f64().unwrap();
-    (share, stdout(&mut run(&[])))
+    (mean_in(dir.path(), args, "kswapd_cpu_pct"), stdout(&mut scenario_run(dir.path(), args)))
+}
+
+#[test]
+fn what_kswapd_does_for_blocks_of_a_higher_order_is_timed_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["kswapd-order", "-m", "server-2g", "-k", "2.6.39-rc7-fixprematurely"];
+    let time = |name, more: &[&str]| mean_in(dir.path(), &[&args[..], more].concat(), name);
+    let all = time("kswapd_cpu_s", &[]);
+    let for_blocks = time("kswapd_cpu_s/high-order", &[]);
+    assert!(for_blocks > 0.5 * all && for_blocks <= all, "{for_blocks} of {all}");
+    assert_eq!(time("kswapd_cpu_s/high-order", &["-p", "order=0", "-p", "held=9"]), 0.0, "nobody asks for blocks");
 }
 
 #[test]

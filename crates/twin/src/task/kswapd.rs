@@ -38,7 +38,8 @@ impl Task {
                 let request = self.mm(|mm, _| mm.kswapd_take(node, highest));
                 (alloc_order, highest) = (request.order, request.highest);
                 let stall = self.memstall_enter();
-                reclaim_order = self.balance_pgdat(node, alloc_order, highest).await;
+                let run = self.balance_pgdat(node, alloc_order, highest);
+                reclaim_order = self.timed_by_order(node, alloc_order, run).await;
                 self.memstall_leave(stall);
                 if reclaim_order >= alloc_order {
                     break;
@@ -64,11 +65,29 @@ impl Task {
                 work = self.mm(|mm, _| mm.kswapd_collect(node));
                 asked = work;
             }
-            done = match runs {
-                KswapdRun::Once => self.balance_zones(node, work).await,
-                KswapdRun::Again | KswapdRun::AgainWithSlab => self.balance_again(node, work).await,
+            let run = async {
+                match runs {
+                    KswapdRun::Once => self.balance_zones(node, work).await,
+                    KswapdRun::Again | KswapdRun::AgainWithSlab => self.balance_again(node, work).await,
+                }
             };
+            done = self.timed_by_order(node, work.order, run).await;
         }
+    }
+
+    /// A run for an order; notes its CPU time if that is for blocks of more than a page.
+    async fn timed_by_order<T>(&self, node: NodeId, order: Order, run: impl Future<Output = T>) -> T {
+        let used = || self.ctx.with(|_, ctl| ctl.task_cpu_time(self.ctx.task()));
+        let before = used();
+        let result = run.await;
+        if order > Order(0) {
+            let time = Nanos(used().0 - before.0);
+            self.ctx.with(|world, _| {
+                let deeds = &mut world.mm.nodes[node.index()].kswapd.deeds;
+                deeds.for_blocks_time = Nanos(deeds.for_blocks_time.0 + time.0);
+            });
+        }
+        result
     }
 
     async fn balance_zones(&self, node: NodeId, work: KswapdRequest) -> KswapdRequest {
