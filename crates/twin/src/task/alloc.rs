@@ -2,10 +2,13 @@
 //!
 //! Rule: wake kswapd; try again at the min watermark; for costly or unmovable high orders compact first; reclaim; compact;
 //! retry while there is progress; kill somebody.
-//! A request that may sleep is a preemption point (`might_sleep_if()` in `__alloc_pages()`, with `CONFIG_PREEMPT_VOLUNTARY`).
+//! A request that may sleep is a preemption point (`might_sleep_if()` in `__alloc_pages()`, with `CONFIG_PREEMPT_VOLUNTARY`, which
+//! Debian's and Ubuntu's kernels have and all others are taken to have).
 //! Source: `__alloc_pages_slowpath()`, mm/page_alloc.c, 4.20 and 6.12.
 //! Until: before 4.8 the path was another one, see alloc_around_reclaim.rs.
-//! Abstracted: CPUs' page lists are emptied at once (`drain_all_pages()`), where from 4.11 to 5.19 each CPU's worker does it and the task sleeps for that.
+//! Abstracted: the point is behind a request that was refused at first, where the kernel's is before the next one or at the return to user mode;
+//! who wakes kswapd for a boost with a page that he got at once gives way at the end of his call, but in readahead (`Need::Resched`).
+//! CPUs' page lists are emptied at once (`drain_all_pages()`), where from 4.11 to 5.19 each CPU's worker does it and the task sleeps for that.
 //! Omitted: cpusets, zone lists changed by memory hotplug, warnings.
 
 use mm::compaction::{CompactPriority, CompactResult};
@@ -42,7 +45,7 @@ impl Task {
         page
     }
 
-    /// Who may sleep for memory gives way to whom it has woken as it asks next, or leaves the kernel: both come soon.
+    /// A preemption point for who may sleep for memory.
     async fn might_sleep(&self, request: AllocRequest) {
         if request.gfp.contains(Gfp::DIRECT_RECLAIM) {
             self.ctx.preempt_point().await;
