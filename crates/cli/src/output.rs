@@ -12,14 +12,16 @@ const WIDTH: u16 = 120;
 const WIDTH_MIN: u16 = 60;
 const WIDTH_MAX: u16 = 160;
 
-/// Writes a result. A reader that has seen enough (`| head`) is no error.
+/// Writes a result.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    write(io::stdout().lock(), text).map_err(|error| Failure::failed(format!("standard output: {error}")))
+}
+
+/// Writes a result to where somebody may read it. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn write(mut out: impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("standard output: {error}")))
-        }
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        done => done,
     }
 }
 
