@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::{Better, SIGNIFICANCE};
+use crate::SIGNIFICANCE;
 
 /// A closed interval; in JSON it is `[lo, hi]`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -61,30 +61,6 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     }
     let mean = samples.iter().sum::<f64>() / samples.len() as f64;
     mean.is_finite().then_some(mean)
-}
-
-/// Harmonic mean (mmtests: Hmean), for rates; `None` unless every sample is positive.
-pub fn hmean(samples: &[f64]) -> Option<f64> {
-    if samples.iter().any(|&x| x <= 0.0) {
-        return None;
-    }
-    let inverses: Vec<f64> = samples.iter().map(|x| 1.0 / x).collect();
-    mean(&inverses).map(|m| 1.0 / m)
-}
-
-/// Mean of the best `keep_pct` percent of the samples (mmtests: BAmean, which keeps 95 %).
-///
-/// The number kept is rounded down but is at least one. "Best" needs a direction: with [`Better::None`] it is `None`.
-pub fn best_mean(samples: &[f64], better: Better, keep_pct: f64) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match better {
-        Better::Higher => sorted.reverse(),
-        Better::Lower => {}
-        Better::None => return None,
-    }
-    let kept = ((samples.len() as f64 * keep_pct / 100.0) as usize).clamp(1, samples.len().max(1));
-    mean(sorted.get(..kept)?)
 }
 
 /// Sample variance (divisor n - 1); needs two samples.
@@ -171,8 +147,6 @@ mod tests {
         assert_eq!(sd(&[1.0]), None);
         assert_eq!(mean_ci95(&[1.0]), None);
         assert_eq!(percentile(&[], 50.0), None);
-        assert_eq!(hmean(&[1.0, 0.0]), None);
-        assert_eq!(best_mean(&[], Better::Lower, 95.0), None);
     }
 
     #[test]
@@ -183,17 +157,6 @@ mod tests {
         close(percentile(&x, 50.0).unwrap(), 25.0);
         close(percentile(&x, 90.0).unwrap(), 37.0);
         close(percentile(&x, 100.0).unwrap(), 40.0);
-    }
-
-    #[test]
-    fn harmonic_and_best_means_by_hand() {
-        // 60 and 30 over the same distance: 2/(1/60 + 1/30) = 40.
-        close(hmean(&[60.0, 30.0]).unwrap(), 40.0);
-        // Best 75 % of four: three kept. Lower is better keeps 1, 2, 3; higher keeps 100, 3, 2.
-        let x = [100.0, 2.0, 1.0, 3.0];
-        close(best_mean(&x, Better::Lower, 75.0).unwrap(), 2.0);
-        close(best_mean(&x, Better::Higher, 75.0).unwrap(), 35.0);
-        assert_eq!(best_mean(&x, Better::None, 75.0), None);
     }
 
     #[test]

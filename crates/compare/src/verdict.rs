@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_json_are_those_of_the_design() {
+    fn names_in_json_are_as_documented() {
         let text = serde_json::to_string(&[Better::Higher, Better::Lower, Better::None]).unwrap();
         assert_eq!(text, r#"["higher","lower","none"]"#);
     }
