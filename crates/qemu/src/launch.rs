@@ -190,7 +190,10 @@ impl Prepared {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a guest that hangs is given up by the wall's clock, which changes no run")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a guest that hangs is given up by the wall's clock, which changes no run"
+)]
 fn now() -> Instant {
     Instant::now()
 }
