@@ -84,6 +84,9 @@ fn entry(line: &Line<'_>, content: &str) -> Result<HistEntry, ParseError> {
     Ok(entry)
 }
 
+/// The histogram of fragmentation events, below a run directory.
+pub const EXTFRAG_HIST: &str = "hist/kmem.mm_page_alloc_extfrag";
+
 /// Fragmentation events by requested type (unmovable, movable, reclaimable), from the histogram of
 /// `kmem:mm_page_alloc_extfrag` by fallback order and allocated type: fallbacks below the pageblock order. Nothing if no
 /// histogram has these keys.

@@ -36,6 +36,14 @@ pub struct Program {
     pub params: IndexMap<String, serde_json::Value>,
 }
 
+impl Program {
+    /// Parameters with their values as they would be typed.
+    pub fn typed(&self) -> impl Iterator<Item = (&str, String)> {
+        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        self.params.iter().map(move |(name, value)| (name.as_str(), text(value)))
+    }
+}
+
 /// A machine or a kernel: its name and its whole description.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Described {

@@ -21,9 +21,10 @@ use std::path::{Component, Path};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Delta, Manifest, Metric, RunError, Series, Snapshot, TraceRecord, parse_ftrace, write_ftrace};
+use crate::{Delta, Manifest, Metric, RunError, Series, Snapshot, TraceRecord, write_ftrace};
 
-const MANIFEST: &str = "manifest.json";
+/// The file that makes a directory a run directory.
+pub const MANIFEST: &str = "manifest.json";
 const METRICS: &str = "metrics.json";
 const SERIES: &str = "series.csv";
 const EVENTS: &str = "events.txt";
@@ -55,21 +56,13 @@ impl RunDir {
         }
     }
 
-    /// Writes the run, with its events if there are any, as the directory `path`, which must not exist.
+    /// Writes the run as the directory `path`, with its events if there are any, and with more files by their places below
+    /// `path`. A file that the run directory has itself is left out of these: it is written from what was read. Missing
+    /// parent directories are made.
     ///
-    /// Missing parent directories are made.
-    pub fn write(&self, path: &Path, events: &[TraceRecord]) -> Result<(), RunError> {
-        self.write_with(path, events, &BTreeMap::new())
-    }
-
-    /// As [`RunDir::write`], with more files by their places below `path`. A file that the run directory has itself is
-    /// left out: it is written from what was read.
-    pub fn write_with(
-        &self,
-        path: &Path,
-        events: &[TraceRecord],
-        more: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<(), RunError> {
+    /// # Errors
+    /// There is something at `path`, or it cannot be written.
+    pub fn write(&self, path: &Path, events: &[TraceRecord], more: &BTreeMap<String, Vec<u8>>) -> Result<(), RunError> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(RunError::Exists { path: path.to_owned() });
         }
@@ -124,13 +117,6 @@ impl RunDir {
             after: Snapshot::read(&path.join("after"))?,
             series,
         })
-    }
-
-    /// Reads the events of the run directory `path`; empty if it recorded none.
-    pub fn read_events(path: &Path) -> Result<Vec<TraceRecord>, RunError> {
-        let path = path.join(EVENTS);
-        let Some(text) = read_text(&path)? else { return Ok(Vec::new()) };
-        Ok(parse_ftrace(&path.to_string_lossy(), &text)?)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Run directories: complete or not there, and clear about what is wrong with them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use observe::{
     Counters, Described, KernelEvent, Manifest, Metric, Program, RunDir, RunError, Series, Snapshot, TraceEvent,
-    TraceRecord, World,
+    TraceRecord, World, parse_ftrace,
 };
 use rules::CompactionEvents;
 use units::{CpuId, Nanos};
@@ -58,12 +59,13 @@ fn a_run_comes_back_with_its_events() {
         KernelEvent::compaction(CompactionEvents::Priorities, "mm_compaction_kcompactd_sleep", |_| Some(0.into()));
     let event = TraceEvent::OfKernel(event.expect("a tracepoint of that kernel"));
     let events = [TraceRecord { at: Nanos(5_000), cpu: CpuId(0), comm: "kcompactd0".into(), pid: 45, event }];
-    run().write(&path, &events).unwrap();
+    run().write(&path, &events, &BTreeMap::new()).unwrap();
     assert_eq!(names(&path), ["after", "before", "events.txt", "manifest.json", "metrics.json", "series.csv"]);
     assert_eq!(names(path.parent().unwrap()), ["run-0"]);
     let read = RunDir::read(&path).unwrap();
     assert_eq!(read, run());
-    assert_eq!(RunDir::read_events(&path).unwrap(), events);
+    let text = fs::read_to_string(path.join("events.txt")).unwrap();
+    assert_eq!(parse_ftrace("events.txt", &text).unwrap(), events);
     assert_eq!(read.delta().get("pgfault"), Some(1000));
 }
 
@@ -72,7 +74,7 @@ fn a_run_is_never_written_over() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("run");
     fs::write(&path, "precious").unwrap();
-    let error = run().write(&path, &[]).unwrap_err();
+    let error = run().write(&path, &[], &BTreeMap::new()).unwrap_err();
     assert!(matches!(error, RunError::Exists { .. }), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     assert_eq!(names(place.path()), ["run"]);
@@ -83,7 +85,7 @@ fn two_runs_of_the_same_inputs_are_the_same_bytes() {
     let place = tempfile::tempdir().unwrap();
     let bytes = |name: &str| {
         let path = place.path().join(name);
-        run().write(&path, &[]).unwrap();
+        run().write(&path, &[], &BTreeMap::new()).unwrap();
         let files = ["manifest.json", "metrics.json", "series.csv", "before/zoneinfo", "after/vmstat"];
         files.map(|file| fs::read(path.join(file)).unwrap())
     };
@@ -101,7 +103,7 @@ fn a_missing_manifest_is_named() {
 fn a_bad_manifest_and_a_bad_vmstat_are_named_with_their_lines() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("run");
-    run().write(&path, &[]).unwrap();
+    run().write(&path, &[], &BTreeMap::new()).unwrap();
     fs::write(path.join("after/vmstat"), "pgfault 1\npgfault\n").unwrap();
     let error = RunDir::read(&path).unwrap_err().to_string();
     assert!(error.contains("after/vmstat:2: expected \"name value\" of /proc/vmstat"), "{error}");

@@ -125,7 +125,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
-        run.write_with(dir, &events, &kept.into_iter().collect()).map_err(Failure::writing)?;
+        run.write(dir, &events, &kept.into_iter().collect()).map_err(Failure::writing)?;
     }
     Ok(Done {
         run,

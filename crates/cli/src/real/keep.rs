@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use guest::Results;
-use observe::{Described, Manifest, RunDir, Series, Snapshot, TraceHist, World, extfrag_events};
+use observe::{Described, EXTFRAG_HIST, Manifest, RunDir, Series, Snapshot, TraceHist, World, extfrag_events};
 use units::Nanos;
 
 use super::plan::Planned;
 use crate::args::RunArgs;
 use crate::exec::{Done, Measured, metrics};
 use crate::failure::Failure;
-
-/// Histogram of fragmentation events, below the run directory.
-const EXTFRAG: &str = "hist/kmem.mm_page_alloc_extfrag";
 
 /// What a real kernel gave.
 pub(super) struct Evidence {
@@ -68,14 +65,14 @@ pub(super) fn keep(args: &RunArgs, planned: &Planned, evidence: Evidence) -> Res
         series: series(results),
     };
     if let Some(dir) = &planned.dir {
-        run.write_with(dir, &[], &files).map_err(Failure::writing)?;
+        run.write(dir, &[], &files).map_err(Failure::writing)?;
     }
     Ok(Done { run, dir: planned.dir.clone(), host: None, wall_s, zones: None, why_kswapd_is_busy: None })
 }
 
 fn extfrag(files: &BTreeMap<String, Vec<u8>>) -> Result<Option<[u64; 3]>, Failure> {
-    let Some(text) = files.get(EXTFRAG) else { return Ok(None) };
-    let histograms = TraceHist::parse(EXTFRAG, &String::from_utf8_lossy(text)).map_err(Failure::failed)?;
+    let Some(text) = files.get(EXTFRAG_HIST) else { return Ok(None) };
+    let histograms = TraceHist::parse(EXTFRAG_HIST, &String::from_utf8_lossy(text)).map_err(Failure::failed)?;
     Ok(extfrag_events(&histograms))
 }
 

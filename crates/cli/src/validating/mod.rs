@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use observe::{Delta, REFERENCE, Snapshot};
+use observe::{Delta, MANIFEST, REFERENCE, RunDir, Snapshot};
 use profile::{CounterDef, KERNELS, Kernel, Machine};
 use report::{Compared, GroupRuns, ValidationReport, Waiting, validation_text};
 use twin::TraceFilter;
@@ -18,8 +18,6 @@ use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
 use crate::failure::Failure;
 use crate::output;
 
-/// The file that makes a directory a run of our own.
-const MANIFEST: &str = "manifest.json";
 /// Fragmentation events, which `/proc/vmstat` does not count.
 const EXTFRAG: &str = "extfrag_events";
 /// What the names of totals of the pressure files begin with.
@@ -250,12 +248,13 @@ fn report_of(
 
 /// What the twin counted.
 fn counted(done: &Done) -> Counted {
-    let extfrag = done.run.metrics.iter().find(|metric| metric.name == EXTFRAG);
-    Counted {
-        before: done.run.before.clone(),
-        after: done.run.after.clone(),
-        extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
-    }
+    Counted { before: done.run.before.clone(), after: done.run.after.clone(), extfrag: extfrag_of(&done.run) }
+}
+
+/// Fragmentation events of a run, if they were counted.
+fn extfrag_of(run: &RunDir) -> Option<u64> {
+    let metric = run.metrics.iter().find(|metric| metric.name == EXTFRAG)?;
+    metric.samples.first().map(|events| *events as u64)
 }
 
 /// The runs at and below `path`, in the order of their names.

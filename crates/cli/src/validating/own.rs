@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use observe::{Manifest, Program, RunDir, World};
+use observe::{MANIFEST, Manifest, Program, RunDir, World};
 use profile::{KERNELS, Kernel, Machine};
 use rules::LruPolicy;
 use workloads::WORKLOADS;
@@ -30,18 +30,17 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         bare_boot: true,
         sysctls: settings(path, manifest),
     };
-    let machine = Machine::from_text(&path.join("manifest.json").to_string_lossy(), &manifest.machine.toml)?;
+    let machine = Machine::from_text(&path.join(MANIFEST).to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
     let has_generations = Kernel::load(&kernel).map_or(true, |kernel| kernel.rules.lru_policy != LruPolicy::TwoLists);
     let mglru = has_generations && manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
     let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
     let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.clone(), value)).collect();
-    let extfrag = run.metrics.iter().find(|metric| metric.name == "extfrag_events");
+    let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.to_string(), value)).collect();
     Ok(RealRun {
         group: group_of(&kernel, manifest, mglru, &written),
         workload: manifest.workload.name.clone(),
-        params: manifest.workload.params.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+        params: manifest.workload.typed().map(|(name, value)| (name.to_string(), value)).collect(),
         traits: super::traits(
             "mmtwin",
             &kernel,
@@ -53,11 +52,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         seed: manifest.seed,
         iteration: manifest.iteration,
         elapsed_s: Some(manifest.virtual_s),
-        counted: Counted {
-            extfrag: extfrag.and_then(|metric| metric.samples.first()).map(|events| *events as u64),
-            before: run.before,
-            after: run.after,
-        },
+        counted: Counted { extfrag: super::extfrag_of(&run), before: run.before, after: run.after },
         machine,
     })
 }
@@ -82,21 +77,16 @@ fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, 
 }
 
 /// Parameters that are not the workload's defaults.
-fn params(program: &Program) -> impl Iterator<Item = (&String, String)> {
+fn params(program: &Program) -> impl Iterator<Item = (&str, String)> {
     let defaults = WORKLOADS.iter().find(|known| known.name == program.name).map_or(&[][..], |known| known.params);
     let is_default =
-        |(name, value): &(&String, String)| defaults.iter().any(|param| param.name == *name && param.default == value);
-    program.params.iter().map(|(name, value)| (name, text(value))).filter(move |given| !is_default(given))
+        |(name, value): &(&str, String)| defaults.iter().any(|param| param.name == *name && param.default == value);
+    program.typed().filter(move |given| !is_default(given))
 }
 
 /// A value as part of a name: a text of several lines, such as a job file, is told by its checksum (CRC-32).
 fn in_a_name(value: &str) -> String {
     if value.contains('\n') { format!("{:08x}", crc32fast::hash(value.as_bytes())) } else { value.to_string() }
-}
-
-/// A parameter's value as it would be typed.
-fn text(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 #[cfg(test)]

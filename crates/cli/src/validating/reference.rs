@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use observe::{Counters, ReferenceRun, Snapshot, TraceHist, extfrag_events, parse_settings};
+use observe::{Counters, EXTFRAG_HIST, ReferenceRun, Snapshot, TraceHist, extfrag_events, parse_settings};
 use profile::{Machine, ZoneDef};
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
@@ -12,8 +12,6 @@ use crate::failure::Failure;
 
 /// The program whose commands a job consists of.
 const PROGRAM: &str = "twl";
-/// Histogram of fragmentation events.
-const EXTFRAG: &str = "hist/kmem.mm_page_alloc_extfrag";
 /// What their sampler saw: "@T seconds", then "@F file" and its text for each.
 const SERIES: &str = "series";
 
@@ -62,8 +60,8 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
         lock_sampler(&mut state.zones, before, &sampled);
     }
     let machine = base.started_from(&state)?;
-    let text = fs::read_to_string(path.join(EXTFRAG)).ok();
-    let histogram = text.map(|text| TraceHist::parse(EXTFRAG, &text)).transpose().map_err(Failure::bad_input)?;
+    let text = fs::read_to_string(path.join(EXTFRAG_HIST)).ok();
+    let histogram = text.map(|text| TraceHist::parse(EXTFRAG_HIST, &text)).transpose().map_err(Failure::bad_input)?;
     let extfrag = histogram.and_then(|histogram| extfrag_events(&histogram));
     let mglru = captured_sysctls.iter().any(|(name, value)| name == LRU_GEN && !is_off(value));
     Ok(RealRun {

@@ -14,6 +14,7 @@ mod validating;
 use std::path::Path;
 
 use assert_cmd::Command;
+use observe::{TraceRecord, parse_ftrace};
 
 /// The program.
 fn mmtwin() -> Command {
@@ -28,6 +29,12 @@ fn write_inputs(dir: &Path) {
     std::fs::write(dir.join("tiny.toml"), TINY).unwrap();
     std::fs::write(dir.join("study.toml"), include_str!("../data/study.toml")).unwrap();
     std::fs::write(dir.join("experiment.toml"), include_str!("../data/experiment.toml")).unwrap();
+}
+
+/// The tracepoints that a kept run recorded.
+fn events(run: &Path) -> Vec<TraceRecord> {
+    let text = std::fs::read_to_string(run.join("events.txt")).unwrap();
+    parse_ftrace("events.txt", &text).unwrap()
 }
 
 /// Standard output of a command that must succeed.

@@ -12,7 +12,7 @@ use observe::{RunDir, TraceEvent, TraceRecord};
 use predicates::prelude::*;
 use predicates::str::contains;
 
-use crate::{mmtwin, stdout};
+use crate::{events, mmtwin, stdout};
 
 /// Asserts that the arguments are refused with one line that holds all of `told`.
 fn refused(args: &[&str], told: &[&str]) {
@@ -144,7 +144,8 @@ fn a_guests_tracepoints_are_listed_and_add_up() {
     let files = files_below(&dir.path().join("runs"));
     let place = files.keys().find(|place| place.ends_with("/events.txt")).expect("a list is kept");
     let place = dir.path().join("runs").join(place.trim_end_matches("/events.txt"));
-    let (run, events) = (RunDir::read(&place).unwrap(), RunDir::read_events(&place).unwrap());
+    let run = RunDir::read(&place).unwrap();
+    let events = events(&place);
     let sum = |name: &str, field: &str| -> u64 {
         let of_name = |record: &TraceRecord| match &record.event {
             TraceEvent::OfKernel(event) if event.name() == name => event.number(field),

@@ -2,7 +2,7 @@
 
 use observe::{Counters, KernelEvent, RunDir, TraceEvent};
 
-use crate::{mmtwin, write_inputs};
+use crate::{events, mmtwin, write_inputs};
 
 /// The events of a group of a short run of a kernel, and what its counters gained.
 struct Traced {
@@ -27,7 +27,8 @@ impl Traced {
         let args = ["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "--out", "runs", "--events", group];
         mmtwin().current_dir(&dir).args(args).args(["-k", kernel]).args(more).assert().success();
         let place = dir.path().join(format!("runs/thpfioscale-tiny/{kernel}/iter-0"));
-        let (run, records) = (RunDir::read(&place).unwrap(), RunDir::read_events(&place).unwrap());
+        let run = RunDir::read(&place).unwrap();
+        let records = events(&place);
         let of_kernel = |event: TraceEvent| match event {
             TraceEvent::OfKernel(event) => event,
             other => panic!("{} was not asked for", other.name()),
