@@ -29,6 +29,10 @@ const SIZE: (u32, u32) = (560, 240);
 const MARGIN: u32 = 8;
 /// Radius of a point that stands alone, in pixels.
 const DOT: u32 = 3;
+/// Widths of the lines of the first columns and of the last, in pixels: where lines lie on each other, those below can be seen.
+const WIDTHS: (u32, u32) = (4, 1);
+/// Room above the largest value, as a share of all values.
+const HEADROOM: f64 = 0.04;
 /// Room for the numbers of the axes, in pixels.
 const LEFT: u32 = 52;
 const BELOW: u32 = 34;
@@ -59,7 +63,8 @@ impl Chart {
     fn draw(&self, backend: SVGBackend<'_>) -> Result<(), DrawingAreaErrorKind<std::io::Error>> {
         let area = backend.into_drawing_area();
         area.fill(&WHITE)?;
-        let (x, y) = (self.range(|(x, _)| x), self.range(|(_, y)| y));
+        let (x, mut y) = (self.range(|(x, _)| x), self.range(|(_, y)| y));
+        y.end += (y.end - y.start) * HEADROOM;
         let mut chart = ChartBuilder::on(&area)
             .caption(format!("{}, {}", self.title, self.y_unit), (FONT, TITLE_PX).into_font())
             .margin(MARGIN)
@@ -75,9 +80,10 @@ impl Chart {
             .x_label_formatter(&|value| short(*value))
             .y_label_formatter(&|value| short(*value))
             .draw()?;
+        let last = self.lines.iter().map(|line| line.column).max().unwrap_or(0);
         for line in &self.lines {
             let (red, green, blue) = COLOURS[line.column % COLOURS.len()];
-            let style = RGBColor(red, green, blue).stroke_width(1);
+            let style = RGBColor(red, green, blue).stroke_width(width(line.column, last));
             // A single point makes no line.
             let dot = if line.points.len() == 1 { DOT } else { 0 };
             chart.draw_series(LineSeries::new(line.points.iter().copied(), style.filled()).point_size(dot))?;
@@ -94,6 +100,12 @@ impl Chart {
     }
 }
 
+/// Width of the lines of a column among those up to `last`, in pixels.
+fn width(column: usize, last: usize) -> u32 {
+    let (first, least) = WIDTHS;
+    first.min(least.saturating_add((last - column) as u32))
+}
+
 /// A number with three digits at most, and a letter for thousands and more.
 fn short(value: f64) -> String {
     let (scaled, letter) = match value.abs() {
@@ -103,11 +115,13 @@ fn short(value: f64) -> String {
         _ => (value, ""),
     };
     let decimals = match scaled.abs() {
-        size if size >= 100.0 || size.fract() == 0.0 => 0,
-        size if size >= 10.0 || (size * 10.0).fract() == 0.0 => 1,
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
         _ => 2,
     };
-    format!("{scaled:.decimals$}{letter}")
+    let digits = format!("{scaled:.decimals$}");
+    let digits = if decimals > 0 { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits}{letter}")
 }
 
 #[cfg(test)]
@@ -147,5 +161,14 @@ mod tests {
         let numbers = [0.0, 0.5, 2.25, 12.5, 150.0, 1500.0, 62_000_000.0, 2.5e9, -1500.0];
         let shown = numbers.map(short);
         assert_eq!(shown, ["0", "0.5", "2.25", "12.5", "150", "1.5k", "62M", "2.5G", "-1.5k"]);
+        // Steps add up to these in binary fractions.
+        let steps = [0.1 + 0.2, 0.1 * 8.0, 0.2 * 8.0, 0.1 * 3.0 + 0.7, 100.0, 20.0];
+        assert_eq!(steps.map(short), ["0.3", "0.8", "1.6", "1", "100", "20"]);
+    }
+
+    #[test]
+    fn lines_of_earlier_columns_can_be_seen_below_others() {
+        let widths = |last: usize| (0..=last).map(|column| width(column, last)).collect::<Vec<_>>();
+        assert_eq!((widths(0), widths(1), widths(5)), (vec![1], vec![2, 1], vec![4, 4, 4, 3, 2, 1]));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn charts(runs: &[(usize, &[Metric])]) -> Vec<Chart> {
                 Some(chart) => chart.lines.push(line),
                 None => charts.push(Chart {
                     title: metric.name.clone(),
-                    x_unit: "percent of the samples are at most",
+                    x_unit: "percent of the samples that are no larger",
                     y_unit: metric.unit.clone(),
                     lines: vec![line],
                 }),
