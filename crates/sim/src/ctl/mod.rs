@@ -295,11 +295,6 @@ impl<W: World> Ctl<W> {
         self.irq_time
     }
 
-    /// CPU time that tasks have used on this CPU.
-    pub fn cpu_busy(&self, cpu: CpuId) -> Nanos {
-        self.sched.busy(cpu)
-    }
-
     /// From now on the running task stalls for memory, or does not (`psi_memstall_enter()`, `psi_memstall_leave()`). Sections do not nest:
     /// who begins one inside another leaves that to the outer one.
     pub fn memstall(&mut self, stalls: bool) {

@@ -85,7 +85,6 @@ struct Cpu {
     resched: bool,
     /// Due for dispatch.
     kicked: bool,
-    busy: Nanos,
     /// Time of interrupts that no slice has been charged with.
     interrupts: Nanos,
 }
@@ -140,10 +139,6 @@ impl Scheduler {
 
     pub(crate) fn cpu_time(&self, task: TaskId) -> Nanos {
         self.tasks[task.index()].entity.used
-    }
-
-    pub(crate) fn busy(&self, cpu: CpuId) -> Nanos {
-        self.cpus[cpu.index()].busy
     }
 
     pub(crate) fn current(&self, cpu: CpuId) -> Option<TaskId> {
@@ -270,7 +265,6 @@ impl Scheduler {
         let rq = &mut self.cpus[cpu.index()];
         let task = rq.current.expect("a slice ends on a busy CPU");
         let slice = std::mem::take(&mut rq.slice);
-        rq.busy += slice.charged;
         self.account(task, slice.charged);
         let now = slice.start + slice.charged;
         if leave != Leave::StaysRunnable {
