@@ -117,10 +117,10 @@ mod tests {
                 if content.starts_with("[[budget") { budgets(&path).err() } else { counters(Some(&path)).err() };
             found.unwrap().to_string().replace(&path, "F")
         };
-        assert_eq!(refused("[[counter]]\nname = \"a\"\nfloor = 0\n"), "F:1: floor: 0: expected a number above 0");
+        assert_eq!(refused("[[counter]]\nname = \"a\"\nfloor = 0\n"), "F:3: floor: 0: expected a number above 0");
         let twice = "[[counter]]\nname = \"a\"\nfloor = 1\n[[counter]]\nname = \"a\"\nfloor = 1\n";
-        assert_eq!(refused(twice), "F:4: name: a: expected each counter once");
+        assert_eq!(refused(twice), "F:5: name: a: expected each counter once");
         let budget = "[[budget]]\ngroup = \"g\"\nmedian-pct = 5\np90-pct = 4\n";
-        assert_eq!(refused(budget), "F:1: p90-pct: expected 0 <= median-pct <= p90-pct");
+        assert_eq!(refused(budget), "F:4: p90-pct: expected 0 <= median-pct <= p90-pct");
     }
 }

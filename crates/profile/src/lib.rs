@@ -8,6 +8,7 @@ mod counters;
 mod error;
 mod kernel;
 mod machine;
+mod place;
 mod published;
 mod size;
 mod study;

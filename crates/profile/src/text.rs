@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use crate::ProfileError;
 use crate::builtin::Kind;
+use crate::place;
 
 /// A file's name and content.
 #[derive(Clone, Debug)]
@@ -58,13 +59,19 @@ impl Text {
             let message = one_line(error.message());
             // Such an error is at the start of the table, whose line has another key or none.
             let missing = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
-            let key = missing.map_or_else(|| self.key_at(&span), str::to_string);
+            let path = place::path_at(&self.content, &span);
+            let key = match (missing, path) {
+                (Some(missing), Some(table)) => format!("{table}.{missing}"),
+                (Some(missing), None) => missing.to_string(),
+                (None, path) => path.unwrap_or_else(|| self.key_at(&span)),
+            };
             self.invalid(span, &key, message)
         })
     }
 
-    /// An error at `span`.
+    /// An error at `span`; if a table stands there, in the line of its `key`, as far as it has one.
     pub(crate) fn invalid(&self, span: Range<usize>, key: &str, message: String) -> ProfileError {
+        let span = place::value_in(&self.content, &span, key).unwrap_or(span);
         let line = self.content[..span.start.min(self.content.len())].matches('\n').count() + 1;
         ProfileError::Invalid { file: self.file.clone(), line, key: key.to_string(), message }
     }

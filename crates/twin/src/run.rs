@@ -470,7 +470,7 @@ fn wire(
     for disk in &machine.disks {
         let seed = streams.rng(&format!("disk/{}", disk.name)).next_u64();
         let device = Device::new(disk.device.get_ref(), &disk.queue, seed, || ctl.new_wait_queue())
-            .map_err(|error| RunError::Device(disk.name.clone(), error))?;
+            .map_err(|error| RunError::Device(disk.name.get_ref().clone(), error))?;
         devices.push(device);
     }
     let mounted = machine.mount.as_ref().and_then(|mount| machine.disk(&mount.get_ref().disk));

@@ -167,7 +167,7 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
             throttle.bytes_per_s
         }
         _ => {
-            notes.push(format!("the disk `{}` is memory without a limit", disk.name));
+            notes.push(format!("the disk `{}` is memory without a limit", disk.name.get_ref()));
             None
         }
     };

@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use blockdev::SpecError;
 use toml::Spanned;
 use units::Bytes;
 
@@ -124,11 +125,15 @@ impl Machine {
 
     fn check_disks(&self, text: &Text) -> Result<(), ProfileError> {
         for (number, disk) in self.disks.iter().enumerate() {
-            let key = format!("disk {}", disk.name);
-            let valid = disk.device.get_ref().validate().and_then(|()| disk.queue.validate());
-            valid.map_err(|error| text.invalid(disk.device.span(), &key, error.to_string()))?;
-            if self.disk(&disk.name) != Some(number) {
-                return Err(text.invalid(disk.device.span(), &key, "two disks have this name".to_string()));
+            let refused = |above: &str, SpecError { field, value, expected }: SpecError| {
+                text.invalid(disk.device.span(), &format!("{above}.{field}"), format!("{value}: expected {expected}"))
+            };
+            disk.device.get_ref().validate().map_err(|error| refused("disk.device", error))?;
+            disk.queue.validate().map_err(|error| refused("disk", error))?;
+            if self.disk(disk.name.get_ref()) != Some(number) {
+                let message =
+                    format!("two disks are named `{}`: expected a name of its own for each", disk.name.get_ref());
+                return Err(text.invalid(disk.name.span(), "disk.name", message));
             }
         }
         Ok(())
@@ -213,7 +218,7 @@ impl Machine {
 
     /// The disk that `key` names.
     fn disk_of(&self, text: &Text, span: Range<usize>, key: &str, name: &str) -> Result<&Disk, ProfileError> {
-        let names: Vec<&str> = self.disks.iter().map(|d| d.name.as_str()).collect();
+        let names: Vec<&str> = self.disks.iter().map(|d| d.name.get_ref().as_str()).collect();
         let expected = if names.is_empty() {
             "there is none".to_string()
         } else {

@@ -128,7 +128,7 @@ pub struct NodeDef {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Disk {
     /// Name, by which swap and mount refer to it.
-    pub name: String,
+    pub name: Spanned<String>,
     /// Where its figures come from.
     pub source: String,
     /// The device.
@@ -260,7 +260,7 @@ impl Machine {
 
     /// Index of the disk with this name.
     pub fn disk(&self, name: &str) -> Option<usize> {
-        self.disks.iter().position(|d| d.name == name)
+        self.disks.iter().position(|d| d.name.get_ref() == name)
     }
 
     /// Whether it has swap, on a disk or in memory.

@@ -106,10 +106,10 @@ fn the_image_is_that_of_one_build() {
     let dir = folder(&[("whole.toml", &stated.text)]);
     assert_eq!(Kernel::load(&path(dir.path(), "whole.toml")).unwrap().image, stated.image);
     let change = |from: &str, to: &str| refused(&image.replace(from, to));
-    assert_eq!(change("16MiB", "5MiB"), "x.toml:4: image.start: expected the address of a pageblock");
+    assert_eq!(change("16MiB", "5MiB"), "x.toml:5: image.start: expected the address of a pageblock");
     assert_eq!(change("4096", "\"1025MiB\""), "x.toml:4: image: expected sizes of 1 GiB at most");
-    assert_eq!(change("dmesg", " "), "x.toml:4: image.source: an image needs a source");
-    let wrong = "x.toml:4: image.boot-only: expected whole pages behind the read-only data that do not overlap";
+    assert_eq!(change("dmesg", " "), "x.toml:8: image.source: an image needs a source");
+    let wrong = "x.toml:8: image.boot-only: expected whole pages behind the read-only data that do not overlap";
     // 16 MiB, and the pageblocks of text and read-only data: 34 MiB.
     for (from, to) in
         [("33MiB", "35MiB"), ("40MiB", "40MiB"), ("40MiB", "41943041"), ("40MiB", "2GiB"), ("44MiB", "46MiB")]

@@ -17,13 +17,16 @@ fn refused(from: &str, to: &str) -> String {
 #[test]
 fn malformed_toml_is_shown_with_its_line() {
     assert!(refused("count = 2", "count = ").starts_with("x.toml:5: count: "));
-    assert!(refused("count = 2", "count = \"two\"").starts_with("x.toml:5: count: invalid type: string \"two\""));
-    assert!(refused("count = 2", "cores = 2").starts_with("x.toml:5: cores: unknown field `cores`, expected one of"));
-    assert_eq!(refused("count = 2\n", ""), "x.toml:4: count: missing field `count`");
+    assert!(refused("count = 2", "count = \"two\"").starts_with("x.toml:5: cpus.count: invalid type: string \"two\""));
+    assert!(
+        refused("count = 2", "cores = 2").starts_with("x.toml:5: cpus.cores: unknown field `cores`, expected one of")
+    );
+    assert_eq!(refused("count = 2\n", ""), "x.toml:4: cpus.count: missing field `count`");
     assert_eq!(refused("[[node]]\nmemory = \"2GiB\"\n", ""), "x.toml:1: node: missing field `node`");
     assert_eq!(refusal("", Machine::load), "x.toml:1: name: missing field `name`");
     assert!(
-        refused("2GiB\"\n\n[[disk]]", "2 gigs\"\n\n[[disk]]").starts_with("x.toml:10: memory: `2 gigs` is not a size")
+        refused("2GiB\"\n\n[[disk]]", "2 gigs\"\n\n[[disk]]")
+            .starts_with("x.toml:10: node.memory: `2 gigs` is not a size")
     );
 }
 
@@ -72,43 +75,46 @@ fn distances_are_one_a_node_and_ten_to_itself() {
 #[test]
 fn swap_and_mount_name_disks_that_hold_them() {
     let unknown = refused("[[swap]]\ndisk = \"disk\"", "[[swap]]\ndisk = \"sdb\"");
-    assert_eq!(unknown, "x.toml:29: swap.disk: no disk is named `sdb`: expected one of disk");
+    assert_eq!(unknown, "x.toml:30: swap.disk: no disk is named `sdb`: expected one of disk");
     let large = refused("size = \"2GiB\"", "size = \"60GiB\"");
-    assert_eq!(large, "x.toml:29: swap.size: expected no more swap on the disk `disk` than it holds");
-    let size = "x.toml:29: swap.size: expected 1MiB or more an area and less than 8TiB in all";
+    assert_eq!(large, "x.toml:31: swap.size: expected no more swap on the disk `disk` than it holds");
+    let size = "x.toml:31: swap.size: expected 1MiB or more an area and less than 8TiB in all";
     assert_eq!(refused("size = \"2GiB\"", "size = 0"), size);
     assert_eq!(refused("size = \"2GiB\"", "size = \"8TiB\""), size);
     let mount = refused("[mount]\ndisk = \"disk\"", "[mount]\ndisk = \"sdb\"");
-    assert_eq!(mount, "x.toml:33: mount.disk: no disk is named `sdb`: expected one of disk");
-    assert!(refused("fs = \"xfs\"", "fs = \"zfs\"").starts_with("x.toml:35: fs: unknown variant `zfs`"));
+    assert_eq!(mount, "x.toml:34: mount.disk: no disk is named `sdb`: expected one of disk");
+    assert!(refused("fs = \"xfs\"", "fs = \"zfs\"").starts_with("x.toml:35: mount.fs: unknown variant `zfs`"));
     let tables = refused("fs = \"xfs\"", "fs = \"xfs\"\nflex-bg = true");
-    assert_eq!(tables, "x.toml:33: mount.flex-bg: expected `fs = \"ext4\"` beside it");
+    assert_eq!(tables, "x.toml:36: mount.flex-bg: expected `fs = \"ext4\"` beside it");
     let mapped = refused("fs = \"xfs\"", "fs = \"xfs\"\nblock-mapped = true");
-    assert_eq!(mapped, "x.toml:33: mount.block-mapped: expected `fs = \"ext4\"` beside it");
+    assert_eq!(mapped, "x.toml:36: mount.block-mapped: expected `fs = \"ext4\"` beside it");
 }
 
 #[test]
 fn disks_have_possible_figures_and_names_of_their_own() {
     let depth = refused("queue_depth = 32", "queue_depth = 0");
-    assert!(depth.starts_with("x.toml:15: disk disk: `queue_depth` is 0: expected 1 to "), "{depth}");
+    assert!(depth.starts_with("x.toml:18: disk.device.queue_depth: 0: expected 1 to "), "{depth}");
     let queue = refused("flush_alone = true", "flush_alone = true\n[disk.queue]\nnr_requests = 1");
-    assert!(queue.contains("disk disk: `queue.nr_requests` is 1: expected 4 to "), "{queue}");
+    assert!(queue.contains("disk.queue.nr_requests: 1: expected 4 to "), "{queue}");
     let ahead = refused("flush_alone = true", "flush_alone = true\n[disk.queue]\nread_ahead_kb = 0");
-    assert!(ahead.contains("disk disk: `queue.read_ahead_kb` is 0: expected 4 to "), "{ahead}");
+    assert!(ahead.contains("disk.queue.read_ahead_kb: 0: expected 4 to "), "{ahead}");
     let second = "[[disk]]\nname = \"disk\"\nsource = \"none\"\ndevice = { model = \"ram\", capacity_bytes = 1_000_000, latency_ns = 1, copy_bytes_per_s = 1_000_000 }\n\n[[swap]]";
-    assert_eq!(refused("[[swap]]", second), "x.toml:32: disk disk: two disks have this name");
+    assert_eq!(
+        refused("[[swap]]", second),
+        "x.toml:30: disk.name: two disks are named `disk`: expected a name of its own for each"
+    );
 }
 
 #[test]
 fn swap_and_file_system_share_a_disk_that_holds_both() {
     let area = |size: &str| format!("size = \"2GiB\"\n[[swap]]\ndisk = \"disk\"\nsize = \"{size}\"");
     let both = refused("size = \"2GiB\"", &area("58GiB"));
-    assert_eq!(both, "x.toml:32: swap.size: expected no more swap on the disk `disk` than it holds");
+    assert_eq!(both, "x.toml:34: swap.size: expected no more swap on the disk `disk` than it holds");
     // 64 GB are 59.6 GiB: 55.6 GiB more swap leave 2 GiB.
     assert!(Machine::load(&write(&with(small(), "size = \"2GiB\"", &area("55GiB")))).is_ok());
     let full = refused("size = \"2GiB\"", "size = 63_999_000_000");
     let expected =
-        "x.toml:33: mount.disk: expected 16MiB or more and less than 16TiB on the disk `disk` beside its swap";
+        "x.toml:34: mount.disk: expected 16MiB or more and less than 16TiB on the disk `disk` beside its swap";
     assert_eq!(full, expected);
 }
 
@@ -122,7 +128,7 @@ fn a_partition_fits_its_disk() {
         if fits {
             assert!(Machine::load(&write(&with(small(), fs, &partition))).is_ok(), "{size}");
         } else {
-            assert_eq!(refused(fs, &partition), format!("x.toml:33: mount.size: {expected}"));
+            assert_eq!(refused(fs, &partition), format!("x.toml:36: mount.size: {expected}"));
         }
     }
 }
@@ -143,7 +149,7 @@ fn a_log_is_xfs_own_and_fits_its_partition() {
         let machine = with(small(), fs, fs_and_log);
         match wrong {
             None => assert!(Machine::load(&write(&machine)).is_ok()),
-            Some(expected) => assert_eq!(refused(fs, fs_and_log), format!("x.toml:33: mount.log: {expected}")),
+            Some(expected) => assert_eq!(refused(fs, fs_and_log), format!("x.toml:36: mount.log: {expected}")),
         }
     }
 }
@@ -238,14 +244,17 @@ fn contents_follow_from_their_ratio() {
 fn compressed_swap_is_in_range() {
     let after = |text: &str| refused("fs = \"xfs\"\n", &format!("fs = \"xfs\"\n{text}"));
     let size = after("[[zram]]\nsize = \"1KiB\"\n");
-    assert_eq!(size, "x.toml:36: zram.size: expected 1MiB or more, and less than 8TiB of swap in all");
+    assert_eq!(size, "x.toml:37: zram.size: expected 1MiB or more, and less than 8TiB of swap in all");
     let compressor = after("[[zram]]\nsize = \"1GiB\"\ncompressor = \"gzip\"\n");
-    assert!(compressor.starts_with("x.toml:38: compressor: unknown variant `gzip`, expected one of"), "{compressor}");
+    assert!(
+        compressor.starts_with("x.toml:38: zram.compressor: unknown variant `gzip`, expected one of"),
+        "{compressor}"
+    );
     let contents = |ratio: &str, same: &str| {
         after(&format!("[contents]\nratio = {ratio}\nsame-filled-percent = {same}\nsource = \"\"\n"))
     };
-    assert_eq!(contents("0.5", "0"), "x.toml:36: contents.ratio: 0.5: expected 1 to 100");
-    assert_eq!(contents("2", "101"), "x.toml:36: contents.same-filled-percent: 101: expected 0 to 100 percent");
+    assert_eq!(contents("0.5", "0"), "x.toml:37: contents.ratio: 0.5: expected 1 to 100");
+    assert_eq!(contents("2", "101"), "x.toml:38: contents.same-filled-percent: 101: expected 0 to 100 percent");
 }
 
 #[test]

@@ -95,8 +95,8 @@ fn an_experiment_says_what_runs() {
         ("name = \"mine\"\n", "x.toml:1: name"),
         ("workload = \"thpfioscale\"\n", "x.toml:1: workload"),
         ("[kernels]\nold = \"4.20-rc3\"\n", "x.toml:1: kernels"),
-        ("title = \"small, as it is\"\n", "x.toml:6: title"),
-        ("machine = \"small\"\n", "x.toml:6: machine"),
+        ("title = \"small, as it is\"\n", "x.toml:6: case.title"),
+        ("machine = \"small\"\n", "x.toml:6: case.machine"),
     ] {
         assert!(refused(line, "").starts_with(&format!("{key}: missing field `")), "{}", refused(line, ""));
     }
@@ -104,7 +104,7 @@ fn an_experiment_says_what_runs() {
     let no_case = "[kernels]\nold = \"4.20-rc3\"\n[[case]]\ntitle = \"small, as it is\"\nmachine = \"small\"\n";
     assert_eq!(refused(no_case, "case = []\nkernels = { old = \"5.0\" }\n"), "x.toml:1: case: expected one or more");
     let unknown = refused("machine = \"small\"", "machine = \"small\"\nparam = { x = 1 }");
-    assert!(unknown.starts_with("x.toml:9: param: unknown field `param`, expected one of"), "{unknown}");
+    assert!(unknown.starts_with("x.toml:9: case.param: unknown field `param`, expected one of"), "{unknown}");
     let word = refused("workload = ", "iterations = \"two\"\nworkload = ");
     assert!(word.starts_with("x.toml:3: iterations: invalid type: string \"two\", expected u32"), "{word}");
 }
@@ -160,8 +160,8 @@ fn numbers_and_words_of_a_study_are_checked() {
     assert_eq!(unknown, "x.toml:9: quick.memory: expected names of the study's machines, found `large`");
     let none = refused("iterations = 1", "iterations = 0");
     assert_eq!(none, "x.toml:8: quick.iterations: expected 1 to 10000");
-    assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:30: take: unknown variant `median`"));
-    assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:32: better: unknown variant `less`"));
+    assert!(refused("\"total\"", "\"median\"").starts_with("x.toml:30: metric.take: unknown variant `median`"));
+    assert!(refused("\"lower\"", "\"less\"").starts_with("x.toml:32: metric.better: unknown variant `less`"));
 }
 
 #[test]
