@@ -22,8 +22,10 @@ const PCI_HOLE_MAX: Bytes = Bytes::mib(4096 - 32);
 const SWAP_AREA_MIN: Bytes = Bytes::mib(1);
 /// Swap of a machine stays below this: its slots are numbered with 31 bits.
 const SWAP_END: Bytes = Bytes::gib(8192);
-/// Size of a file system: mkfs.xfs makes none below 16 MiB, and blocks of 4 KiB are numbered with 32 bits.
-const FILE_SYSTEM_MIN: Bytes = Bytes::mib(16);
+/// Size of an allocation group of a file system and, unless `flex-bg` makes one of all of a small one, how many it has; blocks of
+/// 4 KiB are numbered with 32 bits.
+const GROUP_MIN: Bytes = Bytes::mib(16);
+const GROUPS: u64 = 4;
 const FILE_SYSTEM_END: Bytes = Bytes::gib(16 * 1024);
 /// Size of XFS's log (`XFS_MIN_LOG_BYTES`, `XFS_MAX_LOG_BYTES`).
 const LOG_BYTES: RangeInclusive<u64> = Bytes::mib(10).0..=Bytes::gib(2).0;
@@ -188,13 +190,15 @@ impl Machine {
         }
         let disk = self.disk_of(text, mount.span(), "mount.disk", name)?;
         let room = disk.device.get_ref().capacity().0 - self.swap_on(name, self.swaps.len());
-        if !(FILE_SYSTEM_MIN.0..FILE_SYSTEM_END.0).contains(&room) {
-            let message = format!("expected 16MiB or more and less than 16TiB on the disk `{name}` beside its swap");
+        let least = if *flex_bg { GROUP_MIN.0 } else { GROUPS * GROUP_MIN.0 };
+        let told = Size(Bytes(least));
+        if !(least..FILE_SYSTEM_END.0).contains(&room) {
+            let message = format!("expected {told} or more and less than 16TiB on the disk `{name}` beside its swap");
             return Err(text.invalid(mount.span(), "mount.disk", message));
         }
         let size = mount.get_ref().partition(Bytes(room));
-        if !(FILE_SYSTEM_MIN.0..=room).contains(&size.0) {
-            let message = format!("expected 16MiB or more, and no more than the disk `{name}` has beside its swap");
+        if !(least..=room).contains(&size.0) {
+            let message = format!("expected {told} or more, and no more than the disk `{name}` has beside its swap");
             return Err(text.invalid(mount.span(), "mount.size", message));
         }
         Machine::check_log(text, mount, size)

@@ -114,23 +114,32 @@ fn swap_and_file_system_share_a_disk_that_holds_both() {
     assert!(Machine::load(&write(&with(small(), "size = \"2GiB\"", &area("55GiB")))).is_ok());
     let full = refused("size = \"2GiB\"", "size = 63_999_000_000");
     let expected =
-        "x.toml:34: mount.disk: expected 16MiB or more and less than 16TiB on the disk `disk` beside its swap";
+        "x.toml:34: mount.disk: expected 64MiB or more and less than 16TiB on the disk `disk` beside its swap";
     assert_eq!(full, expected);
 }
 
 #[test]
 fn a_partition_fits_its_disk() {
     let fs = "fs = \"xfs\"";
-    let expected = "expected 16MiB or more, and no more than the disk `disk` has beside its swap";
+    let expected = |least: &str| {
+        format!("x.toml:36: mount.size: expected {least} or more, and no more than the disk `disk` has beside its swap")
+    };
     // 64 GB are 59.6 GiB, of which swap takes 2.
-    for (size, fits) in [("15MiB", false), ("16MiB", true), ("57GiB", true), ("58GiB", false)] {
-        let partition = format!("{fs}\nsize = \"{size}\"");
-        if fits {
-            assert!(Machine::load(&write(&with(small(), fs, &partition))).is_ok(), "{size}");
-        } else {
-            assert_eq!(refused(fs, &partition), format!("x.toml:36: mount.size: {expected}"));
+    for (size, fits) in [("67108863", false), ("64MiB", true), ("57GiB", true), ("58GiB", false)] {
+        for kind in ["xfs\"", "ext4\"", "ext4\"\nblock-mapped = true"] {
+            let partition = format!("fs = \"{kind}\nsize = \"{size}\"");
+            if fits {
+                assert!(Machine::load(&write(&with(small(), fs, &partition))).is_ok(), "{kind} {size}");
+            } else {
+                let told = refused(fs, &partition).replace("x.toml:37", "x.toml:36");
+                assert_eq!(told, expected("64MiB"), "{kind}");
+            }
         }
     }
+    // All of a small ext4 with `flex-bg` is one group.
+    let grouped = |size: &str| format!("fs = \"ext4\"\nsize = \"{size}\"\nflex-bg = true");
+    assert_eq!(refused(fs, &grouped("15MiB")), expected("16MiB"));
+    assert!(Machine::load(&write(&with(small(), fs, &grouped("16MiB")))).is_ok());
 }
 
 #[test]
