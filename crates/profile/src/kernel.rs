@@ -55,7 +55,7 @@ pub struct Kernel {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct KernelFile {
-    name: String,
+    name: Spanned<String>,
     description: String,
     #[serde(default)]
     base: Option<Spanned<String>>,
@@ -212,13 +212,14 @@ impl RuleChoice {
 impl Whole {
     fn read(text: &Text, depth: u32) -> Result<Whole, ProfileError> {
         let file: KernelFile = text.parse()?;
+        text.check_name("name", &file.name)?;
         let base = file.base.as_ref().map(|base| Whole::of_base(text, base, depth)).transpose()?;
         check_rules(text, &file.rules)?;
         check_tunables(text, &file.tunables)?;
         let image = file.image.map(|image| ImageDef::checked(text, image)).transpose()?;
         let derived = base.is_some();
         let mut whole = Whole {
-            name: file.name,
+            name: file.name.into_inner(),
             description: file.description,
             era: required(text, "era", file.era.or(base.as_ref().map(|b| b.era)))?,
             image,

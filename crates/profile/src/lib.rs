@@ -8,6 +8,7 @@ mod counters;
 mod error;
 mod kernel;
 mod machine;
+mod name;
 mod place;
 mod published;
 mod size;
@@ -25,3 +26,4 @@ pub use machine::{
 pub use published::{Published, PublishedRow};
 pub use size::Size;
 pub use study::{Across, Case, Comparison, ITERATIONS_MAX, MetricMap, PART, Quick, Study, Take};
+pub use text::quoted;

@@ -89,6 +89,11 @@ fn one_line(message: &str) -> String {
     message.lines().map(str::trim).collect::<Vec<_>>().join("; ")
 }
 
+/// A text as a string of TOML, which Rust's own quotes are not: it has other escapes.
+pub fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
 /// A scalar as it would be typed after `key=`.
 pub(crate) fn typed(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)

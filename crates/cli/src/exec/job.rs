@@ -18,6 +18,9 @@ use crate::failure::Failure;
 /// Virtual time between two rows of a kept run's `series.csv`.
 const SERIES_STEP: Nanos = Nanos::secs(1);
 
+/// Most bytes of a file's name (`NAME_MAX`).
+const FILE_NAME_BYTES_MAX: usize = 255;
+
 /// A run to be made.
 pub(crate) struct Job {
     /// Machine and workload, in one word.
@@ -167,6 +170,10 @@ pub(crate) fn check_free<'a>(out: Option<&Path>, dirs: impl IntoIterator<Item = 
         if !places.insert(dir) {
             return Err(Failure::bad_input(format!("{}: two runs would be kept there", dir.display())));
         }
+        if let Some(name) = dir.iter().find(|name| name.len() > FILE_NAME_BYTES_MAX) {
+            let message = format!("--out: {}: expected a name of {FILE_NAME_BYTES_MAX} bytes at most", name.display());
+            return Err(Failure::bad_input(message));
+        }
         if dir.symlink_metadata().is_ok() {
             let message = format!("{}: there is a run already, and nothing is written over", dir.display());
             return Err(Failure::bad_input(message));
@@ -203,6 +210,14 @@ mod tests {
         assert!(check_free(Some(&there.path().join("a/b")), []).is_ok());
         assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
         assert_eq!(nearest_folder(Path::new("not-there/b")), Path::new("."));
+    }
+
+    #[test]
+    fn a_place_has_names_that_files_can_have() {
+        let place = |bytes: usize| Path::new("out").join("x".repeat(bytes)).join("iter-0");
+        assert_eq!(check_free(None, [place(255).as_path()]), Ok(()));
+        let error = check_free(None, [place(256).as_path()]).unwrap_err();
+        assert!(error.message().ends_with("xxx: expected a name of 255 bytes at most"), "{}", error.message());
     }
 
     #[test]

@@ -133,7 +133,8 @@ impl Guest<'_> {
             Mode::Mttcg => "mttcg: as fast as the host is, not reproducible",
             Mode::Kvm => "kvm: the host's own CPUs, not reproducible",
         };
-        let text = format!("image = {:?}\nmode = {mode:?}\nagent_sha256 = {:?}\n", self.image.name, outcome.agent_hash);
+        let image = profile::quoted(&self.image.name);
+        let text = format!("image = {image}\nmode = {mode:?}\nagent_sha256 = {:?}\n", outcome.agent_hash);
         Evidence {
             world: World::Qemu,
             kernel: Described { name: short(&self.image.name), toml: text },

@@ -156,7 +156,7 @@ impl Host<'_> {
             world: World::Host,
             kernel: Described {
                 name: self.kernel(),
-                toml: format!("release = {:?}\nmemory_limit = {limit:?}\n", self.release),
+                toml: format!("release = {}\nmemory_limit = {limit:?}\n", profile::quoted(&self.release)),
             },
             sysctls: self.variant.sysctls.clone(),
             results,

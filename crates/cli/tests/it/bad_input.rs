@@ -65,6 +65,19 @@ fn pairs() {
 }
 
 #[test]
+fn names_that_no_folder_of_a_run_could_have() {
+    let dir = tempfile::tempdir().unwrap();
+    write_inputs(dir.path());
+    let text = fs::read_to_string(dir.path().join("tiny.toml")).unwrap();
+    let expected = "bad.toml:1: name: expected a name of 1 to 128 bytes without `/` and control characters";
+    for name in ["x".repeat(300), String::new(), "a\\nb".to_string()] {
+        fs::write(dir.path().join("bad.toml"), text.replace("\"tiny\"", &format!("\"{name}\""))).unwrap();
+        refused_in(&dir, &["run", "untar2", "-m", "bad.toml", "--out", "runs"], &[expected]);
+    }
+    assert!(!dir.path().join("runs").exists());
+}
+
+#[test]
 fn names_of_workloads_parameters_and_tunables() {
     refused(&["run", "thpfio"], &["unknown workload `thpfio`; expected one of stress-highalloc, thpfioscale"]);
     refused(

@@ -7,7 +7,7 @@ use rules::Compressor;
 use units::Bytes;
 
 use super::{FileSystem, Machine};
-use crate::text::Text;
+use crate::text::{Text, quoted};
 use crate::{ProfileError, Size};
 
 /// Node sizes are whole multiples of this: a pageblock of x86-64.
@@ -115,7 +115,7 @@ impl Machine {
             };
             name.push_str(&format!("-{}", fs.name()));
             told.push(fs.name().to_string());
-            edits.push((mount.get_ref().fs.span(), format!("{:?}", fs.name())));
+            edits.push((mount.get_ref().fs.span(), quoted(fs.name())));
         }
         self.edited(&name, &told.join(" and "), edits)
     }
@@ -131,7 +131,7 @@ impl Machine {
     }
 
     fn edited(&self, name: &str, what: &str, mut edits: Edits) -> Result<Machine, ProfileError> {
-        edits.push((self.name.span(), format!("{name:?}")));
+        edits.push((self.name.span(), quoted(name)));
         // From the last to the first, so that the places of those before stay what they are.
         edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.start));
         let mut content = self.text.clone();

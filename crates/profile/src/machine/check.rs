@@ -39,6 +39,7 @@ const UPTIME_S: RangeInclusive<f64> = 0.0..=1e9;
 
 impl Machine {
     pub(super) fn check(&self, text: &Text) -> Result<(), ProfileError> {
+        text.check_name("name", &self.name)?;
         self.check_cpus(text)?;
         self.check_nodes(text)?;
         self.check_pci_hole(text)?;
@@ -127,6 +128,7 @@ impl Machine {
 
     fn check_disks(&self, text: &Text) -> Result<(), ProfileError> {
         for (number, disk) in self.disks.iter().enumerate() {
+            text.check_name("disk.name", &disk.name)?;
             let refused = |above: &str, SpecError { field, value, expected }: SpecError| {
                 text.invalid(disk.device.span(), &format!("{above}.{field}"), format!("{value}: expected {expected}"))
             };

@@ -16,7 +16,7 @@ type Values = Option<Spanned<IndexMap<String, toml::Value>>>;
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct StudyFile {
-    name: String,
+    name: Spanned<String>,
     #[serde(default)]
     title: String,
     workload: Spanned<String>,
@@ -82,7 +82,7 @@ impl Study {
             kernels: kernels?,
             cases,
             published: published?,
-            name: file.name,
+            name: file.name.into_inner(),
             title: file.title,
             workload: file.workload,
             comparisons: file.comparisons,
@@ -140,22 +140,31 @@ impl CaseFile {
     fn name(&self) -> &Spanned<String> {
         self.config.as_ref().unwrap_or(&self.title)
     }
+
+    /// The key that says so.
+    fn name_key(&self) -> &'static str {
+        if self.config.is_some() { "case.config" } else { "case.title" }
+    }
 }
 
 /// Something runs; cases can be told apart; those of published figures say how they are called there.
 fn check_names(text: &Text, file: &StudyFile) -> Result<(), ProfileError> {
+    text.check_name("name", &file.name)?;
     if file.kernels.get_ref().is_empty() {
         return Err(text.invalid(file.kernels.span(), "kernels", "expected one or more".to_string()));
     }
     if file.cases.is_empty() {
         return Err(text.invalid(0..0, "case", "expected one or more".to_string()));
     }
+    for (column, kernel) in file.kernels.get_ref() {
+        text.check_name("kernels", &Spanned::new(kernel.span(), column.clone()))?;
+    }
     for (number, case) in file.cases.iter().enumerate() {
         let name = case.name();
+        text.check_case_name(case.name_key(), name)?;
         if file.cases[..number].iter().any(|other| other.name().get_ref() == name.get_ref()) {
-            let key = if case.config.is_some() { "case.config" } else { "case.title" };
             let message = format!("two cases are called `{}`: expected a name of its own for each", name.get_ref());
-            return Err(text.invalid(name.span(), key, message));
+            return Err(text.invalid(name.span(), case.name_key(), message));
         }
         if case.config.is_none() && !file.published.is_empty() {
             let message = "missing: expected the start of what the published figures call the case".to_string();

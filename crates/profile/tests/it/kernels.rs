@@ -131,3 +131,12 @@ fn tunables_can_be_set_over_the_kernels_own() {
     assert_eq!(kernel.tunables_with(&changes).unwrap().watermark_boost_factor, 0);
     assert!(kernel.tunables_with(&[("vm.x".to_string(), "0".to_string())]).is_err());
 }
+
+#[test]
+fn a_name_can_be_told_in_a_line_and_be_part_of_a_path() {
+    for bad in ["", "a/b", "a\\u0000b"] {
+        let name = format!("name = \"{bad}\"\ndescription = \"\"\nbase = \"5.0\"\n");
+        let expected = "x.toml:1: name: expected a name of 1 to 128 bytes without `/` and control characters";
+        assert_eq!(refusal(&name, Kernel::load), expected, "{bad}");
+    }
+}

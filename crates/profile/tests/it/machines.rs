@@ -285,3 +285,24 @@ fn a_machine_that_cannot_be_so_is_refused() {
     let cpus = changed("haswell-2s", None, Some(1)).unwrap_err();
     assert!(cpus.starts_with("machine haswell-2s with 1 CPUs: node: 2 nodes and 1 CPUs: expected"), "{cpus}");
 }
+
+#[test]
+fn names_can_be_told_in_a_line_and_be_part_of_a_path() {
+    let expected = "expected a name of 1 to 128 bytes without `/` and control characters";
+    let long = "x".repeat(129);
+    for bad in ["", "  ", "a/b", "a\\nb", "a\\u0000b", long.as_str()] {
+        let machine = refused("name = \"small\"", &format!("name = \"{bad}\""));
+        assert_eq!(machine, format!("x.toml:1: name: {expected}"), "{bad}");
+        let disk = refused("name = \"disk\"", &format!("name = \"{bad}\""));
+        assert_eq!(disk, format!("x.toml:13: disk.name: {expected}"), "{bad}");
+    }
+    // Quotes and what is not ASCII stay what they are when the machine is changed.
+    let odd = "a \"b\" \u{200b}\\";
+    let text = with(small(), "name = \"small\"", &format!("name = '{odd}'"));
+    let change = MachineChange { cpus: Some(1), ..MachineChange::default() };
+    let changed = Machine::load(&write(&text)).unwrap().changed(&change).unwrap();
+    assert_eq!(*changed.name.get_ref(), format!("{odd}-1cpus"));
+    let longest = with(small(), "name = \"small\"", &format!("name = \"{}\"", &long[1..]));
+    let error = Machine::load(&write(&longest)).unwrap().changed(&change).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("with 1 CPUs: name: {expected}")), "{error}");
+}

@@ -195,3 +195,18 @@ fn every_metric_of_a_built_in_study_is_compared() {
         }
     }
 }
+
+#[test]
+fn names_can_be_told_in_a_line_and_be_part_of_a_path() {
+    let expected = "expected a name of 1 to 128 bytes without `/` and control characters";
+    let refused = |from: &str, to: &str| refusal(&with(EXPERIMENT, from, to), Study::load);
+    assert_eq!(refused("\"mine\"", "\"\""), format!("x.toml:2: name: {expected}"));
+    assert_eq!(refused("old = ", "\"a/b\" = "), format!("x.toml:5: kernels: {expected}"));
+    let case = |title: &str| with(EXPERIMENT, "small, as it is", title);
+    let expected = "x.toml:7: case.title: expected a name of 1 to 255 bytes without control characters";
+    for bad in ["", "a\\tb", &"x".repeat(256)] {
+        assert_eq!(refusal(&case(bad), Study::load), expected, "{bad}");
+    }
+    let dir = folder(&[("x.toml", &case("skylake1s/thpfioscale-xfs"))]);
+    assert!(Study::load(&path(dir.path(), "x.toml")).is_ok());
+}
