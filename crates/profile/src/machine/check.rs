@@ -3,13 +3,14 @@
 use std::ops::{Range, RangeInclusive};
 
 use blockdev::SpecError;
+use rules::Tunables;
 use toml::Spanned;
 use units::Bytes;
 
 use super::{CompressNs, ContentsDef, Disk, FileSystem, Machine, Mount};
 use crate::ProfileError;
 use crate::Size;
-use crate::text::Text;
+use crate::text::{Text, typed};
 
 /// CPUs of a machine.
 const CPUS: RangeInclusive<u32> = 1..=1024;
@@ -49,7 +50,17 @@ impl Machine {
         self.check_mount(text)?;
         self.check_uptime(text)?;
         self.check_booted(text)?;
+        self.check_sysctls(text)?;
         self.check_zones(text)
+    }
+
+    /// Tunables that exist, with values that they take.
+    fn check_sysctls(&self, text: &Text) -> Result<(), ProfileError> {
+        for (name, value) in &self.sysctls {
+            let set = Tunables::default().set(name.get_ref(), &typed(value));
+            set.map_err(|error| text.invalid(name.span(), "sysctls", error.to_string()))?;
+        }
+        Ok(())
     }
 
     fn check_uptime(&self, text: &Text) -> Result<(), ProfileError> {

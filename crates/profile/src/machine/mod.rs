@@ -64,7 +64,7 @@ pub struct Machine {
     pub booted: Option<Booted>,
     /// Tunables in force on it, by name; what is asked for comes after them.
     #[serde(default)]
-    sysctls: IndexMap<String, toml::Value>,
+    sysctls: IndexMap<Spanned<String>, toml::Value>,
     /// The file as it was read.
     #[serde(skip)]
     pub text: String,

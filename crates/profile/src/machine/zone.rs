@@ -152,7 +152,7 @@ impl ZoneDef {
 impl Machine {
     /// Tunables in force on this machine, as for `--set`.
     pub fn sysctls(&self) -> Vec<(String, String)> {
-        self.sysctls.iter().map(|(name, value)| (name.clone(), typed(value))).collect()
+        self.sysctls.iter().map(|(name, value)| (name.get_ref().clone(), typed(value))).collect()
     }
 
     pub(super) fn check_zones(&self, text: &Text) -> Result<(), ProfileError> {

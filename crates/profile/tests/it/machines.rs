@@ -306,3 +306,12 @@ fn names_can_be_told_in_a_line_and_be_part_of_a_path() {
     let error = Machine::load(&write(&longest)).unwrap().changed(&change).unwrap_err().to_string();
     assert!(error.ends_with(&format!("with 1 CPUs: name: {expected}")), "{error}");
 }
+
+#[test]
+fn sysctls_of_a_machine_are_told_with_their_line() {
+    let after = |text: &str| refused("fs = \"xfs\"\n", &format!("fs = \"xfs\"\n[sysctls]\n{text}"));
+    let unknown = after("\"vm.swappiness\" = 10\nfoo = 1\n");
+    assert!(unknown.starts_with("x.toml:38: sysctls: unknown tunable `foo`; "), "{unknown}");
+    let value = after("\"vm.swappiness\" = 1000\n");
+    assert_eq!(value, "x.toml:37: sysctls: vm.swappiness: `1000` is not a whole number from 0 to 200");
+}
