@@ -25,6 +25,8 @@ const PAGEBLOCK_PAGES: u64 = units::PAGEBLOCK_PAGES as u64;
 const BATCH_MAX: u64 = 12 * 8;
 /// Frames are numbered below this.
 const PFN_END: u64 = 1 << 31;
+/// Where the zones of x86-64 end that do (`MAX_DMA_PFN`, `MAX_DMA32_PFN`): 16 MiB and 4 GiB.
+const ZONE_ENDS: [(&str, u64); 2] = [("DMA", 1 << 12), ("DMA32", 1 << 20)];
 
 /// A zone and what was in it. Counts are of pages of 4 KiB unless they are of blocks.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -91,6 +93,11 @@ pub struct PcpDef {
 }
 
 impl ZoneDef {
+    /// Its place among the zones of a node, from the lowest.
+    fn rank(&self) -> Option<usize> {
+        ZONE_NAMES.iter().position(|name| *name == self.name)
+    }
+
     /// Pages on the buddy lists.
     pub fn free_pages(&self) -> u64 {
         let pages = |blocks: &Vec<u64>| blocks.iter().enumerate().map(|(order, n)| n << order).sum::<u64>();
@@ -107,6 +114,12 @@ impl ZoneDef {
         }
         if self.start_pfn >= PFN_END || self.spanned > PFN_END - self.start_pfn || self.spanned == 0 {
             return Some(("spanned", format!("expected frames below {PFN_END}, and one at least")));
+        }
+        let end = ZONE_ENDS.iter().find(|(name, _)| *name == self.name).map(|(_, end)| *end);
+        if let Some(end) = end.filter(|end| self.start_pfn + self.spanned > *end) {
+            let message =
+                format!("{} frames from {}: expected {} to end at {end}", self.spanned, self.start_pfn, self.name);
+            return Some(("spanned", message));
         }
         if !(self.managed <= self.present && self.present <= self.spanned) {
             return Some(("managed", "expected managed <= present <= spanned".to_string()));
@@ -172,11 +185,39 @@ impl Machine {
             }
             next = (def.start_pfn + def.spanned).next_multiple_of(PAGEBLOCK_PAGES);
         }
-        if !self.zones.is_empty()
-            && let Some(node) = (0..self.nodes.len()).find(|node| self.zones_of(*node).next().is_none())
-        {
+        if self.zones.is_empty() {
+            return Ok(());
+        }
+        (0..self.nodes.len()).try_for_each(|node| self.check_zones_of(text, node))
+    }
+
+    /// A node has each zone once, lowest first, and they have its memory.
+    fn check_zones_of(&self, text: &Text, node: usize) -> Result<(), ProfileError> {
+        let here: Vec<&Spanned<ZoneDef>> =
+            self.zones.iter().filter(|zone| zone.get_ref().node as usize == node).collect();
+        if here.is_empty() {
             let message = format!("node {node} has no zone: expected one for every node, or none at all");
             return Err(text.invalid(self.zones[0].span(), "zone.node", message));
+        }
+        if let Some(pair) = here.windows(2).find(|pair| pair[0].get_ref().rank() >= pair[1].get_ref().rank()) {
+            let [below, above] = [pair[0], pair[1]].map(|zone| &zone.get_ref().name);
+            let message = format!(
+                "{above} behind {below} on node {node}: expected each zone of a node once, in the order {}",
+                ZONE_NAMES.join(", ")
+            );
+            return Err(text.invalid(pair[1].span(), "zone.name", message));
+        }
+        let sum = |pages: fn(&ZoneDef) -> u64| here.iter().map(|zone| pages(zone.get_ref())).sum::<u64>();
+        let (present, spanned) = (sum(|zone| zone.present), sum(|zone| zone.spanned));
+        let memory = &self.nodes[node].memory;
+        let pages = memory.get_ref().0.pages_down().0;
+        if !(present..=spanned.next_multiple_of(PAGEBLOCK_PAGES)).contains(&pages) {
+            let message = format!(
+                "{} of memory: expected that of node {node}'s zones, from the {present} pages that exist to the {spanned} from \
+                 first to last",
+                memory.get_ref()
+            );
+            return Err(text.invalid(memory.span(), "node.memory", message));
         }
         Ok(())
     }

@@ -315,3 +315,36 @@ fn sysctls_of_a_machine_are_told_with_their_line() {
     let value = after("\"vm.swappiness\" = 1000\n");
     assert_eq!(value, "x.toml:37: sysctls: vm.swappiness: `1000` is not a whole number from 0 to 200");
 }
+
+/// The small machine's 2 GiB as zones with these names, first frames and lengths, all on node 0.
+fn zoned(zones: &[(&str, u64, u64)]) -> String {
+    let zone = |(name, start, pages): &(&str, u64, u64)| {
+        format!(
+            "[[zone]]\nnode = 0\nname = \"{name}\"\nstart-pfn = {start}\nspanned = {pages}\npresent = {pages}\nmanaged = {pages}\n"
+        )
+    };
+    with(small(), "fs = \"xfs\"\n", &format!("fs = \"xfs\"\n{}", zones.iter().map(zone).collect::<String>()))
+}
+
+#[test]
+fn zones_are_those_of_their_node() {
+    let refused = |zones: &[(&str, u64, u64)]| refusal(&zoned(zones), Machine::load);
+    // 2 GiB are 524288 pages. Those of the zones are rounded up to pageblocks of 512.
+    assert!(Machine::load(&write(&zoned(&[("DMA", 0, 4096), ("DMA32", 4096, 520_192)]))).is_ok());
+    assert!(Machine::load(&write(&zoned(&[("DMA", 0, 4096), ("DMA32", 4096, 519_681)]))).is_ok());
+    let order = "expected each zone of a node once, in the order DMA, DMA32, Normal, Movable";
+    let twice = refused(&[("Normal", 1 << 20, 262_144), ("Normal", 2 << 20, 262_144)]);
+    assert_eq!(twice, format!("x.toml:45: zone.name: Normal behind Normal on node 0: {order}"));
+    let lower = refused(&[("DMA32", 0, 262_144), ("Normal", 1 << 20, 4096), ("DMA32", 2 << 20, 4096)]);
+    assert_eq!(lower, "x.toml:54: zone.spanned: 4096 frames from 2097152: expected DMA32 to end at 1048576");
+    let lower = refused(&[("Movable", 1 << 20, 262_144), ("Normal", 2 << 20, 262_144)]);
+    assert_eq!(lower, format!("x.toml:45: zone.name: Normal behind Movable on node 0: {order}"));
+    let high = refused(&[("DMA", 262_144, 524_288)]);
+    assert_eq!(high, "x.toml:40: zone.spanned: 524288 frames from 262144: expected DMA to end at 4096");
+    for (pages, told) in [(262_144, "262144"), (524_289, "524289"), (523_776, "523776")] {
+        let size = refused(&[("Normal", 1 << 20, pages)]);
+        let expected =
+            format!("that of node 0's zones, from the {told} pages that exist to the {told} from first to last");
+        assert_eq!(size, format!("x.toml:10: node.memory: 2GiB of memory: expected {expected}"));
+    }
+}
