@@ -166,10 +166,13 @@ fn over_time(case: &PageCase<'_>) -> Vec<Chart> {
 }
 
 fn zones(column: &PageColumn<'_>) -> Markup {
-    let drawn = column.runs.iter().filter_map(|kept| kept.zones.as_deref());
+    let drawn = column.runs.iter().filter_map(|kept| Some((kept.run.manifest.iteration, kept.zones.as_deref()?)));
     html! {
-        @for zones in drawn {
-            details { summary { "Zones over time, " (column.column.name) } div.wide { pre { (zones) } } }
+        @for (iteration, zones) in drawn {
+            details {
+                summary { "Zones over time, " (column.column.name) @if column.runs.len() > 1 { ", iter-" (iteration) } }
+                div.wide { pre { (zones) } }
+            }
         }
     }
 }

@@ -51,6 +51,7 @@ fn a_page_has_comparison_charts_zones_and_inputs() {
     assert_eq!(page.matches("<svg ").count(), 1);
     assert!(page.contains("Page faults, a second") && page.contains("No metric has enough samples."));
     assert_eq!(page.matches("Zones over time").count(), 6);
+    assert_eq!(page.matches("<summary>Zones over time, old, iter-").count(), 3, "each run says which it is");
     for input in ["size = &quot;4MiB&quot;", "vm.swappiness = 0", "# a &lt; b", "Left out: the moon", "seed 7"] {
         assert!(page.contains(input), "{input}: {page}");
     }
