@@ -11,9 +11,9 @@ use mm::swap::SwapSpec;
 use mm::trace::TraceFilter;
 use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::writeback::{RequestLimits, WbId};
-use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, Mm};
+use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, MemoryLayout, Mm};
 use observe::{Series, Snapshot};
-use profile::{CompressNs, FileSystem, Kernel, Machine, SwapArea, ZramDef};
+use profile::{CompressNs, FileSystem, Kernel, Machine, Mount, SwapArea, ZramDef};
 use rules::{Crc32c, Ext4Format, MemoryFull, Rules, SlabAllocator, TaskPicking, Tunables, UnseededRandom, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
@@ -313,58 +313,9 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let machine = &spec.machine;
     let layout = boot::memory_layout(machine);
     let topology = CpuTopology::new(layout.cpu_nodes.clone());
-    let mut params = match spec.kernel.rules.task_picking {
-        TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
-        TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
-    };
-    params.memory_full = match spec.kernel.rules.memory_full {
-        MemoryFull::AtTicks => sim::MemoryFull::AtTicks,
-        MemoryFull::OnCpu => sim::MemoryFull::OnCpu,
-    };
-    let costs = costs(machine, &spec.kernel.rules);
-    let mut mm = Mm::new(&layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
-    start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
-    if let Some(kernel) = &machine.booted
-        && !booted::allocate(&mut mm, kernel)
-    {
-        return Err(RunError::NoRoom(machine.name.get_ref().clone()));
-    }
-    mm.trace.filter = spec.trace;
-    for (device, disk) in machine.disks.iter().enumerate() {
-        mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
-        if !machine.cpus.workload_group {
-            // No group but the root that a limit could be of.
-            mm.limit_root(device as u16);
-        }
-        mm.set_request_limits(device as u16, request_limits(disk.device.get_ref()));
-    }
-    let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
-    for swap in &machine.swaps {
-        add_swap(&mut mm, machine, swap.get_ref(), &mut room);
-    }
-    mm.swap.contents = machine.contents();
-    for (number, zram) in machine.zrams.iter().enumerate() {
-        add_zram(&mut mm, (machine.disks.len() + number) as u16, zram.get_ref());
-    }
-    let mounted = machine.mount.as_ref().map(|mount| {
-        let mount = mount.get_ref();
-        let disk = machine.disk(&mount.disk).expect("checked when loaded");
-        let device = disk as u16;
-        let size = mount.partition(room[disk]);
-        let spec = match *mount.fs.get_ref() {
-            FileSystem::Xfs => {
-                let made = FsSpec::xfs(device, size);
-                let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
-                FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
-            }
-            FileSystem::Ext4 => {
-                let crc = mm.rules.ext4_format == Ext4Format::Checksums && !mount.block_mapped;
-                let made = FsSpec { crc, ..FsSpec::ext4(device, size) };
-                if mount.flex_bg { made.with_flex_bg() } else { made }
-            }
-        };
-        (mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec }), device)
-    });
+    let params = sched_params(&spec.kernel.rules, &topology);
+    let mut mm = memory(spec, &layout)?;
+    let mounted = attach_disks(&mut mm, machine);
     let nr_nodes = layout.nodes.len();
     let seed = sys::workload_seed(spec.seed, spec.iteration);
     let streams = sim::Streams::new(spec.seed, spec.iteration);
@@ -384,6 +335,75 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
         booted::start_daemons(&mut sim, services);
     }
     Ok(sim)
+}
+
+/// How CPUs are shared under a kernel with such rules.
+fn sched_params(rules: &Rules, topology: &CpuTopology) -> SchedParams {
+    let params = match rules.task_picking {
+        TaskPicking::LeastRuntime => SchedParams::linux_4_20(topology.nr_cpus()),
+        TaskPicking::EarliestDeadline => SchedParams::linux_6_12(topology.nr_cpus()),
+    };
+    let memory_full = match rules.memory_full {
+        MemoryFull::AtTicks => sim::MemoryFull::AtTicks,
+        MemoryFull::OnCpu => sim::MemoryFull::OnCpu,
+    };
+    SchedParams { memory_full, ..params }
+}
+
+/// Memory in the state that the run starts from, with what the machine holds since it was booted.
+fn memory(spec: &RunSpec, layout: &MemoryLayout) -> Result<Mm, RunError> {
+    let machine = &spec.machine;
+    let costs = costs(machine, &spec.kernel.rules);
+    let mut mm = Mm::new(layout, spec.kernel.rules.clone(), spec.tunables.clone(), costs);
+    start::start(&mut mm, spec).map_err(|error| RunError::Start(machine.name.get_ref().clone(), error))?;
+    if let Some(kernel) = &machine.booted
+        && !booted::allocate(&mut mm, kernel)
+    {
+        return Err(RunError::NoRoom(machine.name.get_ref().clone()));
+    }
+    mm.trace.filter = spec.trace;
+    Ok(mm)
+}
+
+/// Tells memory management of the machine's disks and zrams, and what is on them; gives the file system that is mounted, with its device.
+fn attach_disks(mm: &mut Mm, machine: &Machine) -> Option<(FsId, u16)> {
+    for (device, disk) in machine.disks.iter().enumerate() {
+        mm.set_bio_end(device as u16, bio_end(disk.device.get_ref()));
+        if !machine.cpus.workload_group {
+            // No group but the root that a limit could be of.
+            mm.limit_root(device as u16);
+        }
+        mm.set_request_limits(device as u16, request_limits(disk.device.get_ref()));
+    }
+    let mut room: Vec<Bytes> = machine.disks.iter().map(|d| d.device.get_ref().capacity()).collect();
+    for swap in &machine.swaps {
+        add_swap(mm, machine, swap.get_ref(), &mut room);
+    }
+    mm.swap.contents = machine.contents();
+    for (number, zram) in machine.zrams.iter().enumerate() {
+        add_zram(mm, (machine.disks.len() + number) as u16, zram.get_ref());
+    }
+    let mount = machine.mount.as_ref()?.get_ref();
+    let disk = machine.disk(&mount.disk).expect("checked when loaded");
+    Some((make_fs(mm, mount, disk as u16, room[disk]), disk as u16))
+}
+
+/// Makes the file system of a mount on a device of which `room` is left.
+fn make_fs(mm: &mut Mm, mount: &Mount, device: u16, room: Bytes) -> FsId {
+    let size = mount.partition(room);
+    let spec = match *mount.fs.get_ref() {
+        FileSystem::Xfs => {
+            let made = FsSpec::xfs(device, size);
+            let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
+            FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
+        }
+        FileSystem::Ext4 => {
+            let crc = mm.rules.ext4_format == Ext4Format::Checksums && !mount.block_mapped;
+            let made = FsSpec { crc, ..FsSpec::ext4(device, size) };
+            if mount.flex_bg { made.with_flex_bg() } else { made }
+        }
+    };
+    mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec })
 }
 
 /// A time below another: how far in its interval something regular is when a run starts.

@@ -6,11 +6,11 @@
 //! Abstracted: who wakes another than kswapd or a worker of its own CPU goes on for the rest of its quantum before it is seen whether that one
 //! takes the CPU.
 
-use mm::Effect;
 use mm::writeback::WbId;
+use mm::{Bio, Effect, WakeFlusher};
 use rules::Flushers;
 use sim::{Class, Ctl, TaskState};
-use units::{CpuId, Nanos, SpaceId};
+use units::{CpuId, MemcgId, Nanos, NodeId, SpaceId};
 
 use super::{Event, World};
 use crate::notify::Told;
@@ -21,75 +21,65 @@ impl World {
         let mut effects = std::mem::take(&mut self.effects);
         self.mm.effects.take_into(&mut effects);
         for effect in &effects {
-            match *effect {
-                Effect::WakeKswapd(node) => {
-                    ctl.wake_all(self.queues.kswapd[node.index()]);
-                    ctl.set_need_resched();
-                }
-                Effect::WakeKcompactd(node, _) => {
-                    ctl.wake_all(self.queues.kcompactd[node.index()]);
-                }
-                Effect::WakeFlushers(reason) => {
-                    for wb in self.mm.ask_flushers(reason) {
-                        self.wake_flusher(ctl, wb);
-                    }
-                }
-                Effect::WakeFlusher(wb) => self.wake_flusher(ctl, wb),
-                Effect::Submit(bio) => {
-                    self.submit(ctl, bio, None);
-                }
-                Effect::HeldRead(bio) => self.held_reads.push(bio),
-                Effect::Copied { bio, of_root } => {
-                    self.devices.pass(ctl, bio, of_root);
-                    if bio.write {
-                        ctl.wake_all(self.queues.written);
-                    }
-                }
-                Effect::WakeThrottled(node, reason) => {
-                    ctl.wake_all(self.queues.throttle(node, reason));
-                }
-                Effect::ArmFlusher(wb, at) => {
-                    ctl.schedule_at(at.max(ctl.now()), Class::Timer, Event::Flusher(wb));
-                }
-                Effect::WakeLog(_) => {
-                    ctl.wake_all(self.queues.log);
-                }
-                Effect::ArmRcu => {
-                    ctl.schedule_at(self.next_tick(ctl.now()), Class::Timer, Event::Rcu);
-                }
-                Effect::ArmReclaim => {
-                    ctl.wake_all(self.queues.evicted);
-                }
-                Effect::WakeJournalled => {
-                    ctl.wake_all(self.queues.journalled);
-                }
-                Effect::WakeReserved => {
-                    ctl.wake_all(self.queues.reserved);
-                }
-                Effect::WakeEndIo => {
-                    ctl.wake_all(self.queues.end_io);
-                }
-                Effect::WakePage(pfn) => {
-                    ctl.wake_all(self.queues.page(pfn));
-                }
-                Effect::WakePressure(cpu) => self.wake_worker(ctl, cpu),
-                Effect::MemcgEvent(memcg) => match self.notifier.event(memcg, ctl.now()) {
-                    Told::Now => self.notify(ctl),
-                    Told::At(at) => {
-                        ctl.schedule_at(at, Class::Timer, Event::Notify(memcg));
-                    }
-                    Told::WithNext => {}
-                },
-                Effect::WakeKhugepaged => {
-                    ctl.wake_all(self.queues.khugepaged);
-                }
-                Effect::WakeZswap => {
-                    ctl.wake_all(self.queues.zswap);
-                }
-                Effect::FlushTlb(space) => self.flush_tlb(ctl, space),
-            }
+            self.carry_out_one(ctl, effect);
         }
         self.effects = effects;
+    }
+
+    fn carry_out_one(&mut self, ctl: &mut Ctl<World>, effect: &Effect) {
+        let sleepers = match *effect {
+            Effect::WakeKcompactd(node, _) => self.queues.kcompactd[node.index()],
+            Effect::WakeThrottled(node, reason) => self.queues.throttle(node, reason),
+            Effect::WakeLog(_) => self.queues.log,
+            Effect::ArmReclaim => self.queues.evicted,
+            Effect::WakeJournalled => self.queues.journalled,
+            Effect::WakeReserved => self.queues.reserved,
+            Effect::WakeEndIo => self.queues.end_io,
+            Effect::WakePage(pfn) => self.queues.page(pfn),
+            Effect::WakeKhugepaged => self.queues.khugepaged,
+            Effect::WakeZswap => self.queues.zswap,
+            Effect::WakeKswapd(node) => return self.wake_kswapd(ctl, node),
+            Effect::WakeFlushers(reason) => return self.wake_flushers(ctl, reason),
+            Effect::WakeFlusher(wb) => return self.wake_flusher(ctl, wb),
+            Effect::ArmFlusher(wb, at) => return arm(ctl, at.max(ctl.now()), Event::Flusher(wb)),
+            Effect::ArmRcu => return arm(ctl, self.next_tick(ctl.now()), Event::Rcu),
+            Effect::Submit(bio) => return self.submit(ctl, bio, None),
+            Effect::HeldRead(bio) => return self.held_reads.push(bio),
+            Effect::Copied { bio, of_root } => return self.pass_copied(ctl, bio, of_root),
+            Effect::WakePressure(cpu) => return self.wake_worker(ctl, cpu),
+            Effect::MemcgEvent(memcg) => return self.memcg_event(ctl, memcg),
+            Effect::FlushTlb(space) => return self.flush_tlb(ctl, space),
+        };
+        ctl.wake_all(sleepers);
+    }
+
+    /// Wakes kswapd, which may take the CPU from who asked at the next preemption point.
+    fn wake_kswapd(&self, ctl: &mut Ctl<World>, node: NodeId) {
+        ctl.wake_all(self.queues.kswapd[node.index()]);
+        ctl.set_need_resched();
+    }
+
+    fn wake_flushers(&mut self, ctl: &mut Ctl<World>, reason: WakeFlusher) {
+        for wb in self.mm.ask_flushers(reason) {
+            self.wake_flusher(ctl, wb);
+        }
+    }
+
+    /// Has a device count a bio that its submitter has copied.
+    fn pass_copied(&mut self, ctl: &mut Ctl<World>, bio: Bio, of_root: bool) {
+        self.devices.pass(ctl, bio, of_root);
+        if bio.write {
+            ctl.wake_all(self.queues.written);
+        }
+    }
+
+    /// Has the watchers of a memory cgroup told of an event, now or when they may be told again.
+    fn memcg_event(&mut self, ctl: &mut Ctl<World>, memcg: MemcgId) {
+        match self.notifier.event(memcg, ctl.now()) {
+            Told::Now => self.notify(ctl),
+            Told::At(at) => arm(ctl, at, Event::Notify(memcg)),
+            Told::WithNext => {}
+        }
     }
 
     /// Wakes a flusher, be it asleep with nothing to do or, if it is a thread, for a request. A thread that sleeps for
@@ -135,6 +125,11 @@ impl World {
             ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
         }
     }
+}
+
+/// Has something happen at a time.
+fn arm(ctl: &mut Ctl<World>, at: Nanos, event: Event) {
+    ctl.schedule_at(at, Class::Timer, event);
 }
 
 #[cfg(test)]
