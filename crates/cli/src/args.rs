@@ -78,7 +78,8 @@ const RUN_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -m guest-160m --on both --kernel-image debian:6.12 --iterations 3
   mmtwin run thpfio3 -m guest-576m --on qemu --kernel-image debian:6.12 --events compaction --out runs
 
-A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel.
+A sysctl that is given several times is compared with each of its values. --on both runs the twin's profile of the guest's kernel. \
+An option that says nothing to the world of --on is refused.
 
 An experiment is a file as `reproduce` reads it, with or without published figures; it runs on the twin. What is typed goes before \
 what it says: -k chooses among its kernels, by its own names for them, -m replaces its machine if it has only one, -p, --set and \
@@ -266,6 +267,18 @@ pub(crate) enum On {
     Host,
     /// A guest of QEMU, and the twin from where each of the guest's runs started: side by side
     Both,
+}
+
+impl On {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            On::Twin => "twin",
+            On::Qemu => "qemu",
+            On::Host => "host",
+            On::Both => "both",
+        }
+    }
 }
 
 /// A group of tracepoints.

@@ -58,14 +58,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// The kernels of an experiment are profiles of the twin, which no guest boots.
 fn check_world(args: &RunArgs) -> Result<(), Failure> {
-    let world = match args.on {
-        On::Twin => return Ok(()),
-        On::Qemu => "qemu",
-        On::Host => "host",
-        On::Both => "both",
-    };
+    if args.on == On::Twin {
+        return Ok(());
+    }
     let message = format!(
-        "--on {world}: {}: an experiment's kernels are models: expected --on twin; `mmtwin run WORKLOAD` runs on real ones",
+        "--on {}: {}: an experiment's kernels are models: expected --on twin; `mmtwin run WORKLOAD` runs on real ones",
+        args.on.name(),
         args.workload
     );
     Err(Failure::bad_input(message))

@@ -2,6 +2,7 @@
 //!
 //! `args` says what can be typed, one module a command what it does; `exec` runs the runs that `run` and `reproduce` plan.
 
+mod applying;
 mod args;
 mod capturing;
 mod cases;

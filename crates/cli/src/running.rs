@@ -3,6 +3,7 @@
 use profile::{Kernel, Machine};
 use report::RunReport;
 
+use crate::applying::check_options;
 use crate::args::{Common, On, RunArgs};
 use crate::exec::{self, Answer, Board, Interrupt, Job, Setup, Stopwatch};
 use crate::failure::Failure;
@@ -11,6 +12,7 @@ use crate::variants::variants;
 use crate::{experiment, job_file, output, real};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    check_options(args)?;
     if experiment::is_experiment(&args.workload) {
         return experiment::run(args);
     }

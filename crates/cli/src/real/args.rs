@@ -15,15 +15,15 @@ pub(crate) struct RealArgs {
     /// Directory with the modules of a kernel image given by its path
     #[arg(long, value_name = "DIR")]
     pub(crate) modules: Option<PathBuf>,
-    /// How the guest's CPUs are emulated
-    #[arg(long, value_enum, value_name = "MODE", default_value = "icount")]
-    pub(crate) mode: ModeArg,
-    /// Longest time that a run may take on the wall, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=604_800))]
-    pub(crate) wall_limit: u32,
-    /// Longest time that the workload may take on the kernel's own clock, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=604_800))]
-    pub(crate) time_limit: u32,
+    /// How the guest's CPUs are emulated [default: icount]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) mode: Option<ModeArg>,
+    /// Longest time that a guest may take on the wall, in seconds [default: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) wall_limit: Option<u32>,
+    /// Longest time that the workload may take on the kernel's own clock, in seconds [default: 3600]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) time_limit: Option<u32>,
     /// On the host: directory for the workload's files; what it makes there is removed
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -33,6 +33,26 @@ pub(crate) struct RealArgs {
     /// On the host: allow what affects everybody on it
     #[arg(long)]
     pub(crate) i_know: bool,
+}
+
+/// Both limits unless they are given, in seconds.
+const LIMIT_S: u32 = 3600;
+
+impl RealArgs {
+    /// How the guest's CPUs are emulated.
+    pub(crate) fn mode(&self) -> ModeArg {
+        self.mode.unwrap_or(ModeArg::Icount)
+    }
+
+    /// Longest time that a guest may take on the wall, in seconds.
+    pub(crate) fn wall_limit_s(&self) -> u32 {
+        self.wall_limit.unwrap_or(LIMIT_S)
+    }
+
+    /// Longest time that the workload may take on the kernel's own clock, in seconds.
+    pub(crate) fn time_limit_s(&self) -> u32 {
+        self.time_limit.unwrap_or(LIMIT_S)
+    }
 }
 
 /// A size of at least 16 MiB.

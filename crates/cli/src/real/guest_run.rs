@@ -15,7 +15,7 @@ use super::args::ModeArg;
 use super::keep::{Evidence, keep};
 use super::plan::Planned;
 use super::{Kernel, Watch, settings};
-use crate::args::{On, RunArgs};
+use crate::args::RunArgs;
 use crate::exec::{Answer, Stopwatch};
 use crate::failure::Failure;
 use crate::variants::{Variant, variants};
@@ -49,10 +49,9 @@ pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Bo
     let real = &args.real;
     if real.kernel_images.is_empty() {
         let expected = "expected --kernel-image debian:6.12, debian:6.1 or the path of a vmlinuz";
-        let world = if args.on == On::Both { "both" } else { "qemu" };
-        return Err(Failure::bad_input(format!("--on {world}: {expected}")));
+        return Err(Failure::bad_input(format!("--on {}: {expected}", args.on.name())));
     }
-    let mode = match real.mode {
+    let mode = match real.mode() {
         ModeArg::Icount => Mode::Icount,
         ModeArg::Mttcg => Mode::Mttcg,
         ModeArg::Kvm => Mode::Kvm,
@@ -94,7 +93,7 @@ impl Kernel for Guest<'_> {
             agent: &self.agent,
             machine: &self.machine,
             mode: self.mode,
-            wall_limit: Duration::from_secs(args.real.wall_limit.into()),
+            wall_limit: Duration::from_secs(args.real.wall_limit_s().into()),
             job: Job {
                 workload: args.workload.clone(),
                 params: args.params.clone(),
@@ -111,7 +110,7 @@ impl Kernel for Guest<'_> {
                 io_bytes_per_s: None,
                 settings: self.settings.clone(),
                 events: args.tracepoints(),
-                limit_s: args.real.time_limit,
+                limit_s: args.real.time_limit_s(),
                 series_ms: SERIES_MS,
                 settle_turns: SETTLE_TURNS * (u64::from(planned.iteration) + 1),
             },

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use guest::{EVENTS_FILE, Results};
-use observe::{Described, World};
+use observe::{Described, World, chosen_word};
 use sys_linux::collect::{Histograms, Recording, TRIGGERS};
 use sys_linux::{Config, RunError, Supervision, SyncScope, Told, system_info};
 use twin::Progress;
@@ -42,11 +42,6 @@ struct Host<'a> {
 pub(super) fn kernels(args: &RunArgs) -> Result<Vec<Box<dyn Kernel + '_>>, Failure> {
     let real = &args.real;
     let bad = |message: String| Failure::bad_input(format!("--on host: {message}"));
-    if !args.common.machine_change().is_empty() {
-        return Err(bad(
-            "--memory, --cpus, --zram and --fs change a described machine, and the host is what it is".into()
-        ));
-    }
     let dir = real.dir.clone().ok_or_else(|| bad("expected --dir DIR, a directory for the workload's files".into()))?;
     if !dir.is_dir() {
         return Err(bad(format!("--dir {}: expected a directory, found none", dir.display())));
@@ -125,7 +120,7 @@ impl Host<'_> {
         let mut watch = |told: &Told<'_>| go_on(&Progress { now: told.now, phase: told.phase, done: told.done });
         let supervision = Supervision {
             enter: &mut |pid| group.as_ref().map_or(Ok(()), |group| group.enter(pid)),
-            limit_s: args.real.time_limit,
+            limit_s: args.real.time_limit_s(),
             series: Some(SERIES),
             watch: Some(&mut watch),
         };
@@ -180,16 +175,12 @@ impl Restored {
             let failed = |error: std::io::Error| Failure::failed(format!("{path}: `{value}`: {error}"));
             let before = fs::read_to_string(path).map_err(failed)?;
             fs::write(path, value).map_err(failed)?;
-            old.0.push((path.clone(), chosen(&before).to_string()));
+            // Files in sysfs list all words, the one in force in brackets.
+            let value = chosen_word(&before).unwrap_or(before.trim());
+            old.0.push((path.clone(), value.to_string()));
         }
         Ok(old)
     }
-}
-
-/// The value in force: files in sysfs list all words, with brackets around it.
-fn chosen(text: &str) -> &str {
-    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    bracketed.map_or(text, |(word, _)| word).trim()
 }
 
 impl Drop for Restored {
