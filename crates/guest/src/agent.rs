@@ -76,7 +76,7 @@ fn run() -> Result<Files, String> {
     let group = disks::limit(&disks, job.io_bytes_per_s, cgroups)?;
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     rustix::process::setrlimit(Resource::Nofile, limit).map_err(|error| format!("limit of open files: {error}"))?;
-    if let Workload::Fio(file) = &workload {
+    if let Workload::FioFile(file) = &workload {
         fio::prepare(&job.params, &file.directories())?;
     }
     settle(job.settle_turns)?;
@@ -117,7 +117,7 @@ fn measure(job: &Job, workload: Workload, group: Option<String>) -> Result<Files
         watch: None,
     };
     let done = match workload {
-        Workload::Fio(_) => sys_linux::run(config, supervision, fio::run),
+        Workload::FioFile(_) => sys_linux::run(config, supervision, fio::run),
         workload => sys_linux::run(config, supervision, |sys| workload.run(sys)),
     };
     let done = done.map_err(|error| error.to_string())?;

@@ -8,9 +8,9 @@
 use sys::{Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileName, OpenMode, Result, SpawnOptions, Sys};
 use units::{Bytes, Nanos};
 
-use crate::WorkloadSpec;
 use crate::cgroup_writers;
 use crate::groups::{mortal, run_in, start_in, value};
+use crate::{ParamError, Params, WorkloadSpec};
 
 const MIB: Bytes = Bytes::mib(1);
 /// What a program takes above its `memory.high`.
@@ -54,6 +54,19 @@ pub enum CgroupScenario {
 }
 
 impl CgroupScenario {
+    /// The program of the workload that has these parameters, of which there are none.
+    pub(crate) fn from_params(params: &Params) -> std::result::Result<CgroupScenario, ParamError> {
+        let scenarios = [
+            (HIGH, CgroupScenario::High),
+            (NOISY, CgroupScenario::Noisy),
+            (LOW, CgroupScenario::Low),
+            (WRITERS, CgroupScenario::Writers),
+            (OOM, CgroupScenario::Oom),
+        ];
+        let found = scenarios.iter().find(|(spec, _)| spec.name == params.workload());
+        Ok(found.expect("it is registered for these").1)
+    }
+
     pub(crate) async fn run<S: Sys>(self, sys: S) -> Result<()> {
         let memory = sys.info().mem_total.bytes();
         let part = |of: u64| Bytes((memory.0 / of / MIB.0).max(1) * MIB.0);

@@ -1,7 +1,7 @@
 //! Workload programs, written once against [`Sys`](sys::Sys).
 //!
 //! One file a program. A program states its parameters as data ([`WorkloadSpec`]), so that the command line can
-//! list and check them, and is added to the one registry in `registry.rs`.
+//! list and check them, and has its line in the one registry, `registry.rs`.
 
 mod cgroup_scenarios;
 mod cgroup_writers;

@@ -68,6 +68,7 @@ fn names(spec: &[Param]) -> String {
 /// Values for the parameters of one workload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Params {
+    workload: &'static str,
     values: BTreeMap<&'static str, String>,
 }
 
@@ -87,12 +88,17 @@ impl Params {
             })?;
             values.insert(known.name, value.clone());
         }
-        Ok(Params { values })
+        Ok(Params { workload, values })
     }
 
     /// Every parameter with its value as text, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// The workload that has them.
+    pub(crate) fn workload(&self) -> &'static str {
+        self.workload
     }
 
     pub(crate) fn text(&self, name: &'static str) -> &str {

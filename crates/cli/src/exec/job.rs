@@ -80,10 +80,11 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Checks that the machine has what the workload needs.
+    /// Checks that the machine has what a workload needs: files, which each of them uses.
     pub(crate) fn check_machine(&self) -> Result<(), Failure> {
-        let (workload, _) = Workload::new(self.workload, self.params)?;
-        if workload.needs_mount() && self.machine.mount.is_none() {
+        // Its parameters are checked before anything of the machine.
+        Workload::new(self.workload, self.params)?;
+        if self.machine.mount.is_none() {
             let machine = self.machine.name.get_ref();
             let message =
                 format!("machine {machine}: workload {} needs a file system: expected [mount]", self.workload);
