@@ -18,9 +18,10 @@ pub struct WorkloadSpec {
     pub params: &'static [Param],
 }
 
-/// A line for each program: where it is, and the workloads that it is with other defaults or other steps.
+/// A line for each program: where it is, the workloads that it is with other defaults or other steps, and when it makes memory
+/// cgroups, if it ever does.
 macro_rules! programs {
-    ($($module:ident::$program:ident [$($spec:ident),+];)*) => {
+    ($($module:ident::$program:ident [$($spec:ident),+] $(cgroups if $makes_cgroups:expr)?;)*) => {
         /// Every workload.
         pub const WORKLOADS: &[WorkloadSpec] = &[$($($module::$spec),+),*];
 
@@ -43,6 +44,13 @@ macro_rules! programs {
                 unreachable!("{} is registered without a program", params.workload())
             }
 
+            /// Whether it makes memory cgroups of version 2.
+            pub fn makes_cgroups(&self) -> bool {
+                match self {
+                    $(Workload::$program(_program) => [$($makes_cgroups(_program))?].contains(&true),)*
+                }
+            }
+
             /// Runs it to its end.
             pub async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
                 match self {
@@ -57,15 +65,15 @@ programs! {
     stress_highalloc::StressHighalloc [SPEC];
     thpfioscale::ThpFioScale [SPEC];
     thpfio3::ThpFio3 [SPEC];
-    wbstrm::WbStrm [SPEC];
+    wbstrm::WbStrm [SPEC] cgroups if wbstrm::WbStrm::is_limited;
     untar2::Untar2 [SPEC];
     large_copy::LargeCopyTar [SPEC];
-    squeeze::Squeeze [SPEC, CACHE, ORDER, BOOST];
-    memcached_fio::MemcachedFio [SPEC];
+    squeeze::Squeeze [SPEC, CACHE, ORDER, BOOST] cgroups if squeeze::Squeeze::has_containers;
+    memcached_fio::MemcachedFio [SPEC] cgroups if |_| true;
     reclaim_writeback::ReclaimWriteback [SPEC];
     fio::FioFile [SPEC];
-    cgroup_scenarios::CgroupScenario [HIGH, NOISY, LOW, WRITERS, OOM];
-    conformance::Conformance [SPEC];
+    cgroup_scenarios::CgroupScenario [HIGH, NOISY, LOW, WRITERS, OOM] cgroups if |_| true;
+    conformance::Conformance [SPEC] cgroups if conformance::Conformance::has_cgroups;
 }
 
 impl Workload {
@@ -87,12 +95,36 @@ impl Workload {
 mod tests {
     use super::*;
 
+    fn makes_cgroups(name: &str, params: &[(&str, &str)]) -> bool {
+        let params: Vec<(String, String)> = params.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Workload::new(name, &params).unwrap().0.makes_cgroups()
+    }
+
     #[test]
     fn every_workload_has_a_name_of_its_own_and_runs_with_its_defaults() {
         for (nth, spec) in WORKLOADS.iter().enumerate() {
             assert!(WORKLOADS[..nth].iter().all(|other| other.name != spec.name), "{}", spec.name);
             // fio has no default: a job file is its parameter.
             assert_eq!(Workload::new(spec.name, &[]).is_ok(), spec.name != "fio", "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn a_workload_makes_cgroups_if_its_parameters_say_so() {
+        for (name, params, expected) in [
+            ("cgroup-oom", &[][..], true),
+            ("memcached-fio", &[], true),
+            ("untar2", &[], false),
+            ("squeeze", &[], false),
+            ("squeeze", &[("containers", "1")], true),
+            ("kswapd-boost", &[], true),
+            ("wbstrm", &[], false),
+            ("wbstrm", &[("memory-high", "64MiB")], true),
+            ("conformance", &[], true),
+            ("conformance", &[("program", "limits_are_whole_pages")], true),
+            ("conformance", &[("program", "missing_files_have_no_entry")], false),
+        ] {
+            assert_eq!(makes_cgroups(name, params), expected, "{name} {params:?}");
         }
     }
 }

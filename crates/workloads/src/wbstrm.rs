@@ -80,9 +80,14 @@ impl WbStrm {
         Ok(())
     }
 
+    /// Whether it runs in a memory cgroup.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limits.iter().any(|(_, value)| value.is_some())
+    }
+
     /// The group with the limits, if there are any.
     async fn group<S: Sys>(&self, sys: &S) -> sys::Result<Option<Cgroup>> {
-        if self.limits.iter().all(|(_, value)| value.is_none()) {
+        if !self.is_limited() {
             return Ok(None);
         }
         let group = sys.cgroup("limited").await?;

@@ -101,6 +101,12 @@ impl Setup<'_> {
     /// One run of `kernel`, which is called `name`.
     pub(crate) fn job(&self, name: &str, kernel: &Kernel, iteration: u32) -> Result<Job, Failure> {
         let (workload, params) = Workload::new(self.workload, self.params)?;
+        if workload.makes_cgroups() && !kernel.rules.has_memory_cgroups() {
+            return Err(Failure::bad_input(format!(
+                "kernel {}: workload {} needs memory cgroups of version 2 with these parameters, which this kernel does not have",
+                kernel.name, self.workload
+            )));
+        }
         let params = params.iter().map(|(key, value)| (key.to_string(), value.into())).collect();
         let program = Program { name: self.workload.to_string(), params };
         let sysctls = [self.machine.sysctls(), self.sysctls.to_vec()].concat();

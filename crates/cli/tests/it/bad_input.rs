@@ -65,6 +65,20 @@ fn pairs() {
 }
 
 #[test]
+fn workloads_in_cgroups_on_a_kernel_without_them() {
+    let told = "needs memory cgroups of version 2 with these parameters, which this kernel does not have";
+    for (workload, kernel, param) in [
+        ("cgroup-high", "3.19-rc4", None),
+        ("squeeze", "2.6.39-rc7", Some("containers=2")),
+        ("memcached-fio", "4.4", None),
+    ] {
+        let params: Vec<&str> = param.iter().flat_map(|param| ["-p", param]).collect();
+        let args = [&["run", workload, "-m", "tiny.toml", "-k", kernel], &params[..]].concat();
+        refused(&args, &[&format!("kernel {kernel}: workload {workload} {told}")]);
+    }
+}
+
+#[test]
 fn names_that_no_folder_of_a_run_could_have() {
     let dir = tempfile::tempdir().unwrap();
     write_inputs(dir.path());

@@ -287,7 +287,7 @@ impl Mm {
     /// # Errors
     /// Why it cannot be made.
     pub fn memcg_create(&mut self, parent: MemcgId, name: &str) -> Result<MemcgId, MemcgError> {
-        if self.rules.lru_scope == rules::LruScope::Zone {
+        if !self.rules.has_memory_cgroups() {
             return Err(MemcgError::ZoneLists);
         }
         if self.memcg.list.len() == MEMCGS_MAX {

@@ -360,6 +360,11 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Whether there are memory cgroups of version 2; they are not modelled where each zone has lists of its own (until 4.7).
+    pub fn has_memory_cgroups(&self) -> bool {
+        self.lru_scope != LruScope::Zone
+    }
+
     /// The rules of 6.12, the newest kernel modelled; profiles of other kernels are data elsewhere.
     pub fn newest() -> Rules {
         Rules {

@@ -28,6 +28,14 @@ macro_rules! programs {
         /// The programs. Those of cgroups need one, and those that fill a disk a small one.
         pub const PROGRAMS: &[&str] = &[$(stringify!($name)),*];
 
+        /// Whether a program of this name makes memory cgroups.
+        fn is_of_cgroups(name: &str) -> bool {
+            match name {
+                $(stringify!($name) => stringify!($module) == "cgroups",)*
+                other => unreachable!("{other} is not in the list"),
+            }
+        }
+
         async fn run_program<S: Sys>(sys: S, name: &str) -> Result<()> {
             match name {
                 $(stringify!($name) => $module::$name(sys).await,)*
@@ -81,6 +89,11 @@ impl Conformance {
             return params.refuse("program", format!("all, {}", PROGRAMS.join(", ")));
         }
         Ok(Conformance { programs })
+    }
+
+    /// Whether it makes memory cgroups.
+    pub(crate) fn has_cgroups(&self) -> bool {
+        self.programs.iter().any(|name| is_of_cgroups(name))
     }
 
     /// Each program is a process, so that none has the files and mappings of another.

@@ -127,6 +127,11 @@ impl Squeeze {
         })
     }
 
+    /// Whether it makes memory cgroups.
+    pub(crate) fn has_containers(&self) -> bool {
+        self.containers > 0
+    }
+
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         let memory = sys.info().mem_total.bytes();
         let share = |percent: u64| Bytes((memory.0 / 100 * percent) & !(PART.0 - 1));
