@@ -3,7 +3,7 @@
 //! Source: HOWTO and options.c of fio 3.33. What an option does stands where [`FioJob`](super::FioJob) does it; here it is
 //! read. An option is one of three: read, without effect on memory (which is told), or refused.
 
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, ScaleError, parse_scaled};
 
 use super::ini::{Entry, JobFileError, wrong};
 use super::job::{Engine, FileService};
@@ -307,19 +307,10 @@ fn one_of<T: Copy>(entry: &Entry, words: &[(&str, T)]) -> Result<T, JobFileError
     found.map_or_else(|| expected(entry, &format!("one of {}", names())), Ok)
 }
 
-/// A number with a suffix out of `suffixes`, each of which multiplies it.
-fn scaled(text: &str, suffixes: &[(&str, u64)]) -> Option<u64> {
-    let text = text.trim().to_ascii_lowercase();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let suffix = text[digits..].trim();
-    let factor = suffixes.iter().find(|(name, _)| *name == suffix).map(|(_, factor)| *factor)?;
-    number.checked_mul(factor)
-}
-
 fn number(entry: &Entry, lo: u64, hi: u64) -> Result<u64, JobFileError> {
-    match scaled(text(entry), &[("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)]) {
-        Some(number) if (lo..=hi).contains(&number) => Ok(number),
+    match parse_scaled(text(entry).trim(), &[("", 1), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)]) {
+        Ok(number) if (lo..=hi).contains(&number) => Ok(number),
+        Err(ScaleError::TooLarge) if hi == u64::MAX => expected(entry, "a whole number below 2^64"),
         _ if hi == u64::MAX => expected(entry, &format!("a whole number from {lo}")),
         _ => expected(entry, &format!("a whole number from {lo} to {hi}")),
     }
@@ -337,8 +328,9 @@ fn size(entry: &Entry, lo: u64) -> Result<Bytes, JobFileError> {
     for (names, shift) in kilos {
         suffixes.extend(names.iter().map(|name| (*name, 1u64 << shift)));
     }
-    match scaled(text(entry), &suffixes) {
-        Some(bytes) if bytes >= lo => Ok(Bytes(bytes)),
+    match parse_scaled(text(entry).trim(), &suffixes) {
+        Ok(bytes) if bytes >= lo => Ok(Bytes(bytes)),
+        Err(ScaleError::TooLarge) => expected(entry, "one size of less than 2^64 bytes, such as 64k"),
         _ => expected(entry, &format!("one size of at least {lo} bytes, such as 64k")),
     }
 }
@@ -358,7 +350,7 @@ fn time(entry: &Entry, unit: Nanos) -> Result<Nanos, JobFileError> {
         ("h", 3600 * s),
         ("d", 86_400 * s),
     ];
-    scaled(text(entry), &units).map_or_else(|| expected(entry, "a time, such as 30s"), |ns| Ok(Nanos(ns)))
+    parse_scaled(text(entry).trim(), &units).map_or_else(|_| expected(entry, "a time, such as 30s"), |ns| Ok(Nanos(ns)))
 }
 
 fn nice(entry: &Entry) -> Result<i8, JobFileError> {
