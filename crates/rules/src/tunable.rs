@@ -4,6 +4,7 @@
 //! the one table below. Source: Documentation/admin-guide/sysctl/vm.rst, mm/transhuge.rst and mm/multigen_lru.rst (6.12).
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// When a fault may use a huge page (`/sys/kernel/mm/transparent_hugepage/enabled`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,14 +205,15 @@ pub struct Tunable {
     pub set: fn(&mut Tunables, &str) -> Result<(), TunableError>,
 }
 
-fn parse_number(name: &'static str, text: &str, lo: u64, hi: u64) -> Result<u64, TunableError> {
+/// A number of this range, or the one out of it that turns the tunable off, if there is one.
+fn parse_number(name: &'static str, text: &str, off: &[u64], range: RangeInclusive<u64>) -> Result<u64, TunableError> {
     match text.trim().parse::<u64>() {
-        Ok(v) if (lo..=hi).contains(&v) => Ok(v),
-        _ => Err(TunableError::Value {
-            name,
-            given: text.to_string(),
-            expected: format!("a whole number from {lo} to {hi}"),
-        }),
+        Ok(v) if off.contains(&v) || range.contains(&v) => Ok(v),
+        _ => {
+            let off: String = off.iter().map(|off| format!("{off} or ")).collect();
+            let expected = format!("{off}a whole number from {} to {}", range.start(), range.end());
+            Err(TunableError::Value { name, given: text.to_string(), expected })
+        }
     }
 }
 
@@ -228,7 +230,7 @@ fn word_of<T: Copy + PartialEq>(value: T, words: &[(&'static str, T)]) -> String
 
 macro_rules! tunables {
     (
-        numbers { $($(#[doc = $ndoc:literal])* $nfield:ident: $nname:literal, $nunit:literal, $lo:literal..=$hi:expr, $ndefault:expr;)* }
+        numbers { $($(#[doc = $ndoc:literal])* $nfield:ident: $nname:literal, $nunit:literal, $([$off:literal or])? $lo:literal..=$hi:expr, $ndefault:expr;)* }
         words { $($(#[doc = $wdoc:literal])* $wfield:ident: $wname:literal, $wtype:ty, $wtable:ident, $wrange:literal, $wdefault:expr;)* }
     ) => {
         /// The values of all tunables of a machine.
@@ -249,10 +251,10 @@ macro_rules! tunables {
             $(Tunable {
                 name: $nname,
                 unit: $nunit,
-                range: concat!(stringify!($lo), "..=", stringify!($hi)),
+                range: concat!($(stringify!($off), "|",)? stringify!($lo), "..=", stringify!($hi)),
                 doc: concat!($($ndoc,)*),
                 get: |t| t.$nfield.to_string(),
-                set: |t, text| { t.$nfield = parse_number($nname, text, $lo, $hi)?; Ok(()) },
+                set: |t, text| { t.$nfield = parse_number($nname, text, &[$($off)?], $lo..=$hi)?; Ok(()) },
             },)*
             $(Tunable {
                 name: $wname,
@@ -284,8 +286,8 @@ tunables! {
         dirty_ratio: "vm.dirty_ratio", "%", 0..=100, 20;
         /// Dirty share of dirtyable memory at which the flushers start; unused while dirty_background_bytes is set.
         dirty_background_ratio: "vm.dirty_background_ratio", "%", 0..=100, 10;
-        /// Dirty memory at which writers are throttled; 0 uses dirty_ratio.
-        dirty_bytes: "vm.dirty_bytes", "B", 0..=u64::MAX, 0;
+        /// Dirty memory at which writers are throttled, two pages at least; 0 uses dirty_ratio.
+        dirty_bytes: "vm.dirty_bytes", "B", [0 or] 8192..=u64::MAX, 0;
         /// Dirty memory at which the flushers start; 0 uses dirty_background_ratio.
         dirty_background_bytes: "vm.dirty_background_bytes", "B", 0..=u64::MAX, 0;
         /// Age at which dirty data is written by the periodic flush.
@@ -381,5 +383,20 @@ mod tests {
     fn a_value_out_of_range_says_the_range() {
         let error = Tunables::default().set("vm.swappiness", "201").unwrap_err();
         assert_eq!(error.to_string(), "vm.swappiness: `201` is not a whole number from 0 to 200");
+    }
+
+    #[test]
+    fn a_limit_of_dirty_memory_is_two_pages_at_least_or_none() {
+        let set = |name: &str, text: &str| Tunables::default().set(name, text);
+        for good in ["0", "8192", "18446744073709551615"] {
+            assert_eq!(set("vm.dirty_bytes", good), Ok(()), "{good}");
+        }
+        let error = set("vm.dirty_bytes", "8191").unwrap_err().to_string();
+        let expected = "0 or a whole number from 8192 to 18446744073709551615";
+        assert_eq!(error, format!("vm.dirty_bytes: `8191` is not {expected}"));
+        // `SYSCTL_LONG_ONE` is its least.
+        assert_eq!(set("vm.dirty_background_bytes", "1"), Ok(()));
+        let range = |name: &str| TUNABLES.iter().find(|tunable| tunable.name == name).map(|tunable| tunable.range);
+        assert_eq!(range("vm.dirty_bytes"), Some("0|8192..=u64::MAX"));
     }
 }
