@@ -202,7 +202,7 @@ pub(crate) struct RunArgs {
     /// Machine, by name or file [default: small, or what an experiment says]
     #[arg(short, long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
-    /// Parameter of the workload
+    /// Parameter of the workload; each may be given once
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) params: Vec<(String, String)>,
     /// Tunable that changes so many seconds after the start, on the twin: lru_gen.enabled=n@5; may be given several times
@@ -227,6 +227,20 @@ impl RunArgs {
     /// Names or files of the kernels that run a workload: one or more.
     pub(crate) fn kernels(&self) -> Vec<&str> {
         if self.kernels.is_empty() { vec![KERNEL] } else { self.kernels.iter().map(String::as_str).collect() }
+    }
+
+    /// Checks that no parameter has two values. A tunable may: its values are compared.
+    ///
+    /// # Errors
+    /// One has: exit status 2.
+    pub(crate) fn check_params(&self) -> Result<(), Failure> {
+        for (number, (name, value)) in self.params.iter().enumerate() {
+            if let Some((_, before)) = self.params[..number].iter().find(|(other, _)| other == name) {
+                let message = format!("-p {name}={value}: it is {before} already: expected each parameter once");
+                return Err(Failure::bad_input(message));
+            }
+        }
+        Ok(())
     }
 
     /// Name or file of the machine that runs a workload.

@@ -13,6 +13,7 @@ use crate::{experiment, job_file, output, real};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     check_options(args)?;
+    args.check_params()?;
     if experiment::is_experiment(&args.workload) {
         return experiment::run(args);
     }

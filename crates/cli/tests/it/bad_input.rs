@@ -65,6 +65,14 @@ fn pairs() {
 }
 
 #[test]
+fn a_parameter_has_one_value() {
+    let told = "-p dirs=2: it is 1 already: expected each parameter once";
+    refused(&["run", "untar2", "-p", "dirs=1", "-p", "files=1", "-p", "dirs=2"], &[told]);
+    let told = "-p fio-jobs=1: it is 1 already";
+    refused(&["run", "experiment.toml", "-p", "fio-jobs=1", "-p", "fio-jobs=1"], &[told]);
+}
+
+#[test]
 fn workloads_in_cgroups_on_a_kernel_without_them() {
     let told = "needs memory cgroups of version 2 with these parameters, which this kernel does not have";
     for (workload, kernel, param) in [
