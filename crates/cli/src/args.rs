@@ -119,13 +119,13 @@ const WHAT_IF: &str = "What if";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     /// RAM of the machine instead of its own: 16GiB, 512MiB; nodes keep their shares, all else stays
-    #[arg(long, value_name = "SIZE", value_parser = Size::parse, help_heading = WHAT_IF)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = Size::parse, help_heading = WHAT_IF)]
     pub(crate) memory: Option<Size>,
     /// CPUs of the machine instead of its own, spread evenly over the nodes
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = WHAT_IF)]
     pub(crate) cpus: Option<u32>,
     /// Swap of this size in compressed memory, beside the machine's own and used first: 256MiB, 256MiB:lz4; lzo, lzo-rle (the default), lz4 or zstd
-    #[arg(long, value_name = "SIZE[:COMPRESSOR]", value_parser = ZramChange::parse, help_heading = WHAT_IF)]
+    #[arg(long, value_name = "SIZE[:COMPRESSOR]", allow_hyphen_values = true, value_parser = ZramChange::parse, help_heading = WHAT_IF)]
     pub(crate) zram: Option<ZramChange>,
     /// File system instead of the machine's own: xfs, ext4
     #[arg(long, value_name = "FS", value_parser = file_system, help_heading = WHAT_IF)]
@@ -355,7 +355,7 @@ pub(crate) struct ValidateArgs {
     #[arg(long = "set", value_name = "SYSCTL=VALUE", value_parser = pair, help_heading = WHAT_IF)]
     pub(crate) sysctls: Vec<(String, String)>,
     /// Runs of the twin for each real run, each with draws of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
     /// Runs at the same time [default: CPUs, as far as memory allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=1024))]

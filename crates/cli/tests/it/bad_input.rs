@@ -44,6 +44,12 @@ fn numbers() {
     refused(&["reproduce", "--iterations", "-1"], &["'-1' for '--iterations <N>'", "1..=10000"]);
     refused(&["run", "thpfioscale", "--cpus", "0"], &["'0' for '--cpus <N>'", "1..=1024"]);
     refused(&["run", "thpfioscale", "--memory", "4GB"], &["--memory <SIZE>", "`4GB` is not a size such as \"64GiB\""]);
+    for size in ["-1", "-1GiB"] {
+        let told = format!("`{size}` is not a size such as \"64GiB\"");
+        refused(&["run", "thpfioscale", "--memory", size], &["--memory <SIZE>", &told]);
+        refused(&["run", "thpfioscale", "--zram", size], &["--zram <SIZE[:COMPRESSOR]>", &told]);
+    }
+    refused(&["validate", "runs", "--repeat", "-1"], &["'-1' for '--repeat <N>'", "1..=1000"]);
 }
 
 #[test]
