@@ -1,4 +1,7 @@
-//! Speed of the page allocator on a machine of 8 GiB; the targets stand in the design's table of speeds.
+//! Speed of the page allocator on a machine of 8 GiB.
+//!
+//! Targets, on an AMD EPYC (Zen 4) of 3.67 GHz, for allocating a block and freeing it: order 0 through a per-CPU list within 4 ns, many
+//! at once through the buddy lists within 18 ns, freed in random order within 30 ns; order 9 within 12 ns, many at once within 30 ns.
 
 use std::hint::black_box;
 

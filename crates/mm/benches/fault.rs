@@ -1,5 +1,7 @@
-//! Speed of anonymous faults on a machine of 8 GiB, allocation and LRU insertion included; the targets stand in the
-//! design's table of speeds.
+//! Speed of anonymous faults on a machine of 8 GiB, allocation and LRU insertion included.
+//!
+//! Targets, on an AMD EPYC (Zen 4) of 3.67 GHz: 40 million faults a second one after the other, 25 million scattered ones, and a huge
+//! page within 100 ns.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};

@@ -1,5 +1,6 @@
-//! Speed of reclaim on a machine of 8 GiB whose inactive list is full of clean page cache; the target stands in the
-//! design's table of speeds.
+//! Speed of reclaim on a machine of 8 GiB whose inactive list is full of clean page cache.
+//!
+//! Target, on an AMD EPYC (Zen 4) of 3.67 GHz: 20 million pages a second on machines of up to 16 GiB.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,6 +1,6 @@
 //! Columns that mmtests derives from two readings of `/proc/vmstat` and the time between them.
 //!
-//! Source: mmtests' "vmstat" report (facts/workloads.md, section H). Each takes the difference and the elapsed seconds and
+//! Source: the report that mmtests' `compare-mmtests.pl --print-monitor mmtests-vmstat` makes (638401e0). Each takes the difference and the elapsed seconds and
 //! is `None` where a counter that it needs is missing. Per-zone counters of kernels before 4.8 are added up. mmtests
 //! cuts percentages to whole numbers; here only the compaction cost, which it also publishes cut, is cut.
 

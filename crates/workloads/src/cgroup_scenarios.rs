@@ -1,8 +1,8 @@
 //! What users of memory cgroups run into: five programs, each of which the command line ends in one sentence with its evidence
 //! (`report::finding`).
 //!
-//! Source: own; the situations are those that users of containers describe (facts of the users): a program that livelocks above
-//! `memory.high` without swap, a neighbour that reads far more than there is memory, what `memory.low` is worth against it, one that
+//! Source: own; the situations are those that users of containers describe (FootprintAI/Containarium#1454, vm0-ai/vm0#27110 and
+//! neondatabase/neon#5444 on GitHub and others): a program that livelocks above `memory.high` without swap, a neighbour that reads far more than there is memory, what `memory.low` is worth against it, one that
 //! writes more than the disk takes (cgroup_writers.rs), and a container that is killed beside free memory. Sizes are shares of the machine's memory.
 
 use sys::{Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileName, OpenMode, Result, SpawnOptions, Sys};

@@ -1,7 +1,7 @@
 //! A service that writes and syncs its log beside a batch job that writes as fast as it can: what the job's `memory.max` is worth to the
 //! service.
 //!
-//! Source: own; users limit the memory of what writes too much (facts of the users), and dirty limits are by group
+//! Source: own; users limit the memory of what writes too much, and dirty limits are by group
 //! (`balance_dirty_pages()`).
 
 use sys::{CgroupLimit, Fd, FileName, OpenMode, Result, SpawnOptions, Sys};

@@ -1,6 +1,6 @@
 //! thpfio3: small files written a page here and a page there, then huge page faults while they are read.
 //!
-//! Source: thpfioscale (facts of the benchmarks, section A) made small, as the reference runs of real guests have it. Steps: a
+//! Source: own: mmtests' thpfioscale (see thpfioscale.rs) made small, as the reference runs of real guests have it. Steps: a
 //! process with four threads, each of which keeps 64 files open and appends a page to a random one; a process with four
 //! threads that open random files and read them to their end; half a second later a process that touches each 2 MiB
 //! region of private memory once, advised for huge pages, and then one that does so without advice. The random draws

@@ -1,7 +1,7 @@
 //! untar2: makes many small files, looks all of them up, syncs, removes them.
 //!
-//! Source: the untar part of mmtests' `largecopy` (facts of the benchmarks, section F), as the reference runs of real guests
-//! have it: three processes, one after another.
+//! Source: own, as the reference runs of real guests have it: three processes, one after another, which do to small files what the
+//! untar step of mmtests' `shellpacks/shellpack-bench-largecopy` does to those of a kernel tree.
 //! Abstracted: the directories, a three-hundredth of the names, stay; each process asks for them by name (`mkdir -p`).
 
 use sys::{FileName, OpenMode, Sys};

@@ -1,7 +1,7 @@
 //! wbstrm: writes a file sequentially, then streams over anonymous memory and the file's mapping side by side.
 //!
-//! Source: mmtests' micro `simple-writeback` and `mmap-strm` (facts of the benchmarks, sections D and E), put together as the
-//! reference runs of real guests have them. Steps: a process writes a file in blocks and calls fsync; a second one maps
+//! Source: own, as the reference runs of real guests have it: mmtests' `simple-writeback` and `vmscan-mixed-mmap-write` (see
+//! reclaim_writeback/simple_wb.rs and mmap_strm.rs) made small and put together. Steps: a process writes a file in blocks and calls fsync; a second one maps
 //! private memory (without huge pages) and the file (shared), and in each pass stores into every page of a mebibyte of
 //! the one, then loads from every page of a mebibyte of the other; every fourth mebibyte of the file is stored to. With a limit,
 //! both run in a memory cgroup.

@@ -9,7 +9,7 @@
 //! lowered by what it was at the start, so that later events survive, and kcompactd is woken for a pageblock.
 //! While it runs the per-CPU lists of the zones are kept short, so that what it frees counts as free at once
 //! (`ZONE_RECLAIM_ACTIVE`, see [`PcpLists`](rules::PcpLists)).
-//! Source: `balance_pgdat()`, `kswapd_shrink_node()` (mm/vmscan.c, 4.20; 5.0; 6.12), facts of commit 1c30844d2dfe.
+//! Source: `balance_pgdat()`, `kswapd_shrink_node()` (mm/vmscan.c, 4.20; 5.0; 6.12), commit 1c30844d2dfe.
 //! Since/until: without a boost this is 4.20's loop.
 //! Abstracted: `PGDAT_*` flags are in the node.
 //! Omitted: freezing, and that `try_to_freeze()` lets others have the CPU between two passes, soft limits of cgroups, slab pages counting as scanned (6.12).

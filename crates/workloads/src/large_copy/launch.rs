@@ -1,7 +1,7 @@
 //! Programs of a desktop that start one after the other.
 //!
-//! Source: the monitor of mmtests (facts of the benchmarks, section F): evolution, which is given 30 seconds;
-//! gnome-terminal, in which `find /usr/share` runs to its end; iceweasel, until a page with a table of 100 by 100 is shown.
+//! Source: mmtests' `monitors/watch-app-launch.sh` (ec3288c69633): evolution, which is given 30 seconds; gnome-terminal, in which
+//! `find /usr/share` runs to its end; firefox, which Debian calls iceweasel, until a page with a table of 100 by 100 is shown.
 
 use sys::{FileName, Sys};
 use units::{Bytes, Nanos};

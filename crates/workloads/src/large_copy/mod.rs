@@ -1,8 +1,7 @@
 //! largecopytar: a large compressed tar is downloaded, unpacked to many times the size of memory, and deleted, while
 //! desktop programs are started beside it.
 //!
-//! Source: mmtests of 2011, `bench-largecopytar` and its monitor of application launches (facts of the benchmarks, section
-//! F), and what the posting of the SLUB high-order series says of the run: unpacked to 15 times the memory, nothing copied.
+//! Source: mmtests of 2011, `bench-largecopytar` and its monitor of application launches (see launch.rs), and what the posting of the SLUB high-order series says of the run: unpacked to 15 times the memory, nothing copied.
 //! Measured: seconds of each step, CPU time of its programs (`time`), and seconds of each launch of a program. The step that copies is there, and does nothing.
 //! Abstracted: the session of the desktop is a process that keeps using its memory. Omitted: memory of the network.
 

@@ -1,7 +1,7 @@
 //! squeeze: little room for the page cache, a device driver that wants large blocks, or both: what keeps kswapd busy.
 //!
-//! Source: own; it makes the situations that users describe who find kswapd at 100 % (facts of the users): programs that take
-//! nearly all of memory and no swap beside files in use, and drivers whose buffers are of a high order (a gigabit network
+//! Source: own; it makes the situations that users describe who find kswapd at 100 % (coreos/bugs#1424,
+//! bottlerocket-os/bottlerocket#4916, QubesOS/qubes-issues#3313 on GitHub and others): programs that take nearly all of memory and no swap beside files in use, and drivers whose buffers are of a high order (a gigabit network
 //! card with jumbo frames of 9000 bytes receives 13 000 in a second, each into a block of order 2).
 //! Steps: a cache of the kernel's takes memory and shrinks, so that its last objects lie between free blocks; a process takes memory,
 //! and goes on using it; readers go through a mapped file in rounds, or through files of their own in containers below their
