@@ -4,7 +4,7 @@ use std::path::Path;
 
 use observe::{MANIFEST, Manifest, Program, RunDir, World};
 use profile::{KERNELS, Kernel, Machine};
-use rules::LruPolicy;
+use rules::{LruGenCaps, LruPolicy};
 use workloads::WORKLOADS;
 
 use super::{Counted, LRU_GEN, RealRun, is_off};
@@ -32,8 +32,7 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     };
     let machine = Machine::from_text(&path.join(MANIFEST).to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
-    let has_generations = Kernel::load(&kernel).map_or(true, |kernel| kernel.rules.lru_policy != LruPolicy::TwoLists);
-    let mglru = has_generations && manifest.sysctls.get(LRU_GEN).is_none_or(|value| !is_off(value));
+    let mglru = runs_generations(&kernel, manifest.sysctls.get(LRU_GEN).map(String::as_str));
     let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
     let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
     let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.to_string(), value)).collect();
@@ -68,7 +67,17 @@ pub(super) fn version_of(name: &str) -> Option<String> {
     Some(format!("{}.{}", numbers.next()?, numbers.next().filter(|minor| !minor.is_empty())?))
 }
 
-fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
+/// Whether the multi-gen LRU was on: as it was written, else as the kernel starts. Nothing is known of one without a profile,
+/// whose runs wait for it.
+fn runs_generations(kernel: &str, written: Option<&str>) -> bool {
+    let profile = Kernel::load(kernel).ok();
+    let has = profile.as_ref().is_none_or(|kernel| kernel.rules.lru_policy != LruPolicy::TwoLists);
+    let starts_with = || profile.as_ref().is_none_or(|kernel| kernel.tunables.lru_gen_enabled != LruGenCaps::NONE);
+    has && written.map_or_else(starts_with, |value| !is_off(value))
+}
+
+/// The group of runs of a workload under the kernel of this profile, with these settings written.
+pub(super) fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
     let lru = if mglru { "mglru" } else { "classic" };
     let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={}", in_a_name(&value)));
     let written = written.iter().map(|(name, value)| format!(" {name}={value}"));
@@ -110,5 +119,14 @@ mod tests {
         assert_eq!(in_a_name("64KiB"), "64KiB");
         // Of `printf '123456789\n'`, as gzip and zlib give it.
         assert_eq!(in_a_name("123456789\n"), "e0117757");
+    }
+
+    #[test]
+    fn a_kernel_has_the_lru_that_it_starts_with_unless_another_was_written() {
+        let on = |kernel| [None, Some("y"), Some("n"), Some("0x0000")].map(|written| runs_generations(kernel, written));
+        assert_eq!(on("6.12"), [true, true, false, false]);
+        // As Debian builds it.
+        assert_eq!(on("6.1"), [false, true, false, false]);
+        assert_eq!(on("5.10"), [false; 4], "it has none");
     }
 }
