@@ -1,9 +1,9 @@
 //! `mmtwin list`: what can be named elsewhere.
 
-use observe::{Era, METRICS, is_gauge, vmstat_names};
+use observe::{METRICS, is_gauge, vmstat_names};
 use profile::{KERNELS, Kernel, MACHINES, Machine, STUDIES, Study};
 use report::list_table;
-use rules::{TUNABLES, Tunables};
+use rules::{Era, TUNABLES, Tunables};
 use serde_json::{Value, json};
 use workloads::WORKLOADS;
 
@@ -116,15 +116,14 @@ fn tunables() -> List {
 
 /// Counters of `/proc/vmstat` with the kernels that print them, then the metrics of a run.
 fn counters() -> List {
-    let eras = [("3.19", Era::V3_19), ("4.20", Era::V4_20), ("6.12", Era::V6_12)];
     let mut names: Vec<&str> = Vec::new();
-    for (_, era) in eras.iter().rev() {
-        let gone: Vec<&str> = vmstat_names(*era).filter(|name| !names.contains(name)).collect();
+    for era in Era::ALL.into_iter().rev() {
+        let gone: Vec<&str> = vmstat_names(era).filter(|name| !names.contains(name)).collect();
         names.extend(gone);
     }
     let counter = |name: &&str| {
-        let prints = |era: &&(&str, Era)| vmstat_names(era.1).any(|printed| printed == *name);
-        let eras: Vec<&str> = eras.iter().filter(prints).map(|(era, _)| *era).collect();
+        let prints = |era: &Era| vmstat_names(*era).any(|printed| printed == *name);
+        let eras: Vec<&str> = Era::ALL.into_iter().filter(prints).map(Era::name).collect();
         let kind = if is_gauge(name) { "gauge" } else { "counter" };
         json!({ "name": name, "kind": kind, "kernels": eras, "unit": null, "doc": null })
     };

@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use indexmap::IndexMap;
+use rules::Era;
 use serde::{Deserialize, Serialize};
 
 use crate::text::Lines;
-use crate::{Era, ParseError, vmstat_names};
+use crate::{ParseError, vmstat_names};
 
 /// Counters by name, in the order in which they are printed. Units are the kernel's: pages, KiB (`nr_kernel_stack`), events.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -62,5 +62,5 @@ pub use series::{Series, SeriesRow};
 pub use slabinfo::{SlabCache, Slabinfo};
 pub use snapshot::Snapshot;
 pub use uptime::Uptime;
-pub use vmstat::{Era, is_gauge, vmstat_names};
+pub use vmstat::{is_gauge, vmstat_names};
 pub use zoneinfo::{Pageset, PopulatedZone, ZoneSection, Zoneinfo};

@@ -2,16 +2,7 @@
 //!
 //! Source: the array `vmstat_text`, mm/vmstat.c, of the era's kernel (`data/vmstat-*.txt`).
 
-/// An order of `/proc/vmstat`, named after the kernel that prints it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Era {
-    /// Linux 3.19.
-    V3_19,
-    /// Linux 4.20.
-    V4_20,
-    /// Linux 6.12.
-    V6_12,
-}
+use rules::Era;
 
 /// Names that do not start with `nr_` and yet are a state, not a count of events.
 const GAUGES: [&str; 1] = ["workingset_nodes"];
@@ -62,7 +53,7 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        for era in [Era::V3_19, Era::V4_20, Era::V6_12] {
+        for era in Era::ALL {
             let mut names: Vec<_> = vmstat_names(era).collect();
             let n = names.len();
             names.sort_unstable();

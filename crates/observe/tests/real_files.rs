@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use observe::{
-    Buddyinfo, Counters, Era, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, Slabinfo, Snapshot, Zoneinfo,
+    Buddyinfo, Counters, LruGenInfo, Meminfo, Pagetypeinfo, ParseError, Pressure, Slabinfo, Snapshot, Zoneinfo,
     vmstat_names,
 };
+use rules::Era;
 
 const KERNELS: [&str; 2] = ["6.1", "6.12"];
 

@@ -3,7 +3,7 @@
 //! A derived kernel names its base and states only what differs, each difference with its source.
 
 use indexmap::IndexMap;
-use rules::{Rules, TunableError, Tunables};
+use rules::{Era, Rules, TunableError, Tunables};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use units::{Bytes, PAGE_SIZE, PAGEBLOCK_PAGES};
@@ -16,20 +16,6 @@ use crate::{ProfileError, Size};
 const BASES_MAX: u32 = 16;
 /// What x86-64 has addresses for (`KERNEL_IMAGE_SIZE` with randomised addresses).
 const IMAGE_MAX: Bytes = Bytes::gib(1);
-
-/// Which names of `/proc/vmstat` a kernel prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-pub enum Era {
-    /// As 3.19.
-    #[serde(rename = "3.19")]
-    V3_19,
-    /// As 4.20.
-    #[serde(rename = "4.20")]
-    V4_20,
-    /// As 6.12.
-    #[serde(rename = "6.12")]
-    V6_12,
-}
 
 /// A kernel.
 #[derive(Clone, Debug)]

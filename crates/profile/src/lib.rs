@@ -18,7 +18,7 @@ mod text;
 pub use builtin::{KERNELS, MACHINES, STUDIES};
 pub use counters::{Budget, CounterDef, budgets, counters};
 pub use error::ProfileError;
-pub use kernel::{AddressRange, Era, ImageDef, Kernel};
+pub use kernel::{AddressRange, ImageDef, Kernel};
 pub use machine::{
     Booted, CompressNs, ContentsDef, CpuDef, Disk, FileSystem, MIGRATE_TYPES, Machine, MachineChange, MachineState,
     Mount, NodeDef, ORDERS, PcpDef, SwapArea, ZONE_NAMES, ZoneDef, ZramChange, ZramDef,

@@ -226,7 +226,7 @@ where
         deadline += PROGRESS_STEP;
         let end = sim.run_until(deadline).map_err(RunError::Deadlock)?;
         if spec.series.is_some_and(|step| series.rows().last().is_none_or(|row| sim.now() >= row.at + step)) {
-            snapshot::sample(&mut series, &sim.world().mm, snapshot::era(&spec.kernel), sim.now());
+            snapshot::sample(&mut series, &sim.world().mm, spec.kernel.era, sim.now());
         }
         if spec.trace.compaction && zone_maps.last().is_none_or(|(at, _)| sim.now() >= *at + ZONE_MAP_STEP) {
             zone_maps.push((sim.now(), sim.world().mm.zone_maps()));
@@ -322,7 +322,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let root = mounted.map(|(fs, _)| mm.vfs_root(fs));
     let since_tick = drawn_below(&streams, "tick", params.tick);
     let ticks = (params.tick, since_tick);
-    let mut world = World::unwired(mm, Processes::new(seed, root), snapshot::era(&spec.kernel), ticks);
+    let mut world = World::unwired(mm, Processes::new(seed, root), spec.kernel.era, ticks);
     world.cpu_speed = *machine.cpus.speed.get_ref();
     if let Some((_, device)) = mounted {
         world.readahead_pages = machine.disks[usize::from(device)].queue.read_ahead_kb / 4;

@@ -1,7 +1,7 @@
 //! Kernels, derived and not.
 
-use profile::{Era, Kernel, Size};
-use rules::{CompactionSearch, WatermarkBoost, ZoneSpreading};
+use profile::{Kernel, Size};
+use rules::{CompactionSearch, Era, WatermarkBoost, ZoneSpreading};
 
 use crate::{folder, path, refusal};
 

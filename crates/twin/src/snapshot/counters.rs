@@ -2,7 +2,8 @@
 
 use mm::stat::{NodeStat, VmEvent, ZoneEvent, ZoneStat};
 use mm::{Mm, ZoneKind};
-use observe::{Counters, Era};
+use observe::Counters;
+use rules::Era;
 
 pub(crate) fn vmstat(mm: &Mm, era: Era) -> Counters {
     let mut counters = Counters::default();

@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use mm::memcg::{KernelPage, MemcgEvent, MemcgStat, ROOT, UNLIMITED};
 use mm::{LruList, Mm};
-use observe::{Era, GROUP_COUNTERS, GROUP_NUMBERS, GroupFiles, Snapshot};
+use observe::{GROUP_COUNTERS, GROUP_NUMBERS, GroupFiles, Snapshot};
+use rules::Era;
 use sim::{Ctl, Resource};
 use units::{MemcgId, PAGE_SIZE};
 

@@ -2,7 +2,8 @@
 
 use mm::Mm;
 use mm::stat::{NodeStat, ZoneStat};
-use observe::{Era, Meminfo};
+use observe::Meminfo;
+use rules::Era;
 use units::Pages;
 
 pub(super) fn meminfo(mm: &Mm, era: Era) -> Meminfo {

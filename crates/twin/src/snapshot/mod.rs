@@ -12,7 +12,7 @@ mod zones;
 
 use mm::Mm;
 use observe::Snapshot;
-use profile::{Era, Kernel};
+use profile::Kernel;
 use units::Nanos;
 
 pub(crate) use counters::vmstat;
@@ -22,7 +22,7 @@ pub(crate) use series::sample;
 
 /// Every file of `/proc` that `mm` knows.
 pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel, now: Nanos) -> Snapshot {
-    let era = era(kernel);
+    let era = kernel.era;
     Snapshot {
         vmstat: Some(counters::vmstat(mm, era)),
         zoneinfo: Some(zones::zoneinfo(mm, era)),
@@ -32,14 +32,5 @@ pub(crate) fn snapshot(mm: &Mm, kernel: &Kernel, now: Nanos) -> Snapshot {
         slabinfo: Some(slab::slabinfo(mm)),
         lru_gen: lru_gen::lru_gen(mm, now),
         ..Snapshot::default()
-    }
-}
-
-/// Whose format of the files a kernel has.
-pub(crate) fn era(kernel: &Kernel) -> observe::Era {
-    match kernel.era {
-        Era::V3_19 => observe::Era::V3_19,
-        Era::V4_20 => observe::Era::V4_20,
-        Era::V6_12 => observe::Era::V6_12,
     }
 }

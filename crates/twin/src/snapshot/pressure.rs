@@ -2,7 +2,8 @@
 //!
 //! Source: `psi_show()` (kernel/sched/psi.c), 6.12; the account is in `sim`.
 
-use observe::{Era, Pressure, PressureLine, Snapshot};
+use observe::{Pressure, PressureLine, Snapshot};
+use rules::Era;
 use sim::{Ctl, PsiGroup, Resource, Stall};
 
 use crate::world::World;

@@ -2,7 +2,8 @@
 
 use mm::stat::ExtfragEvent;
 use mm::{MigrateType, Mm};
-use observe::{Era, Series};
+use observe::Series;
+use rules::Era;
 use units::Nanos;
 
 /// Adds a reading to a series, which gets its columns with the first one.

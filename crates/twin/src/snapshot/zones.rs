@@ -3,7 +3,8 @@
 use mm::stat::{NodeStat, ZoneStat};
 use mm::zone::Wmark;
 use mm::{Mm, Node};
-use observe::{Counters, Era, Pageset, PopulatedZone, ZoneSection, Zoneinfo};
+use observe::{Counters, Pageset, PopulatedZone, ZoneSection, Zoneinfo};
+use rules::Era;
 use units::ZoneId;
 
 pub(super) fn zoneinfo(mm: &Mm, era: Era) -> Zoneinfo {

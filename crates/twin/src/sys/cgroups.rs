@@ -1,7 +1,7 @@
 //! Memory cgroups.
 
 use mm::memcg::{MemcgError, ROOT, UNLIMITED};
-use observe::Era;
+use rules::Era;
 use sim::Resource;
 use sys::{Cgroup, CgroupLimit, Result, SysError};
 use units::{Bytes, MemcgId};
