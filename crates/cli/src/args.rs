@@ -89,7 +89,9 @@ const COMPARE_EXAMPLES: &str = "Examples:
   mmtwin compare runs                              every run below a folder
   mmtwin compare before/ after/                    two folders of runs
 
-Runs of one configuration are iterations and form one column; the first column is the baseline.";
+Runs of one configuration are iterations and form one column; the first column is the baseline. Each folder that is typed has \
+columns of its own, so that runs of two builds can be compared; runs that are typed themselves stand together. A run counts once, \
+symbolic links below a folder are not followed, and what the twin made twice from the same seed in one folder is refused.";
 
 const REPORT_EXAMPLES: &str = "Examples:
   mmtwin run thpfioscale -k 4.20-rc3 -k 4.20-rc3-boost --out runs

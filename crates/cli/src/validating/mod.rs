@@ -4,11 +4,10 @@ mod budget;
 mod own;
 mod reference;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use indexmap::IndexMap;
-use observe::{Delta, MANIFEST, REFERENCE, RunDir, Snapshot};
+use observe::{Delta, MANIFEST, Program, REFERENCE, RunDir, Snapshot};
 use profile::{CounterDef, KERNELS, Kernel, Machine};
 use report::{Compared, GroupRuns, ValidationReport, Waiting, validation_text};
 use twin::TraceFilter;
@@ -16,6 +15,7 @@ use twin::TraceFilter;
 use crate::args::ValidateArgs;
 use crate::exec::{self, Answer, Board, Done, Interrupt, Job, Setup};
 use crate::failure::Failure;
+use crate::kept::find;
 use crate::output;
 
 /// Fragmentation events, which `/proc/vmstat` does not count.
@@ -118,6 +118,17 @@ impl RealRun {
         own::version_of(name)
     }
 
+    /// The group of a run that is to be made: of a workload on a machine, under the kernel of a profile, with settings that are
+    /// written.
+    pub(crate) fn group_of(
+        kernel: &str,
+        workload: &Program,
+        machine: &str,
+        sysctls: &IndexMap<String, String>,
+    ) -> String {
+        own::group_of(kernel, workload, machine, sysctls)
+    }
+
     /// What the twin lacks to make it again.
     fn waits_for(&self) -> Option<String> {
         let known = KERNELS.iter().any(|(name, _)| *name == self.kernel);
@@ -144,17 +155,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
         budget::check_growth(file, &args.budgets_before)?;
     }
     let mut groups: IndexMap<String, Vec<RealRun>> = IndexMap::new();
-    for path in &args.dirs {
-        let found = runs_below(path)?;
-        if found.is_empty() {
-            let message =
-                format!("{}: expected a run of a real kernel or a folder of them, found none", path.display());
-            return Err(Failure::bad_input(message));
-        }
-        for path in found {
-            let run = RealRun::read(&path)?;
-            groups.entry(run.group.clone()).or_default().push(run);
-        }
+    for found in find(&args.dirs, &[MANIFEST, REFERENCE], "a run of a real kernel")? {
+        let run = RealRun::read(&found.path)?;
+        groups.entry(run.group.clone()).or_default().push(run);
     }
     let (waiting, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, runs)| runs[0].waits_for().is_some());
     let again =
@@ -255,17 +258,4 @@ fn counted(done: &Done) -> Counted {
 fn extfrag_of(run: &RunDir) -> Option<u64> {
     let metric = run.metrics.iter().find(|metric| metric.name == EXTFRAG)?;
     metric.samples.first().map(|events| *events as u64)
-}
-
-/// The runs at and below `path`, in the order of their names.
-fn runs_below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if [MANIFEST, REFERENCE].iter().any(|file| path.join(file).exists()) {
-        return Ok(vec![path.to_owned()]);
-    }
-    let failure = |error| Failure::bad_input(format!("{}: {error}", path.display()));
-    let entries = fs::read_dir(path).map_err(failure)?.collect::<Result<Vec<_>, _>>().map_err(failure)?;
-    let mut below: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-    below.sort();
-    let found: Result<Vec<Vec<PathBuf>>, Failure> = below.iter().map(|path| runs_below(path)).collect();
-    Ok(found?.concat())
 }

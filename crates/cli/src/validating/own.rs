@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use observe::{MANIFEST, Manifest, Program, RunDir, World};
+use indexmap::IndexMap;
+use observe::{MANIFEST, Program, RunDir, World};
 use profile::{KERNELS, Kernel, Machine};
 use rules::{LruGenCaps, LruPolicy};
 use workloads::WORKLOADS;
@@ -10,6 +11,7 @@ use workloads::WORKLOADS;
 use super::{Counted, LRU_GEN, RealRun, is_off};
 use crate::capturing::{Captured, settings};
 use crate::failure::Failure;
+use crate::kept::in_a_name;
 
 pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     let run = RunDir::read(path).map_err(Failure::bad_input)?;
@@ -32,19 +34,17 @@ pub(super) fn read(path: &Path) -> Result<RealRun, Failure> {
     };
     let machine = Machine::from_text(&path.join(MANIFEST).to_string_lossy(), &manifest.machine.toml)?;
     let machine = machine.started_from(&captured.machine()?)?;
-    let mglru = runs_generations(&kernel, manifest.sysctls.get(LRU_GEN).map(String::as_str));
-    let written = manifest.sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."));
-    let written: Vec<(String, String)> = written.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let written: Vec<_> = written(&manifest.sysctls).map(|(name, value)| (name.clone(), value.clone())).collect();
     let given: Vec<_> = params(&manifest.workload).map(|(name, value)| (name.to_string(), value)).collect();
     Ok(RealRun {
-        group: group_of(&kernel, manifest, mglru, &written),
+        group: group_of(&kernel, &manifest.workload, &manifest.machine.name, &manifest.sysctls),
         workload: manifest.workload.name.clone(),
         params: manifest.workload.typed().map(|(name, value)| (name.to_string(), value)).collect(),
         traits: super::traits(
             "mmtwin",
             &kernel,
             &manifest.workload.name,
-            mglru,
+            has_generations(&kernel, &manifest.sysctls),
             [("machine".to_string(), manifest.machine.name.clone())].into_iter().chain(given).chain(written),
         ),
         kernel,
@@ -77,12 +77,20 @@ fn runs_generations(kernel: &str, written: Option<&str>) -> bool {
 }
 
 /// The group of runs of a workload under the kernel of this profile, with these settings written.
-pub(super) fn group_of(kernel: &str, manifest: &Manifest, mglru: bool, written: &[(String, String)]) -> String {
-    let lru = if mglru { "mglru" } else { "classic" };
-    let given = params(&manifest.workload).map(|(name, value)| format!(" {name}={}", in_a_name(&value)));
-    let written = written.iter().map(|(name, value)| format!(" {name}={value}"));
-    let (workload, machine) = (&manifest.workload.name, &manifest.machine.name);
-    format!("{kernel}-{workload}-{lru} on {machine}{}", given.chain(written).collect::<String>())
+pub(super) fn group_of(kernel: &str, workload: &Program, machine: &str, sysctls: &IndexMap<String, String>) -> String {
+    let lru = if has_generations(kernel, sysctls) { "mglru" } else { "classic" };
+    let given = params(workload).map(|(name, value)| format!(" {name}={}", in_a_name(&value)));
+    let written = written(sysctls).map(|(name, value)| format!(" {name}={value}"));
+    format!("{kernel}-{}-{lru} on {machine}{}", workload.name, given.chain(written).collect::<String>())
+}
+
+fn has_generations(kernel: &str, sysctls: &IndexMap<String, String>) -> bool {
+    runs_generations(kernel, sysctls.get(LRU_GEN).map(String::as_str))
+}
+
+/// Settings that were written beside those of the multi-gen LRU.
+fn written(sysctls: &IndexMap<String, String>) -> impl Iterator<Item = (&String, &String)> {
+    sysctls.iter().filter(|(name, _)| !name.starts_with("lru_gen."))
 }
 
 /// Parameters that are not the workload's defaults.
@@ -91,11 +99,6 @@ fn params(program: &Program) -> impl Iterator<Item = (&str, String)> {
     let is_default =
         |(name, value): &(&str, String)| defaults.iter().any(|param| param.name == *name && param.default == value);
     program.typed().filter(move |given| !is_default(given))
-}
-
-/// A value as part of a name: a text of several lines, such as a job file, is told by its checksum (CRC-32).
-fn in_a_name(value: &str) -> String {
-    if value.contains('\n') { format!("{:08x}", crc32fast::hash(value.as_bytes())) } else { value.to_string() }
 }
 
 #[cfg(test)]
@@ -112,13 +115,6 @@ mod tests {
         assert_eq!(version_of("boot/vmlinuz-5.0.0-65-generic").as_deref(), Some("5.0.0-65-generic"));
         assert_eq!(version_of("mine"), None);
         assert_eq!(version_of("v6"), None);
-    }
-
-    #[test]
-    fn a_text_is_told_by_its_checksum() {
-        assert_eq!(in_a_name("64KiB"), "64KiB");
-        // Of `printf '123456789\n'`, as gzip and zlib give it.
-        assert_eq!(in_a_name("123456789\n"), "e0117757");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The program from outside: what is typed, what comes out, how it ends.
 
 mod bad_input;
+mod comparing;
 mod documents;
 mod experimenting;
 mod interrupting;

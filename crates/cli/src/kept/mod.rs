@@ -1,24 +1,26 @@
 //! Runs that were kept: reading them, and grouping them into what is compared with each other.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod find;
+mod names;
+
+use std::path::PathBuf;
 
 use indexmap::IndexMap;
-use observe::{Manifest, Metric, MetricDef, RunDir};
+use observe::{MANIFEST, Metric, MetricDef, RunDir, World};
 use report::Column;
 
 use crate::failure::Failure;
-
-/// The file that makes a directory a run directory.
-const MANIFEST: &str = "manifest.json";
-
-/// What a column is told apart by: place in the inputs, and value.
-type Traits = IndexMap<String, String>;
+pub(crate) use find::{Found, find};
+pub(crate) use names::in_a_name;
+use names::{names, title_of};
 
 /// A run, and where it is.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Kept {
+    /// Its directory.
     pub(crate) path: PathBuf,
+    /// The folder of runs that was typed; nothing if that is the run itself.
+    folder: Option<PathBuf>,
     pub(crate) run: RunDir,
 }
 
@@ -45,36 +47,38 @@ pub(crate) struct Case<'a> {
     pub(crate) configurations: Vec<Configuration<'a>>,
 }
 
-/// The run directories at and below each of the paths, which must have some.
+/// The runs at and below each of the paths, which must have some.
+///
+/// # Errors
+/// A path has no run, one of them cannot be read, or the twin made the same run twice.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Kept>, Failure> {
     let mut runs = Vec::new();
-    for path in paths {
-        let found = runs_below(path)?;
-        if found.is_empty() {
-            let message = format!("{}: expected a run directory or a folder of them, found none", path.display());
-            return Err(Failure::bad_input(message));
-        }
-        for path in found {
-            let run = RunDir::read(&path).map_err(Failure::bad_input)?;
-            runs.push(Kept { path, run });
-        }
+    for Found { path, folder } in find(paths, &[MANIFEST], "a run directory")? {
+        let run = RunDir::read(&path).map_err(Failure::bad_input)?;
+        runs.push(Kept { path, folder, run });
     }
+    check_distinct(&runs)?;
     Ok(runs)
 }
 
-/// The run directories at and below `path`, in the order of their names.
-fn runs_below(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if path.join(MANIFEST).exists() {
-        return Ok(vec![path.to_owned()]);
+/// Refuses two runs of one configuration that the twin made from the same draws: they are one run, and tell no more than one.
+/// Real kernels draw for themselves.
+fn check_distinct(runs: &[Kept]) -> Result<(), Failure> {
+    let draws = |kept: &Kept| (kept.run.manifest.seed, kept.run.manifest.iteration);
+    let is_same =
+        |a: &Kept, b: &Kept| a.run.manifest.world == World::Twin && draws(a) == draws(b) && same_configuration(a, b);
+    for (number, first) in runs.iter().enumerate() {
+        if let Some(second) = runs[number + 1..].iter().find(|second| is_same(first, second)) {
+            let (seed, iteration) = draws(first);
+            return Err(Failure::bad_input(format!(
+                "{} and {}: expected two runs, found one made twice (seed {seed}, iteration {iteration}); runs of two \
+                 builds are compared as two folders",
+                first.path.display(),
+                second.path.display()
+            )));
+        }
     }
-    let failure = |error| Failure::bad_input(format!("{}: {error}", path.display()));
-    let entries: Result<Vec<_>, _> = fs::read_dir(path).map_err(failure)?.collect();
-    let mut below: Vec<PathBuf> = entries.map_err(failure)?.into_iter().map(|entry| entry.path()).collect();
-    // What starts with a dot is a run that is being written.
-    below.retain(|p| p.is_dir() && !p.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')));
-    below.sort();
-    let found: Result<Vec<Vec<PathBuf>>, Failure> = below.iter().map(|p| runs_below(p)).collect();
-    Ok(found?.concat())
+    Ok(())
 }
 
 /// A case for each workload with its parameters on each machine; one for all if those had a single configuration each.
@@ -91,55 +95,27 @@ pub(crate) fn cases(runs: &[Kept]) -> Vec<Case<'_>> {
     cases
 }
 
-/// A run's workload and machine.
-fn title_of(manifest: &Manifest) -> String {
-    let place = format!("{} on {}", manifest.workload.name, manifest.machine.name);
-    let params: Vec<String> = manifest.workload.params.iter().map(|(k, v)| format!("{k}={}", plain(v))).collect();
-    if params.is_empty() { place } else { format!("{place}: {}", params.join(" ")) }
-}
-
 /// Runs of one configuration belong together, named by what the configurations differ in.
 fn configurations<'a>(runs: &[&'a Kept]) -> Vec<Configuration<'a>> {
-    let mut groups: Vec<(&Manifest, Vec<&'a Kept>)> = Vec::new();
+    let mut groups: Vec<Vec<&'a Kept>> = Vec::new();
     for kept in runs {
-        let manifest = &kept.run.manifest;
-        match groups.iter_mut().find(|(known, _)| same_configuration(known, manifest)) {
-            Some((_, runs)) => runs.push(kept),
-            None => groups.push((manifest, vec![*kept])),
+        match groups.iter_mut().find(|group| same_configuration(group[0], kept)) {
+            Some(group) => group.push(kept),
+            None => groups.push(vec![*kept]),
         }
     }
-    let traits: Vec<Traits> = groups.iter().map(|(manifest, _)| traits_of(manifest)).collect();
-    let name = |own: &Traits| {
-        let differs = |key: &&String| traits.iter().any(|other| other.get(*key) != own.get(*key));
-        let names: Vec<&str> =
-            own.keys().filter(|key| *key == "kernel" || differs(key)).map(|key| own[key].as_str()).collect();
-        names.join(" ")
-    };
-    groups.into_iter().zip(&traits).map(|((_, runs), own)| Configuration { name: name(own), runs }).collect()
+    let firsts: Vec<&Kept> = groups.iter().map(|group| group[0]).collect();
+    names(&firsts).into_iter().zip(groups).map(|(name, runs)| Configuration { name, runs }).collect()
 }
 
-/// Whether two runs are iterations of one configuration.
-fn same_configuration(a: &Manifest, b: &Manifest) -> bool {
-    (a.world, &a.workload, &a.machine, &a.kernel, &a.sysctls)
-        == (b.world, &b.workload, &b.machine, &b.kernel, &b.sysctls)
-}
-
-fn traits_of(manifest: &Manifest) -> Traits {
-    let mut traits = Traits::new();
-    traits.insert("kernel".into(), manifest.kernel.name.clone());
-    traits.insert("machine".into(), manifest.machine.name.clone());
-    traits.insert("world".into(), manifest.world.to_string());
-    traits.insert("workload".into(), manifest.workload.name.clone());
-    let params = manifest.workload.params.iter().map(|(name, value)| (name, plain(value)));
-    let sysctls = manifest.sysctls.iter().map(|(name, value)| (name, value.clone()));
-    for (name, value) in params.chain(sysctls) {
-        traits.insert(name.clone(), format!("{name}={value}"));
-    }
-    traits
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+/// Whether two runs are iterations of one configuration. Each folder that was typed has its own, and so has each version of
+/// the twin.
+fn same_configuration(a: &Kept, b: &Kept) -> bool {
+    let (one, other) = (&a.run.manifest, &b.run.manifest);
+    a.folder == b.folder
+        && (one.world != World::Twin || one.version == other.version)
+        && (one.world, &one.workload, &one.machine, &one.kernel, &one.sysctls)
+            == (other.world, &other.workload, &other.machine, &other.kernel, &other.sysctls)
 }
 
 /// A column of iterations. Each counts once in each metric, with the mean of its samples: samples of one run depend on each
@@ -156,20 +132,21 @@ pub(crate) fn column(name: String, runs: &[&RunDir]) -> Column {
 }
 
 #[cfg(test)]
-mod tests {
-    use observe::{Described, Program, Snapshot, World};
+pub(super) mod tests {
+    use observe::{Described, Manifest, Program, Snapshot};
 
     use super::*;
 
-    fn kept(machine: &str, kernel: &str, sysctls: &[(&str, &str)], samples: &[f64]) -> Kept {
-        Kept { path: PathBuf::new(), run: run(machine, kernel, sysctls, samples) }
+    /// A run of the twin, given by itself.
+    pub(crate) fn kept(machine: &str, kernel: &str, sysctls: &[(&str, &str)], samples: &[f64]) -> Kept {
+        Kept { path: PathBuf::new(), folder: None, run: run(machine, kernel, sysctls, samples) }
     }
 
     fn run(machine: &str, kernel: &str, sysctls: &[(&str, &str)], samples: &[f64]) -> RunDir {
         let described = |name: &str| Described { name: name.into(), toml: String::new() };
         RunDir {
             manifest: Manifest {
-                version: String::new(),
+                version: "1".into(),
                 world: World::Twin,
                 workload: Program { name: "w".into(), params: IndexMap::new() },
                 machine: described(machine),
@@ -198,11 +175,37 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_named_by_what_they_differ_in() {
-        let runs = [kept("m", "k", &[], &[1.0]), kept("m", "k", &[("vm.swappiness", "0")], &[1.0])];
-        let configurations = configurations(&runs.iter().collect::<Vec<_>>());
-        let names: Vec<&str> = configurations.iter().map(|configuration| configuration.name.as_str()).collect();
-        assert_eq!(names, ["k", "k vm.swappiness=0"]);
+    fn each_folder_and_each_version_has_configurations_of_its_own() {
+        let mut runs = [(); 4].map(|()| kept("m", "k", &[], &[1.0]));
+        runs[2].folder = Some("before".into());
+        runs[3].run.manifest.version = "2".into();
+        let sizes = |runs: &[Kept]| -> Vec<usize> {
+            configurations(&runs.iter().collect::<Vec<_>>()).iter().map(|c| c.runs.len()).collect()
+        };
+        assert_eq!(sizes(&runs), [2, 1, 1]);
+        runs.iter_mut().for_each(|kept| kept.run.manifest.world = World::Qemu);
+        assert_eq!(sizes(&runs), [3, 1], "a real kernel is the same whichever version ran it");
+    }
+
+    #[test]
+    fn the_same_run_of_the_twin_does_not_count_twice() {
+        let mut runs = [(); 2].map(|()| kept("m", "k", &[], &[1.0]));
+        (runs[0].path, runs[1].path) = ("a/0".into(), "b/0".into());
+        let told = check_distinct(&runs).unwrap_err().message().to_string();
+        assert!(
+            told.starts_with("a/0 and b/0: expected two runs, found one made twice (seed 1, iteration 0)"),
+            "{told}"
+        );
+        let differs = |change: fn(&mut Kept)| {
+            let mut runs = runs.clone();
+            change(&mut runs[1]);
+            check_distinct(&runs).is_ok()
+        };
+        assert!(differs(|kept| kept.run.manifest.iteration = 1) && differs(|kept| kept.run.manifest.seed = 2));
+        assert!(differs(|kept| kept.folder = Some("b".into())), "of another build");
+        assert!(differs(|kept| kept.run.manifest.kernel.toml = "scan = 1".into()));
+        runs.iter_mut().for_each(|kept| kept.run.manifest.world = World::Qemu);
+        assert_eq!(check_distinct(&runs), Ok(()), "two guests");
     }
 
     #[test]
