@@ -48,7 +48,7 @@ pub struct KswapdEvidence {
     pub has_swap: bool,
 }
 
-/// Why kswapd was busy, or why it gave up; nothing if it was and did neither.
+/// Why kswapd was busy, or why it gave up; nothing if it was not and did not.
 pub fn why_busy(seen: &KswapdEvidence) -> Option<String> {
     if seen.given_up > 0 {
         return Some(given_up(seen));

@@ -1,10 +1,13 @@
 //! Who used the CPUs, as `top` would tell it: seconds by name of task. And why kswapd did, if it was much.
 
 use indexmap::IndexMap;
-use observe::{Counters, Metric};
+use observe::{Delta, Metric};
+use profile::Machine;
 use report::{KswapdEvidence, why_busy};
 use twin::{KswapdDeeds, RunOutcome};
 use units::Nanos;
+
+use super::frames;
 
 /// Tasks that used less than one part in so many of the run's time are left out.
 const SHARE_MIN: u64 = 1000;
@@ -35,12 +38,11 @@ fn kswapd_pct(outcome: &RunOutcome) -> Option<f64> {
     (elapsed_s > 0.0).then(|| kswapd_s(&outcome.cpu_times) / elapsed_s * 100.0)
 }
 
-/// Why kswapd was busy in a run, or gave up; nothing if it was and did neither.
-pub(super) fn why_kswapd_is_busy(outcome: &RunOutcome, has_swap: bool) -> Option<String> {
-    let (before, after) = (outcome.before.vmstat.as_ref()?, outcome.after.vmstat.as_ref()?);
+/// Why kswapd was busy in a run, or gave up; nothing if it was not and did not.
+pub(super) fn why_kswapd_is_busy(outcome: &RunOutcome, machine: &Machine) -> Option<String> {
+    let delta = Delta::between(outcome.before.vmstat.as_ref()?, outcome.after.vmstat.as_ref()?);
     let sum = |deed: fn(&KswapdDeeds) -> u64| outcome.kswapd.iter().map(deed).sum();
-    let grown = |names: &[&str]| names.iter().map(|name| total(after, name) - total(before, name)).sum();
-    let (runs, frames): (u64, u64) = (sum(|deeds| deeds.runs), outcome.frames.max(1));
+    let runs: u64 = sum(|deeds| deeds.runs);
     why_busy(&KswapdEvidence {
         cpu_pct: kswapd_pct(outcome)?,
         runs,
@@ -51,21 +53,29 @@ pub(super) fn why_kswapd_is_busy(outcome: &RunOutcome, has_swap: bool) -> Option
         given_up: sum(|deeds| deeds.given_up),
         awake_as_balanced: sum(|deeds| deeds.awake_as_balanced),
         awake_for_reserve: sum(|deeds| deeds.awake_for_reserve),
-        scanned: grown(&["pgscan_kswapd"]),
-        reclaimed: grown(&["pgsteal_kswapd"]),
-        came_back: grown(&["workingset_refault_file", "workingset_refault"]),
-        files_reclaimed: grown(&["pgsteal_kswapd", "pgsteal_direct"]).saturating_sub(grown(&["pswpout"])),
-        cache_pct: sum(|deeds| deeds.cache_pages) as f64 / runs.max(1) as f64 / frames as f64 * 100.0,
-        has_swap,
+        scanned: grown(&delta, "pgscan_kswapd"),
+        reclaimed: grown(&delta, "pgsteal_kswapd"),
+        came_back: grown(&delta, "workingset_refault_file") + grown(&delta, "workingset_refault"),
+        files_reclaimed: files_reclaimed(&delta),
+        cache_pct: sum(|deeds| deeds.cache_pages) as f64 / runs.max(1) as f64 / frames(machine) as f64 * 100.0,
+        has_swap: machine.has_swap(),
     })
 }
 
-/// A counter, summed over zones where it has zones; 0 if this kernel has none.
-fn total(counters: &Counters, name: &str) -> u64 {
-    let of_zone = |known: &str| {
-        known.strip_prefix(name).is_some_and(|rest| matches!(rest, "" | "_dma" | "_dma32" | "_normal" | "_movable"))
-    };
-    counters.iter().filter(|(known, _)| of_zone(known)).map(|(_, value)| value).sum()
+/// Growth of a counter, summed over zones where it has zones; 0 if this kernel has none.
+fn grown(delta: &Delta, name: &str) -> u64 {
+    delta.sum_zones(name).map_or(0, |growth| growth.max(0).cast_unsigned())
+}
+
+/// Pages of files that were reclaimed. Kernels before 5.8 do not count them apart: there they are what was reclaimed and was
+/// not written to swap.
+fn files_reclaimed(delta: &Delta) -> u64 {
+    match delta.get("pgsteal_file") {
+        Some(_) => grown(delta, "pgsteal_file"),
+        None => {
+            (grown(delta, "pgsteal_kswapd") + grown(delta, "pgsteal_direct")).saturating_sub(grown(delta, "pswpout"))
+        }
+    }
 }
 
 /// Sums by name, the largest first; names that used the same stay in the order of their tasks.
@@ -82,7 +92,23 @@ fn by_name(times: &[(String, Nanos)]) -> Vec<(&str, Nanos)> {
 
 #[cfg(test)]
 mod tests {
+    use observe::Counters;
+
     use super::*;
+
+    #[test]
+    fn what_swap_in_memory_took_was_no_file() {
+        let delta = |pairs: &[(&str, u64)]| {
+            let zero: Counters = pairs.iter().map(|&(name, _)| (name, 0)).collect();
+            Delta::between(&zero, &pairs.iter().copied().collect())
+        };
+        // zswap keeps 300 pages, which pswpout does not count.
+        let of_6_12 = [("pgsteal_kswapd", 900), ("pgsteal_direct", 100), ("zswpout", 300), ("pgsteal_file", 700)];
+        assert_eq!(files_reclaimed(&delta(&of_6_12)), 700);
+        let of_4_4 = [("pgsteal_kswapd_dma32", 900), ("pgsteal_direct_normal", 100), ("pswpout", 300)];
+        assert_eq!(files_reclaimed(&delta(&of_4_4)), 700);
+        assert_eq!(files_reclaimed(&Delta::default()), 0);
+    }
 
     #[test]
     fn tasks_of_a_name_are_added_up_and_the_busiest_comes_first() {

@@ -19,6 +19,7 @@ mod zones;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use observe::{Manifest, RunDir, World};
+use profile::Machine;
 use report::HostUse;
 use twin::{RunError, RunOutcome};
 
@@ -95,12 +96,17 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
     answer.map(|result| result.map_err(place))
 }
 
+/// Page frames of a machine: holes between its zones have none.
+fn frames(machine: &Machine) -> u64 {
+    machine.memory().pages_down().0
+}
+
 /// What is kept of a run, in its directory if it has one.
 fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     let mut metrics = metrics::metrics(&metrics::Measured::of(&outcome));
     metrics.extend(parts::metrics(&outcome));
     metrics.extend(cpu::metrics(&outcome));
-    let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, job.spec.machine.has_swap());
+    let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, &job.spec.machine);
     let events = job.dir.as_ref().map(|_| events::records(&outcome, &job.spec.kernel.rules));
     let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
     let printed = zones::printed(&outcome, output::width());
@@ -130,8 +136,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     Ok(Done {
         run,
         dir: job.dir.clone(),
-        // Holes between the zones are no frames.
-        host: Some(HostUse { frames: job.spec.machine.memory().pages_down().0, bytes: outcome.host_bytes }),
+        host: Some(HostUse { frames: frames(&job.spec.machine), bytes: outcome.host_bytes }),
         wall_s,
         zones: printed,
         why_kswapd_is_busy,
