@@ -71,13 +71,14 @@ fn execute_one(job: &Job, board: &Board, interrupt: &Interrupt) -> Answer {
     let mut line = board.start(job.name());
     // A bug in one run must not take the others with it. Nothing of the run is used afterwards.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        runner::run(job, &mut |progress| {
+        let outcome = runner::run(job, &mut |progress| {
             line.update(progress);
             !interrupt.is_set()
-        })
+        })?;
+        Ok(keep(job, outcome, watch.seconds()))
     }));
     let answer = match outcome {
-        Ok(Ok(outcome)) => Some(keep(job, outcome, watch.seconds())),
+        Ok(Ok(kept)) => Some(kept),
         Ok(Err(RunError::Interrupted)) => None,
         Ok(Err(error @ (RunError::Device(..) | RunError::Start(..) | RunError::NoRoom(_)))) => {
             Some(Err(Failure::bad_input(error)))

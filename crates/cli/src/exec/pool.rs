@@ -25,10 +25,9 @@ pub(super) fn run_all<J: Sync, R: Send>(
     thread::scope(|scope| {
         for _ in 0..limits.at_once.min(jobs.len()) {
             scope.spawn(|| {
-                while let Some((number, bytes)) = queue.take(jobs, &need, &stop) {
+                while let Some((number, _reserved)) = queue.take(jobs, &need, &stop) {
                     let answer = work(&jobs[number]);
                     lock(&answers)[number] = Some(answer);
-                    queue.give_back(bytes);
                 }
             });
         }
@@ -50,8 +49,8 @@ struct State {
 }
 
 impl Queue {
-    /// The next job and its bytes, once there is room for it.
-    fn take<J>(&self, jobs: &[J], need: impl Fn(&J) -> u64, stop: impl Fn() -> bool) -> Option<(usize, u64)> {
+    /// The next job, and its bytes, once there is room for them.
+    fn take<J>(&self, jobs: &[J], need: impl Fn(&J) -> u64, stop: impl Fn() -> bool) -> Option<(usize, Reserved<'_>)> {
         let mut state = lock(&self.state);
         loop {
             let number = state.next;
@@ -60,15 +59,23 @@ impl Queue {
             if state.bytes == 0 || state.bytes.saturating_add(bytes) <= self.limit {
                 state.next += 1;
                 state.bytes = state.bytes.saturating_add(bytes);
-                return Some((number, bytes));
+                return Some((number, Reserved { queue: self, bytes }));
             }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
 
-    fn give_back(&self, bytes: u64) {
-        lock(&self.state).bytes -= bytes;
-        self.freed.notify_all();
+/// Bytes of a job that runs. They are given back even if it panics: others wait for them.
+struct Reserved<'a> {
+    queue: &'a Queue,
+    bytes: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        lock(&self.queue.state).bytes -= self.bytes;
+        self.queue.freed.notify_all();
     }
 }
 
@@ -79,6 +86,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
     use std::time::Duration;
 
@@ -117,6 +125,18 @@ mod tests {
         assert!(answers.iter().all(Option::is_some) && bytes <= 10, "{bytes} bytes at once");
         let (answers, most, _) = run(&[50, 60, 70], &Limits { at_once: 4, bytes: 10 });
         assert_eq!((answers, most), (vec![Some(100), Some(120), Some(140)], 1));
+    }
+
+    #[test]
+    fn a_job_that_panics_gives_its_bytes_back() {
+        let done = AtomicUsize::new(0);
+        let work = |job: &u64| {
+            assert!(*job != 7, "this job fails, as it should");
+            done.fetch_add(1, SeqCst);
+        };
+        let all = || run_all(&[7, 8, 9, 10], |job| *job, &Limits { at_once: 2, bytes: 10 }, || false, work);
+        assert!(catch_unwind(AssertUnwindSafe(all)).is_err());
+        assert_eq!(done.into_inner(), 3, "of the others");
     }
 
     #[test]
