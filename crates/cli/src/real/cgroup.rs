@@ -24,11 +24,18 @@ impl Version {
             Version::V2 => "memory.max",
         }
     }
+
+    fn usage_file(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        }
+    }
 }
 
 /// Where this program's memory cgroup is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     version: Version,
     /// Where the hierarchy is mounted.
     root: PathBuf,
@@ -38,7 +45,7 @@ pub(super) struct Place {
 
 impl Place {
     /// This program's; none if no memory cgroups are mounted.
-    pub(super) fn find() -> Option<Place> {
+    pub(crate) fn find() -> Option<Place> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         Place::parse(&own, &mounts)
@@ -71,10 +78,26 @@ impl Place {
 
     /// The smallest limit on the own group and those above it.
     pub(super) fn limit(&self) -> Option<Bytes> {
-        let groups = self.own.ancestors().take_while(|group| group.starts_with(&self.root));
-        let limit = |group: &Path| fs::read_to_string(group.join(self.version.limit_file())).ok()?.trim().parse().ok();
+        self.groups().filter_map(|group| self.limit_of(group)).min()
+    }
+
+    /// What the own group and those above it let it take beside what they have; none if they have no limit.
+    pub(crate) fn left(&self) -> Option<Bytes> {
+        let left = |group: &Path| {
+            let usage = number(&group.join(self.version.usage_file())).unwrap_or(0);
+            Some(Bytes(self.limit_of(group)?.0.saturating_sub(usage)))
+        };
+        self.groups().filter_map(left).min()
+    }
+
+    /// The own group and those above it.
+    fn groups(&self) -> impl Iterator<Item = &Path> {
+        self.own.ancestors().take_while(|group| group.starts_with(&self.root))
+    }
+
+    fn limit_of(&self, group: &Path) -> Option<Bytes> {
         // Version 1 says "no limit" by a number near the largest one.
-        groups.filter_map(limit).filter(|bytes: &u64| *bytes < 1 << 60).min().map(Bytes)
+        number(&group.join(self.version.limit_file())).filter(|bytes| *bytes < 1 << 60).map(Bytes)
     }
 
     /// Makes a group with this limit.
@@ -127,6 +150,11 @@ fn remove(group: &Path) -> io::Result<()> {
     fs::remove_dir(group)
 }
 
+/// The number that a file holds; none if it has another word.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
 /// Writes to a file that the kernel made with the group.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write;
@@ -160,6 +188,25 @@ mod tests {
         assert_eq!(place.limit(), Some(Bytes::mib(1)));
         fs::write(own.join("memory.max"), "4096\n").unwrap();
         assert_eq!(place.limit(), Some(Bytes(4096)));
+    }
+
+    #[test]
+    fn what_is_left_is_what_the_fullest_group_has() {
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("scope");
+        fs::create_dir_all(&own).unwrap();
+        let place = Place { version: Version::V2, root: root.path().to_owned(), own: own.clone() };
+        let write = |file: &str, text: &str| fs::write(own.join(file), text).unwrap();
+        write("memory.current", "300\n");
+        assert_eq!(place.left(), None);
+        write("memory.max", "1000\n");
+        assert_eq!(place.left(), Some(Bytes(700)));
+        // The group above has a larger limit, and others in it.
+        fs::write(root.path().join("memory.max"), "5000\n").unwrap();
+        fs::write(root.path().join("memory.current"), "4900\n").unwrap();
+        assert_eq!(place.left(), Some(Bytes(100)));
+        write("memory.current", "1001\n");
+        assert_eq!(place.left(), Some(Bytes(0)), "a limit that was lowered");
     }
 
     #[test]

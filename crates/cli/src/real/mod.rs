@@ -12,6 +12,7 @@ mod plan;
 mod settings;
 
 pub(crate) use args::RealArgs;
+pub(crate) use cgroup::Place;
 
 use crate::args::{On, RunArgs};
 use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
