@@ -113,7 +113,6 @@ impl Setup<'_> {
         let tunables = kernel.tunables_with(&sysctls)?;
         let written: Vec<(String, String)> = self.changes.iter().map(|c| (c.name.clone(), c.value.clone())).collect();
         kernel.tunables_with(&written)?;
-        let place = |out: &Path| out.join(one_word(self.case)).join(one_word(name)).join(format!("iter-{iteration}"));
         Ok(Job {
             case: self.case.to_string(),
             kernel: name.to_string(),
@@ -130,7 +129,7 @@ impl Setup<'_> {
                 series: self.out.map(|_| SERIES_STEP),
                 changes: self.changes.to_vec(),
             },
-            dir: self.out.map(place),
+            dir: self.out.map(|out| place(out, self.case, name, iteration)),
         })
     }
 }
@@ -162,6 +161,11 @@ impl Job {
         let changes = self.spec.changes.iter().map(|c| (format!("{}@{}", c.name, c.at.as_secs_f64()), c.value.clone()));
         differs.map(|t| (t.name.to_string(), (t.get)(&self.spec.tunables))).chain(changes).collect()
     }
+}
+
+/// Where a run of a case under a kernel is kept below `out`.
+pub(crate) fn place(out: &Path, case: &str, kernel: &str, iteration: u32) -> PathBuf {
+    out.join(one_word(case)).join(one_word(kernel)).join(format!("iter-{iteration}"))
 }
 
 /// Checks, before anything runs, that every run that is to be kept has a place of its own in a folder that can be
@@ -200,7 +204,7 @@ fn nearest_folder(path: &Path) -> &Path {
 }
 
 /// `name` as one component of a path.
-pub(crate) fn one_word(name: &str) -> String {
+fn one_word(name: &str) -> String {
     let word = name.replace(['/', ' ', ':'], "-");
     if word.starts_with('.') { format!("_{word}") } else { word }
 }

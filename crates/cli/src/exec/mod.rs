@@ -26,7 +26,7 @@ use twin::{RunError, RunOutcome};
 use crate::failure::Failure;
 use crate::output;
 pub(crate) use interrupt::Interrupt;
-pub(crate) use job::{Done, Job, Setup, check_free, check_places, one_word};
+pub(crate) use job::{Done, Job, Setup, check_free, check_places, place};
 pub(crate) use metrics::{Measured, metrics};
 pub(crate) use progress::Board;
 pub(crate) use wall::Stopwatch;

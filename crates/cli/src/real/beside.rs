@@ -7,12 +7,14 @@ use profile::KERNELS;
 use report::{RunReport, Worlds, worlds_table};
 use tempfile::TempDir;
 
+use super::Kernel;
+use super::plan::Planned;
 use crate::args::{On, RunArgs};
-use crate::exec::{Answer, Board, Done, Interrupt, Job, execute, verdict};
+use crate::exec::{Answer, Board, Done, Interrupt, Job, check_free, execute, place};
 use crate::failure::Failure;
 use crate::kept::column;
 use crate::output;
-use crate::telling::{head, left_out, report_of};
+use crate::telling::{done, head, left_out, report_of};
 use crate::validating::{Again, RealRun};
 
 /// Where runs are kept, if anywhere.
@@ -41,75 +43,87 @@ impl Places {
     pub(super) fn real(&self) -> Option<&Path> {
         self.real.as_deref()
     }
+
+    /// Checks, before a guest runs for minutes, that the twin's runs that come after it have places of their own. There is one of `profiles`
+    /// for each of the kernels.
+    pub(super) fn check_twin(
+        &self,
+        planned: &[Planned],
+        kernels: &[Box<dyn Kernel + '_>],
+        profiles: &[String],
+    ) -> Result<(), Failure> {
+        let Some(out) = &self.twin else { return Ok(()) };
+        let dir = |run: &Planned| {
+            let (kernel, profile) = (&kernels[run.kernel], &profiles[run.kernel]);
+            let sysctls = kernel.variant().sysctls.iter().cloned().collect();
+            place(out, &RealRun::group_of(profile, &run.program, &run.machine.name, &sysctls), profile, run.iteration)
+        };
+        let dirs: Vec<PathBuf> = planned.iter().map(dir).collect();
+        check_free(Some(out), dirs.iter().map(PathBuf::as_path))
+    }
 }
 
-/// Refuses a guest whose kernel the twin does not have, before it runs for minutes.
-pub(super) fn check_kernels(names: &[String]) -> Result<(), Failure> {
-    for name in names {
-        let version = RealRun::kernel_version(name);
-        if !KERNELS.iter().any(|(known, _)| version.as_deref() == Some(*known)) {
-            let known: Vec<&str> = KERNELS.iter().map(|(known, _)| *known).collect();
-            let message = format!("--on both: {name}: expected a kernel that the twin has: {}", known.join(", "));
-            return Err(Failure::bad_input(message));
-        }
-    }
-    Ok(())
+/// The twin's profile of each guest's kernel. One that it does not have is refused before it runs for minutes.
+pub(super) fn profiles(kernels: &[Box<dyn Kernel + '_>]) -> Result<Vec<String>, Failure> {
+    kernels.iter().map(|kernel| profile_of(&kernel.kernel())).collect()
 }
 
-/// Runs the twin and prints both worlds; each of `names` has as many of `answers` as there are iterations.
-pub(super) fn print(
-    args: &RunArgs,
-    names: &[String],
-    answers: &[Answer],
-    places: &Places,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    let done: Vec<&Done> = answers.iter().flatten().flatten().collect();
-    if done.len() < answers.len() {
-        return verdict(answers, interrupt);
-    }
-    let (twin, wall_s) = run_twin(args, &done, places, interrupt)?;
+fn profile_of(name: &str) -> Result<String, Failure> {
+    let known = |version: &String| KERNELS.iter().any(|(known, _)| version == known);
+    RealRun::kernel_version(name).filter(known).ok_or_else(|| {
+        let known: Vec<&str> = KERNELS.iter().map(|(known, _)| *known).collect();
+        Failure::bad_input(format!("--on both: {name}: expected a kernel that the twin has: {}", known.join(", ")))
+    })
+}
+
+/// Runs the twin on the inputs of each of the guest's runs that came to its end, from where that started; the answers stand where the
+/// guest's do.
+pub(super) fn run(args: &RunArgs, answers: &[Answer], places: &Places, interrupt: &Interrupt) -> Vec<Answer> {
+    let again = Again { sysctls: &[], out: places.twin.as_deref(), trace: args.trace(), verify: args.common.verify };
+    let job = |done: &Done| again.job(&RealRun::read(done.dir.as_deref().expect("the guest's runs are kept"))?, 0);
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut plan = |answer: &Answer| -> Option<Result<(), Failure>> {
+        let done = answer.as_ref()?.as_ref().ok()?;
+        Some(job(done).map(|job| jobs.push(job)))
+    };
+    let planned: Vec<_> = answers.iter().map(&mut plan).collect();
+    let board = Board::new(jobs.len());
+    let mut made = execute(&jobs, args.common.jobs(), &board, interrupt).into_iter();
+    let answer = |planned: Option<Result<(), Failure>>| match planned? {
+        Ok(()) => made.next().flatten(),
+        Err(failure) => Some(Err(failure)),
+    };
+    planned.into_iter().map(answer).collect()
+}
+
+/// Prints what there is of both worlds; each of `names` has as many of the guest's answers as there are iterations, and the twin's
+/// stand where the guest's do.
+pub(super) fn print(args: &RunArgs, names: &[String], real: &[Answer], twin: &[Answer]) -> Result<(), Failure> {
+    let [all_real, all_twin] = [real, twin].map(done);
     if args.common.json {
         let reports: Vec<RunReport> =
-            done.iter().copied().chain(&twin).map(|done| report_of(&args.common, done)).collect();
+            all_real.iter().chain(&all_twin).map(|done| report_of(&args.common, done)).collect();
         return output::print_json(&reports);
     }
-    let shorter = told_apart(names);
-    let worlds: Vec<Worlds> = shorter
-        .iter()
-        .zip(done.chunks(args.iterations() as usize).zip(twin.chunks(args.iterations() as usize)))
-        .map(|(name, (real, twin))| {
-            let runs = |done: &mut dyn Iterator<Item = &Done>| {
-                column(name.clone(), &done.map(|done| &done.run).collect::<Vec<&RunDir>>())
-            };
-            Worlds { real: runs(&mut real.iter().copied()), twin: runs(&mut twin.iter()) }
-        })
-        .collect();
-    let seconds = done.iter().map(|done| done.wall_s).sum();
-    let took = format!("the guest's runs took {seconds:.0} s on the wall, the twin's {wall_s:.1} s\n");
-    let table = worlds_table(&worlds, output::width());
-    let notes = left_out(done.iter().copied().chain(&twin));
+    let wall_s = |runs: &[&Done]| runs.iter().map(|done| done.wall_s).sum::<f64>();
+    let (seconds, twin_s) = (wall_s(&all_real), wall_s(&all_twin));
+    let took = format!("the guest's runs took {seconds:.0} s on the wall, the twin's {twin_s:.1} s\n");
+    let table = worlds_table(&worlds(names, real, twin, args.iterations() as usize), output::width());
+    let notes = left_out(all_real.iter().chain(&all_twin).copied());
     let kept = args.common.out.as_ref().map(|out| format!("runs kept in {}\n", out.display())).unwrap_or_default();
-    output::print(&(head(args, None, &done, seconds) + &took + &table + &notes + &kept))
+    output::print(&(head(args, None, &all_real, seconds) + &took + &table + &notes + &kept))
 }
 
-/// The twin's runs, in the order of the guest's.
-fn run_twin(
-    args: &RunArgs,
-    done: &[&Done],
-    places: &Places,
-    interrupt: &Interrupt,
-) -> Result<(Vec<Done>, f64), Failure> {
-    let again = Again { sysctls: &[], out: places.twin.as_deref(), trace: args.trace(), verify: args.common.verify };
-    let job = |done: &&Done| again.job(&RealRun::read(done.dir.as_deref().expect("the guest's runs are kept"))?, 0);
-    let jobs: Vec<Job> = done.iter().map(job).collect::<Result<_, _>>()?;
-    let board = Board::new(jobs.len());
-    let answers = execute(&jobs, args.common.jobs(), &board, interrupt);
-    drop(board);
-    verdict(&answers, interrupt)?;
-    let done: Vec<Done> = answers.into_iter().flatten().flatten().collect();
-    let wall_s = done.iter().map(|done| done.wall_s).sum();
-    Ok((done, wall_s))
+/// Both worlds under each setting that a guest came to its end with.
+fn worlds(names: &[String], real: &[Answer], twin: &[Answer], iterations: usize) -> Vec<Worlds> {
+    let side = |name: &str, answers: &[Answer]| {
+        column(name.to_string(), &done(answers).iter().map(|done| &done.run).collect::<Vec<&RunDir>>())
+    };
+    let of_names = told_apart(names).into_iter().zip(real.chunks(iterations).zip(twin.chunks(iterations)));
+    of_names
+        .filter(|(_, (real, _))| !done(real).is_empty())
+        .map(|(name, (real, twin))| Worlds { real: side(&name, real), twin: side(&name, twin) })
+        .collect()
 }
 
 /// What the names differ in: what they have in common before the last blank or `=` is cut off.
@@ -123,6 +137,10 @@ fn told_apart(names: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use indexmap::IndexMap;
+    use observe::{Described, Manifest, Metric, Program, Snapshot, World};
+    use report::Column;
+
     use super::*;
 
     #[test]
@@ -136,7 +154,46 @@ mod tests {
 
     #[test]
     fn a_kernel_that_the_twin_does_not_have_is_refused() {
-        let refused = |name: &str| check_kernels(&[name.to_string()]).is_err();
+        let refused = |name: &str| profile_of(name).is_err();
         assert_eq!(["debian-6.12.117+deb12", "debian-9.99.1", "/boot/mine"].map(refused), [false, true, true]);
+        assert_eq!(profile_of("old/vmlinuz-3.19-rc4-pivot").unwrap(), "3.19-rc4-pivot");
+    }
+
+    /// A run that took so many seconds.
+    fn answer(seconds: f64) -> Answer {
+        let described = |name: &str| Described { name: name.to_string(), toml: String::new() };
+        let run = RunDir {
+            manifest: Manifest {
+                version: String::new(),
+                world: World::Qemu,
+                workload: Program { name: "untar2".to_string(), params: IndexMap::new() },
+                machine: described("guest-160m"),
+                kernel: described("debian-6.12"),
+                sysctls: IndexMap::new(),
+                seed: 1,
+                iteration: 0,
+                omitted: Vec::new(),
+                virtual_s: seconds,
+                wall_s: None,
+            },
+            before: Snapshot::default(),
+            after: Snapshot::default(),
+            metrics: vec![Metric::new("elapsed_s", vec![seconds])],
+            series: None,
+        };
+        Some(Ok(Done { run, dir: None, host: None, wall_s: 0.0, zones: None, why_kswapd_is_busy: None }))
+    }
+
+    #[test]
+    fn what_is_complete_is_beside_each_other_whatever_is_missing() {
+        let failed = || Some(Err(Failure::failed("it died")));
+        let names = ["k x=0", "k x=1", "k x=2"].map(str::to_string);
+        // Two iterations each: one guest died, none was finished, one was interrupted.
+        let real = [answer(1.0), failed(), failed(), None, answer(2.0), None];
+        let twin = [answer(3.0), None, None, None, failed(), None];
+        let worlds = worlds(&names, &real, &twin, 2);
+        let samples = |column: &Column| column.metrics.iter().flat_map(|m| m.samples.clone()).collect::<Vec<f64>>();
+        let seen: Vec<_> = worlds.iter().map(|w| (w.real.name.as_str(), samples(&w.real), samples(&w.twin))).collect();
+        assert_eq!(seen, [("0", vec![1.0], vec![3.0]), ("2", vec![2.0], vec![])]);
     }
 }

@@ -81,8 +81,12 @@ fn short(name: &str) -> String {
 }
 
 impl Kernel for Guest<'_> {
-    fn name(&self) -> String {
-        self.variant.of_kernel(&short(&self.image.name))
+    fn kernel(&self) -> String {
+        short(&self.image.name)
+    }
+
+    fn variant(&self) -> &Variant {
+        &self.variant
     }
 
     fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
@@ -136,7 +140,7 @@ impl Guest<'_> {
         let text = format!("image = {image}\nmode = {mode:?}\nagent_sha256 = {:?}\n", outcome.agent_hash);
         Evidence {
             world: World::Qemu,
-            kernel: Described { name: short(&self.image.name), toml: text },
+            kernel: Described { name: self.kernel(), toml: text },
             sysctls: self.variant.sysctls.clone(),
             results: outcome.results,
             files: outcome.files,

@@ -76,8 +76,12 @@ fn no_cgroups(limit: Option<Bytes>) -> String {
 }
 
 impl Kernel for Host<'_> {
-    fn name(&self) -> String {
-        self.variant.of_kernel(&self.kernel())
+    fn kernel(&self) -> String {
+        format!("host-{}", self.release)
+    }
+
+    fn variant(&self) -> &Variant {
+        &self.variant
     }
 
     fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer {
@@ -93,10 +97,6 @@ impl Kernel for Host<'_> {
 type Measured = (Results, BTreeMap<String, Vec<u8>>);
 
 impl Host<'_> {
-    fn kernel(&self) -> String {
-        format!("host-{}", self.release)
-    }
-
     fn measure(&self, planned: &Planned, go_on: Watch<'_>) -> Result<Option<Measured>, Failure> {
         let args = self.args;
         let (workload, _) = Workload::new(&args.workload, &args.params)?;

@@ -18,6 +18,8 @@ use crate::args::{On, RunArgs};
 use crate::exec::{Answer, Board, Interrupt, Stopwatch, check_free, verdict};
 use crate::failure::Failure;
 use crate::running::{load_machine, print};
+use crate::telling;
+use crate::variants::Variant;
 use beside::Places;
 use plan::Planned;
 use twin::Progress;
@@ -27,8 +29,14 @@ type Watch<'a> = &'a mut dyn FnMut(&Progress<'_>) -> bool;
 
 /// A world that makes runs: nothing if it was interrupted.
 trait Kernel {
+    /// The kernel alone, as manifests have it.
+    fn kernel(&self) -> String;
+    /// What is set under it.
+    fn variant(&self) -> &Variant;
     /// How it is called in tables.
-    fn name(&self) -> String;
+    fn name(&self) -> String {
+        self.variant().of_kernel(&self.kernel())
+    }
     /// Makes a run; `go_on` says when the user has had enough.
     fn run(&self, planned: &Planned, go_on: Watch<'_>) -> Answer;
 }
@@ -41,12 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         None => host_run::kernels(args)?,
     };
     let names: Vec<String> = kernels.iter().map(|kernel| kernel.name()).collect();
-    if args.on == On::Both {
-        beside::check_kernels(&names)?;
-    }
+    let profiles = if args.on == On::Both { beside::profiles(&kernels)? } else { Vec::new() };
     let places = Places::of(args)?;
     let planned = plan::plan(args, machine.as_ref(), &names, places.real())?;
     check_free(places.real(), planned.iter().filter_map(|run| run.dir.as_deref()))?;
+    places.check_twin(&planned, &kernels, &profiles)?;
     let interrupt = Interrupt::install()?;
     let (board, watch) = (Board::new(planned.len()), Stopwatch::start());
     let mut answers = Vec::new();
@@ -55,11 +62,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     drop(board);
     let wall_s = watch.seconds();
-    match args.on {
-        On::Both => beside::print(args, &names, &answers, &places, &interrupt)?,
-        _ => print(args, machine.as_ref(), &names, &answers, wall_s)?,
+    let beside = if args.on == On::Both { beside::run(args, &answers, &places, &interrupt) } else { Vec::new() };
+    if telling::done(&beside).is_empty() {
+        print(args, machine.as_ref(), &names, &answers, wall_s)?;
+    } else {
+        beside::print(args, &names, &answers, &beside)?;
     }
-    verdict(&answers, &interrupt)
+    verdict(&answers, &interrupt)?;
+    verdict(&beside, &interrupt)
 }
 
 fn run_one(kernel: &dyn Kernel, run: &Planned, board: &Board, interrupt: &Interrupt) -> Answer {

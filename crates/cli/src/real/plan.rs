@@ -7,7 +7,7 @@ use profile::Machine;
 use workloads::Workload;
 
 use crate::args::RunArgs;
-use crate::exec::one_word;
+use crate::exec::place;
 use crate::failure::Failure;
 
 /// A run to be made.
@@ -45,7 +45,7 @@ pub(super) fn plan(
         name: format!("{case} {kernel} iter-{iteration}"),
         kernel: number,
         iteration,
-        dir: out.map(|out| out.join(one_word(&case)).join(one_word(kernel)).join(format!("iter-{iteration}"))),
+        dir: out.map(|out| place(out, &case, kernel, iteration)),
         program: program.clone(),
         machine: machine.clone(),
     };
