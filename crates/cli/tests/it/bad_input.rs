@@ -171,7 +171,7 @@ fn an_experiments_file_is_named_with_line_and_key() {
         ),
         ("\"4.20-rc3-boost\"", "\"5.9\"", "bad.toml:7: kernels: unknown kernel `5.9`"),
         ("vm.swappiness", "vm.swap", "bad.toml:18: case.sysctls: unknown tunable `vm.swap`"),
-        ("title = \"two jobs\"", "", "bad.toml:9: title: missing field `title`"),
+        ("title = \"two jobs\"", "", "bad.toml:9: case.title: missing field `title`"),
         ("iterations = 2", "iterations = 0", "bad.toml:3: iterations: expected 1 to 10000"),
     ] {
         assert!(text.contains(from), "{from}");
