@@ -128,8 +128,6 @@ pub struct RunOutcome {
     pub kswapd: Vec<KswapdDeeds>,
     /// Slabs that had to be of the least order.
     pub slab_order_fallbacks: u64,
-    /// Frames of the machine, holes included.
-    pub frames: u64,
     /// Most host bytes that everything took that grows with the machine, the workload's files or the length of the run.
     pub host_bytes: u64,
     /// Fragmentation events by requested type: unmovable, movable, reclaimable.
@@ -288,7 +286,6 @@ pub(crate) fn outcome(mut sim: Sim<World>, before: Snapshot, spec: &RunSpec) -> 
         io,
         kswapd: world.mm.nodes.iter().map(|node| node.kswapd.deeds).collect(),
         slab_order_fallbacks: world.mm.slabs.order_fallbacks(),
-        frames: world.mm.frames.len() as u64,
         host_bytes,
         extfrag,
     }
