@@ -102,7 +102,7 @@ rule!(
         StopAll,
         /// Scans its share to the end, however much that reclaims: e82e0561dae9 (3.11) to 6.0.
         ScanRest,
-        /// Stops after the next round: since f53af4285d77 (6.1).
+        /// Stops after the next round: since f53af4285d77 (6.1; 5.10's stable releases since the end of 2022).
         StopAtTarget,
     }
 );
