@@ -5,12 +5,12 @@
 //! the most. Since 6.7 both follow the allocations, between limits.
 //! Source: `zone_batchsize()` (mm/page_alloc.c, 4.20); `nr_pcp_free()`, `nr_pcp_high()`, `zone_highsize()`, `__rmqueue_pcplist()` (6.1);
 //! `nr_pcp_alloc()`, `decay_pcp_high()` (6.12).
-//! Since/until: [`PcpLists`]. The limit on doubling (`CONFIG_PCP_BATCH_SCALE_MAX`) is of 6.7 and stable releases of 6.1; here of all
+//! Since/until: [`PcpLists`], [`PcpBatch`]. The limit on doubling (`CONFIG_PCP_BATCH_SCALE_MAX`) is of 6.7 and stable releases of 6.1; here of all
 //! since 5.13.
 //! Abstracted: a CPU's share of the last cache is taken to be larger than three batches, so that a batch may stay when pages of high orders
 //! come back in a row (`PCPF_FREE_HIGH_BATCH`).
 
-use rules::PcpLists;
+use rules::{PcpBatch, PcpLists};
 use units::{CpuId, Order, ZoneId};
 
 use super::PcpLimits;
@@ -22,10 +22,14 @@ const BATCH_SCALE_MAX: u8 = 5;
 /// Share of the zone that all CPUs together may hold at most (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
 const HIGH_FRACTION: u64 = 8;
 
-/// Pages moved at once, from the size of the zone (`zone_batchsize()`): a thousandth of it but no more than 1 MiB,
-/// of that a quarter, of one and a half times that the power of two below, less one.
-fn batch_size(managed: u64) -> u32 {
-    let quarter = ((managed / 1024).min(256) / 4).max(1) as u32;
+/// Pages moved at once, from the size of the zone (`zone_batchsize()`): a thousandth of it but no more than 1 MiB (or half of
+/// that), of that a quarter, of one and a half times that the power of two below, less one.
+fn batch_size(managed: u64, rule: PcpBatch) -> u32 {
+    let most = match rule {
+        PcpBatch::HalfMib => 128,
+        PcpBatch::Mib => 256,
+    };
+    let quarter = ((managed / 1024).min(most) / 4).max(1) as u32;
     let scaled = quarter + quarter / 2;
     (1 << scaled.ilog2()) - 1
 }
@@ -34,7 +38,7 @@ impl Mm {
     /// Sets batch and high of every zone's lists, from its size, and since 5.13 its watermarks.
     pub(crate) fn setup_pcp_limits(&mut self) {
         for zone in (0..self.zones.len() as u8).map(ZoneId) {
-            self.set_pcp_batch(zone, batch_size(self.zones[zone.index()].managed));
+            self.set_pcp_batch(zone, batch_size(self.zones[zone.index()].managed, self.rules.pcp_batch));
         }
     }
 
@@ -208,6 +212,15 @@ impl Pcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_of_half_a_gibibyte_has_the_largest_batch_of_before_and_one_of_a_gibibyte_that_of_now() {
+        let sizes =
+            |rule| [(512 << 8) - 4096, 512 << 8, (1024 << 8) - 4096, 1024 << 8].map(|pages| batch_size(pages, rule));
+        // 124, 128, 252 and 256 pages of which a quarter, and half of that more: 46, 48, 94 and 96.
+        assert_eq!(sizes(PcpBatch::Mib), [31, 31, 63, 63]);
+        assert_eq!(sizes(PcpBatch::HalfMib), [31, 31, 31, 31]);
+    }
 
     #[test]
     fn a_batch_stays_when_pages_of_high_orders_come_back_in_a_row() {

@@ -161,6 +161,15 @@ rule!(
     }
 );
 rule!(
+    /// Most of a zone that a batch of the per-CPU lists is reckoned from.
+    PcpBatch {
+        /// 512 KiB, which makes a batch of 31 and no more than 186 pages on a list: until 4.18.
+        HalfMib,
+        /// 1 MiB, which makes 63: since d8a759b57035 (4.19).
+        Mib,
+    }
+);
+rule!(
     /// Which node a huge page of a fault may come from.
     ThpNode {
         /// `__GFP_THISNODE` for every attempt: until 4.20-rc1 and again from 4.20 to 5.3.

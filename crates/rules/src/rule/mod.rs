@@ -17,6 +17,7 @@ mod crypto;
 mod kswapd;
 mod memcg;
 mod pageout;
+mod readahead;
 mod reclaim;
 mod slab;
 mod task;
@@ -28,6 +29,7 @@ pub use crypto::*;
 pub use kswapd::*;
 pub use memcg::*;
 pub use pageout::*;
+pub use readahead::*;
 pub use reclaim::*;
 pub use slab::*;
 pub use task::*;
@@ -67,6 +69,8 @@ pub struct Rules {
     pub init_on_alloc: InitOnAlloc,
     /// Per-CPU page lists.
     pub pcp_lists: PcpLists,
+    /// Batches of per-CPU page lists.
+    pub pcp_batch: PcpBatch,
     /// Ends of per-CPU lists.
     pub reclaimed_pages: ReclaimedPages,
     /// Node of huge pages.
@@ -149,14 +153,20 @@ pub struct Rules {
     pub compaction_events: CompactionEvents,
     /// New anonymous pages.
     pub anon_start: AnonStart,
+    /// Pages that come from swap.
+    pub swapin_workingset: SwapinWorkingset,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,
     /// Size of inactive lists.
     pub inactive_target: InactiveTarget,
     /// Evicted pages of files.
     pub refault_detection: RefaultDetection,
+    /// Clock of refault distances.
+    pub eviction_clock: EvictionClock,
     /// What reclaim counts.
     pub scan_counting: ScanCounting,
+    /// Zones without anything to reclaim.
+    pub empty_zones: EmptyZones,
     /// Flushes of TLBs.
     pub tlb_flush: TlbFlush,
     /// Reclaim beyond the target.
@@ -337,6 +347,16 @@ pub struct Rules {
     pub readahead_window: ReadaheadWindow,
     /// Pages that are read ahead.
     pub readahead_gfp: ReadaheadGfp,
+    /// Windows that follow each other.
+    pub next_window: NextWindow,
+    /// Pages found in the cache around a read.
+    pub cached_run: CachedRun,
+    /// The mark of a window at the end of a file.
+    pub readahead_mark: ReadaheadMark,
+    /// A page that a fault reads alone.
+    pub fault_gfp: FaultGfp,
+    /// Hits of faults around.
+    pub fault_around_hits: FaultAroundHits,
     /// Scheduling of tasks.
     pub task_picking: TaskPicking,
     /// Workers that come at intervals.
@@ -383,6 +403,7 @@ impl Rules {
             highatomic_reserve: HighAtomicReserve::OnePercent,
             init_on_alloc: InitOnAlloc::On,
             pcp_lists: PcpLists::AutoTuned,
+            pcp_batch: PcpBatch::Mib,
             reclaimed_pages: ReclaimedPages::HotEnd,
             thp_node: ThpNode::LocalThenAny,
             thp_effort: ThpEffort::ByAdvice,
@@ -424,10 +445,13 @@ impl Rules {
             vmscan_events: VmscanEvents::Generations,
             compaction_events: CompactionEvents::FreeLists,
             anon_start: AnonStart::Inactive,
+            swapin_workingset: SwapinWorkingset::Refaults,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,
             refault_detection: RefaultDetection::ReclaimRoot,
+            eviction_clock: EvictionClock::ReadFirst,
             scan_counting: ScanCounting::BasePages,
+            empty_zones: EmptyZones::FreePages,
             tlb_flush: TlbFlush::Batched,
             proportional_reclaim: ProportionalReclaim::StopAtTarget,
             reclaim_for_compaction: ReclaimForCompaction::WhileProgress,
@@ -518,6 +542,11 @@ impl Rules {
             read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
             readahead_gfp: ReadaheadGfp::NoFs,
+            next_window: NextWindow::NeverSmaller,
+            cached_run: CachedRun::BeyondAhead,
+            readahead_mark: ReadaheadMark::OfRead,
+            fault_gfp: FaultGfp::EntersFs,
+            fault_around_hits: FaultAroundHits::NotEvicted,
             task_picking: TaskPicking::EarliestDeadline,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
