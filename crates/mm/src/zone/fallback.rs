@@ -88,10 +88,11 @@ impl Mm {
         }
     }
 
-    /// Until 3.19: takes the largest block; its pageblock follows if the block is large or the request Reclaimable, and
-    /// changes its type if half of it is free. What is split off a block goes where its pageblock's free pages go, or, by
-    /// [`BlockStealing::HalfFreeRestStays`], stays with its old type unless the pageblock changes (`__rmqueue_fallback()`,
-    /// `try_to_steal_freepages()`).
+    /// Until 4.11: takes the largest block; its pageblock follows if the block is large or the request Reclaimable (since 4.0
+    /// also Unmovable), and changes its type if half of it is free. What is split off a block goes where its pageblock's free
+    /// pages go, or, by [`BlockStealing::HalfFreeRestStays`], stays with its old type unless the pageblock changes, or, by
+    /// [`BlockStealing::HalfFreeRestFollows`], always goes to the requested type (`__rmqueue_fallback()`,
+    /// `try_to_steal_freepages()`, `steal_suitable_fallback()`).
     #[cold]
     fn rmqueue_largest(&mut self, zone: ZoneId, order: Order, wanted: MigrateType) -> Option<Pfn> {
         let areas = &self.zones[zone.index()].free_area;
@@ -115,8 +116,10 @@ impl Mm {
             return Some(wanted);
         }
         let disabled = self.blocks.grouping_disabled();
-        if from.0 < PAGEBLOCK_ORDER.0 / 2 && wanted != MigrateType::Reclaimable && !disabled {
-            return None;
+        let rest_follows = self.rules.block_stealing == BlockStealing::HalfFreeRestFollows;
+        let unmovable_stays = wanted == MigrateType::Unmovable && from.0 < PAGEBLOCK_ORDER.0 / 2 && !rest_follows;
+        if !can_steal(from.0, wanted, disabled) || unmovable_stays && !disabled {
+            return rest_follows.then_some(wanted);
         }
         self.charge(self.costs.steal_block);
         let tail = self.rules.free_list_end == FreeListEnd::Tail;
@@ -125,7 +128,7 @@ impl Mm {
         if claimed {
             self.blocks.set_migratetype(pfn, wanted);
         }
-        (claimed || self.rules.block_stealing == BlockStealing::HalfFree).then_some(wanted)
+        (claimed || self.rules.block_stealing != BlockStealing::HalfFreeRestStays).then_some(wanted)
     }
 
     /// Takes from the pageblocks that are set apart, where there are such.

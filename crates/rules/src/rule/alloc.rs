@@ -95,8 +95,12 @@ rule!(
         /// order or the request is Reclaimable; the pageblock if half of it is free: until 3.3.
         HalfFree,
         /// The same, but what is split off stays behind unless the pageblock comes along: 0cbef29a7821 (3.13) to 3.19, mended by
-        /// 99592d598eca (4.0).
+        /// 99592d598eca and 3a1086fba92b (4.0).
         HalfFreeRestStays,
+        /// The largest block; all that is split off it follows (3a1086fba92b), and its pageblock's free pages do if it is of half a
+        /// pageblock's order or the request is Reclaimable or Unmovable (9c0415eb8cbf); the pageblock if half of it is free:
+        /// 4.0 to 4.11.
+        HalfFreeRestFollows,
         /// The largest block if the pageblock may be taken along, else the smallest; the pageblock if half of it is free or
         /// in compatible use: since 7a8f58f39188 (4.13).
         HalfCompatible,

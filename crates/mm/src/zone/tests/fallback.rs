@@ -94,6 +94,27 @@ fn until_3_19_what_is_split_off_may_stay_behind_although_the_rest_of_the_pageblo
 }
 
 #[test]
+fn since_4_0_the_rest_of_a_small_block_follows_and_unmovable_requests_take_the_pageblock_of_any() {
+    use BlockStealing::{HalfFree, HalfFreeRestFollows, HalfFreeRestStays};
+    // 15 free pages: blocks of 8, 4, 2 and 1, all below half a pageblock's order. Two pages of the largest are asked for.
+    let left = |block_stealing, wanted| {
+        let mut mm = full_of_huge_pages(8, Rules { block_stealing, ..rules_4_20() });
+        if wanted == MOVABLE {
+            mm.change_pageblock_range(Pfn(3 * 512), Order(9), UNMOVABLE);
+        }
+        open_block(&mut mm, 3, 0, 15, true);
+        take(&mut mm, wanted, 1).expect("pages are free");
+        (free_of(&mm, wanted), free_of(&mm, if wanted == MOVABLE { UNMOVABLE } else { MOVABLE }))
+    };
+    for rule in [HalfFree, HalfFreeRestStays] {
+        assert_eq!((left(rule, UNMOVABLE), left(rule, MOVABLE)), ((0, 13), (0, 13)), "{rule:?}");
+    }
+    // Without its pageblock, the 6 pages beside the two.
+    assert_eq!(left(HalfFreeRestFollows, MOVABLE), (6, 7));
+    assert_eq!([UNMOVABLE, RECLAIMABLE].map(|wanted| left(HalfFreeRestFollows, wanted)), [(13, 0); 2]);
+}
+
+#[test]
 fn a_block_is_claimed_when_half_of_it_is_free() {
     for rules in [rules_4_20(), Rules::newest()] {
         let mut mm = full_of_huge_pages(8, rules);
