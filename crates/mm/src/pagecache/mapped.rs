@@ -6,10 +6,12 @@
 //! accessed bit counts as an access when the page is unmapped.
 //! Source: `filemap_fault()`, `do_sync_mmap_readahead()`, `do_async_mmap_readahead()`, `filemap_map_pages()`
 //! (mm/filemap.c), `do_fault_around()`, `do_shared_fault()`, `zap_present_folio_ptes()` (mm/memory.c); 6.12.
+//! Since/until: [`FaultAroundHits`], [`rules::FaultAround`], [`rules::FaultGfp`].
 //! Abstracted: mappings of a file share one readahead state of their own, not that of the file descriptor; all page
 //! tables that map a page share one accessed bit.
 //! Omitted: private mappings, other `MADV_*` of files, mtime of a store, `nr_mapped` of tmpfs.
 
+use rules::FaultAroundHits;
 use units::{FileId, Pfn, SpaceId};
 
 use super::readahead::Window;
@@ -35,7 +37,7 @@ pub(crate) struct FileMap {
     base: u32,
     ra: Readahead,
     /// Pages missed, less pages hit (`mmap_miss`).
-    misses: u32,
+    pub(super) misses: u32,
     /// It is read at random (`VM_RAND_READ`): nothing is read around or ahead.
     random: bool,
 }
@@ -137,7 +139,7 @@ impl Mm {
     /// A mapped page is missing: a window around it first, and the page alone if that did not bring it.
     fn fault_miss(&mut self, env: &Env, map: &mut FileMap, index: u32, hand: &mut Option<Pfn>) -> Result<(), Need> {
         if map.ra.tried == Some(index) {
-            return self.read_alone(env, map.file, index, hand);
+            return self.read_alone(env, map.file, index, self.fault_gfp(map.file), hand);
         }
         map.ra.tried = Some(index);
         self.count_major_fault(env);
@@ -175,8 +177,13 @@ impl Mm {
             if !frame.has(Frame::UPTODATE) || frame.has_any(Frame::LOCKED | Frame::READAHEAD) {
                 continue;
             }
-            hits += u32::from(!frame.has(Frame::WORKINGSET));
-            if self.spaces.leaves.get(leaf, at) == Slot::None {
+            let maps = self.spaces.leaves.get(leaf, at) == Slot::None;
+            hits += u32::from(match self.rules.fault_around_hits {
+                FaultAroundHits::Mapped => maps,
+                FaultAroundHits::Met => true,
+                FaultAroundHits::NotEvicted => !frame.has(Frame::WORKINGSET),
+            });
+            if maps {
                 self.map_file_page(space, leaf, at, pfn);
                 found |= at == vpn;
             }

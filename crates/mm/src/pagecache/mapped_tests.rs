@@ -1,8 +1,9 @@
 //! Mapped files on a small machine.
 
-use rules::{LargeFolios, Rules, WrittenMeanwhile};
-use units::{FileId, Order, Pfn, SpaceId};
+use rules::{FaultAround, FaultAroundHits, FaultGfp, LargeFolios, ReadaheadMark, Rules, WrittenMeanwhile};
+use units::{FileId, Gfp, Order, Pfn, SpaceId};
 
+use super::Slot;
 use super::rig::Rig;
 use crate::anon::{Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
@@ -84,7 +85,7 @@ fn a_miss_reads_32_pages_around_it_and_maps_what_is_ready_of_16() {
 #[test]
 fn until_3_14_a_fault_maps_its_page_alone() {
     let mut m = Mapped::new(256);
-    m.rig.mm.rules.fault_around = rules::FaultAround::OnePage;
+    m.rig.mm.rules.fault_around = FaultAround::OnePage;
     m.touch(100, 4, false);
     assert_eq!((m.event(VmEvent::Pgfault), m.event(VmEvent::Pgmajfault)), (4, 1));
     assert_eq!((m.rig.mm.nr_cached(m.file), m.rig.mm.stat.node_sum(NodeStat::FileMapped)), (32, 4));
@@ -255,4 +256,54 @@ fn page_tables_map_the_pages_of_a_large_folio_one_by_one() {
     m.rig.mm.space_exit(&m.rig.env, m.space);
     assert_eq!(m.rig.mm.stat.node_sum(NodeStat::FileMapped), 0);
     m.rig.check();
+}
+
+#[test]
+fn which_pages_around_a_fault_make_misses_fewer_is_a_rule() {
+    use FaultAroundHits::{Mapped as Maps, Met, NotEvicted};
+    let misses = |rule| {
+        let mut m = Mapped::new(256);
+        m.rig.mm.rules.fault_around = FaultAround::OnePage;
+        m.touch(100, 1, false);
+        m.touch(97, 1, false);
+        m.rig.mm.rules.fault_around = FaultAround::MapsAround;
+        m.rig.mm.rules.fault_around_hits = rule;
+        let evicted_once = m.rig.page(m.file, 98);
+        m.rig.mm.frames[evicted_once].set(Frame::WORKINGSET);
+        m.rig.mm.pagecache.maps[0].misses = 50;
+        m.touch(99, 1, false);
+        m.rig.mm.pagecache.maps[0].misses
+    };
+    // Of the 16 pages from 96 on, 108 is marked, 97 and 100 are mapped already, and 98 was evicted before.
+    assert_eq!([Maps, Met, NotEvicted].map(misses), [50 - 13, 50 - 15, 50 - 14]);
+}
+
+#[test]
+fn since_4_5_a_fault_that_reads_a_page_alone_may_enter_the_file_system() {
+    let mut m = Mapped::new(8);
+    let own = m.rig.mm.mapping_gfp(m.file);
+    assert!(!own.contains(Gfp::FS), "it is on XFS");
+    let mut gfp = |rule| {
+        m.rig.mm.rules.fault_gfp = rule;
+        m.rig.mm.fault_gfp(m.file)
+    };
+    assert_eq!([FaultGfp::Mapping, FaultGfp::EntersFs].map(&mut gfp), [own, own.with(Gfp::FS)]);
+}
+
+#[test]
+fn since_5_8_a_window_that_the_file_cuts_is_marked_before_its_end() {
+    let mark = |rule, index| {
+        let mut m = Mapped::new(64);
+        m.rig.mm.rules.readahead_mark = rule;
+        m.touch(index, 1, false);
+        (0..64).find(|at| match m.rig.mm.pagecache_get(m.file, *at) {
+            Slot::Page(pfn) => m.rig.mm.frames[pfn].has(Frame::READAHEAD),
+            _ => false,
+        })
+    };
+    // 44 to before 76, the last 8 of them ahead: 68 is behind the file's end at 64, 8 before that is 56.
+    assert_eq!([ReadaheadMark::OfWindow, ReadaheadMark::OfRead].map(|rule| mark(rule, 60)), [None, Some(56)]);
+    // 40 to before 72: 64 and 56; 16 to before 48 is within the file.
+    assert_eq!([ReadaheadMark::OfWindow, ReadaheadMark::OfRead].map(|rule| mark(rule, 56)), [None, Some(56)]);
+    assert_eq!([ReadaheadMark::OfWindow, ReadaheadMark::OfRead].map(|rule| mark(rule, 32)), [Some(40); 2]);
 }

@@ -7,12 +7,12 @@
 //! Source: `generic_file_buffered_read()`, mm/filemap.c, `__do_page_cache_readahead()`, mm/readahead.c (4.20);
 //! `filemap_read()`, `page_cache_ra_unbounded()` (6.12).
 //! Who wakes kswapd for a page of a window gives way to it before the next one (`might_sleep_if()` in `__alloc_pages()`).
-//! Since/until: [`ReadPastEnd`], [`ReadaheadGfp`].
+//! Since/until: [`ReadPastEnd`], [`ReadaheadGfp`], [`FaultGfp`], [`ReadaheadMark`].
 //! Abstracted: readahead puts each page into the cache as soon as it is allocated (as 6.12 does), not after all are.
 //! A read beyond the end leaves the window of readahead as it is.
 //! Omitted: direct I/O, reads of parts of pages (a read of part of a page is one of all).
 
-use rules::{ReadPastEnd, ReadaheadGfp, ReclaimedPages};
+use rules::{FaultGfp, ReadPastEnd, ReadaheadGfp, ReadaheadMark, ReclaimedPages};
 use units::{FileId, Gfp, Order, Pfn};
 
 use super::folio::FolioPlace;
@@ -72,7 +72,7 @@ impl Mm {
                 }
                 continue;
             };
-            if self.frames[pfn].has(Frame::READAHEAD) && self.read_mark(file, pfn, (index, request), ra) {
+            if self.frames[pfn].has(Frame::READAHEAD) && self.read_folio_mark(file, pfn, (index, request), ra) {
                 continue;
             }
             self.free_hand(env, hand);
@@ -166,12 +166,12 @@ impl Mm {
         if ra.tried != Some(index) {
             ra.tried = Some(index);
             let pages = FilePages(&self.pagecache.trees, file.0);
-            if let Some(window) = ra.on_miss(self.rules.readahead_window, &pages, index, request) {
+            if let Some(window) = ra.on_miss((&self.rules).into(), &pages, index, request) {
                 self.start_batch(file, ra, window);
             }
             return Ok(());
         }
-        self.read_alone(env, file, index, hand)
+        self.read_alone(env, file, index, self.reading_gfp(file), hand)
     }
 
     /// A read goes on at page `index`, which lies behind the end of the file. `hand` as for [`Mm::read_page`].
@@ -184,7 +184,7 @@ impl Mm {
         }
         self.charge(self.costs.cache_lookup);
         if !matches!(self.pagecache_get(file, index), Slot::Page(_)) {
-            let pfn = self.add_alone(env, file, index, hand)?;
+            let pfn = self.add_alone(env, file, index, self.reading_gfp(file), hand)?;
             self.frames[pfn].set(Frame::UPTODATE);
             self.charge(self.costs.zero_page);
         }
@@ -198,9 +198,10 @@ impl Mm {
         env: &Env,
         file: FileId,
         index: u32,
+        gfp: Gfp,
         hand: &mut Option<Pfn>,
     ) -> Result<(), Need> {
-        let pfn = self.add_alone(env, file, index, hand)?;
+        let pfn = self.add_alone(env, file, index, gfp, hand)?;
         self.frames[pfn].set(Frame::LOCKED);
         self.submit_read(env, file, index, index + 1);
         Ok(())
@@ -210,6 +211,15 @@ impl Mm {
     fn reading_gfp(&self, file: FileId) -> Gfp {
         let gfp = self.mapping_gfp(file);
         if self.rules.reclaimed_pages == ReclaimedPages::HotEnd { gfp } else { gfp.with(Gfp::COLD) }
+    }
+
+    /// How a page that a fault reads alone is allocated (`__get_fault_gfp_mask()`).
+    pub(super) fn fault_gfp(&self, file: FileId) -> Gfp {
+        let gfp = self.reading_gfp(file);
+        match self.rules.fault_gfp {
+            FaultGfp::Mapping => gfp,
+            FaultGfp::EntersFs => gfp.with(Gfp::FS).with(Gfp::IO),
+        }
     }
 
     /// How pages of a window are allocated (`readahead_gfp_mask()`).
@@ -222,8 +232,14 @@ impl Mm {
     }
 
     /// A new page of a file, in the cache and not read yet.
-    fn add_alone(&mut self, env: &Env, file: FileId, index: u32, hand: &mut Option<Pfn>) -> Result<Pfn, Need> {
-        let gfp = self.reading_gfp(file);
+    fn add_alone(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        index: u32,
+        gfp: Gfp,
+        hand: &mut Option<Pfn>,
+    ) -> Result<Pfn, Need> {
         let pfn = self.new_folio(env, FolioPlace::page(file, index), gfp, hand)?;
         self.add_to_page_cache(env, pfn, file, index, gfp);
         self.charge(self.costs.read_page);
@@ -245,9 +261,15 @@ impl Mm {
         }
     }
 
-    /// The mark of a window was met by who wants so many pages from page `at` on: starts the next one, if there is one.
-    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
+    /// The mark of a window was met by a read of so many pages from page `at` on: it asks for them from the folio's first.
+    fn read_folio_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
         let (_, first) = self.file_home(pfn);
+        self.read_mark(file, pfn, (first, at - first + request), ra)
+    }
+
+    /// The mark of a window was met by who asks for so many pages from a page of its folio on: starts the next one, if there is
+    /// one.
+    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
@@ -255,7 +277,7 @@ impl Mm {
         frame.clear(Frame::READAHEAD);
         let order = frame.order();
         let pages = FilePages(&self.pagecache.trees, file.0);
-        match ra.on_mark(self.rules.readahead_window, &pages, (first, order), at - first + request) {
+        match ra.on_mark((&self.rules).into(), &pages, (at, order), request) {
             Some(window) => {
                 self.start_batch(file, ra, window);
                 true
@@ -272,7 +294,19 @@ impl Mm {
             let Window { start, size, mark, .. } = window;
             let folios = window.folios.filter(|_| self.reads_large_folios(file));
             let window = (start, size);
+            let mark = if folios.is_some() { mark } else { self.mark_of_pages(window, mark, end) };
             ra.batch = Some(Batch { next: start, end, mark, folios, window, run: start, asked: None });
+        }
+    }
+
+    /// Where a window of single pages is marked that is read up to `end`.
+    fn mark_of_pages(&self, (start, size): (u32, u32), mark: Option<u32>, end: u32) -> Option<u32> {
+        match self.rules.readahead_mark {
+            ReadaheadMark::OfWindow => mark,
+            ReadaheadMark::OfRead => {
+                let ahead = start.saturating_add(size) - mark?;
+                end.checked_sub(ahead).filter(|mark| *mark >= start)
+            }
         }
     }
 
@@ -334,7 +368,8 @@ impl Mm {
     fn go_on_with_pages(&self, file: FileId, batch: &mut Batch) {
         let ((start, size), next) = (batch.window, batch.next);
         batch.end = next.saturating_add(size).min(self.inode_size_pages(file));
-        batch.mark = batch.mark.map(|mark| next + (mark - start));
+        let mark = batch.mark.map(|mark| next + (mark - start));
+        batch.mark = self.mark_of_pages((next, size), mark, batch.end);
         (batch.window, batch.folios, batch.asked) = ((next, size), None, None);
     }
 

@@ -7,12 +7,12 @@
 //! With `FADV_RANDOM`, always just the request.
 //! Source: `ondemand_readahead()`, `get_init_ra_size()`, `get_next_ra_size()`, mm/readahead.c (4.20);
 //! `page_cache_sync_ra()`, `page_cache_async_ra()` (6.12).
-//! Since/until: one function for misses and marks until 6.10, two since (`ReadaheadWindow`); in 6.12 a window never shrinks as
-//! the next one follows it.
+//! Since/until: one function for misses and marks until 6.10, two since ([`ReadaheadWindow`]); whether a window may be smaller than the
+//! one that it follows ([`NextWindow`]); what a search finds where all is cached ([`CachedRun`]).
 //! Abstracted: positions are whole pages.
 //! Omitted: a congested device defers readahead (until 5.17); `MADV_*`.
 
-use rules::ReadaheadWindow;
+use rules::{CachedRun, NextWindow, ReadaheadWindow, Rules};
 use units::Order;
 
 use super::folio::order_of_window;
@@ -112,19 +112,36 @@ impl Default for Readahead {
     }
 }
 
+/// What a kernel does about windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct WindowRules {
+    window: ReadaheadWindow,
+    next: NextWindow,
+    run: CachedRun,
+}
+
+impl From<&Rules> for WindowRules {
+    fn from(rules: &Rules) -> WindowRules {
+        WindowRules { window: rules.readahead_window, next: rules.next_window, run: rules.cached_run }
+    }
+}
+
 /// What the windows need to know of the cache.
 pub(super) trait Cached {
     /// Whether a page is cached.
     fn cached(&self, index: u32) -> bool;
 
-    /// Cached pages right before `index`, up to `max`.
-    fn before(&self, index: u32, max: u32) -> u32 {
-        (1..=max.min(index)).take_while(|back| self.cached(index - back)).count() as u32
+    /// Cached pages right before `index`, looking at up to `max` (`count_history_pages()`).
+    fn before(&self, run: CachedRun, index: u32, max: u32) -> u32 {
+        let pages = (1..=max.min(index)).take_while(|back| self.cached(index - back)).count() as u32;
+        if run != CachedRun::Beyond && pages == max { max - 1 } else { pages }
     }
 
-    /// First page from `index` on that is not cached, looking at up to `max`.
-    fn next_miss(&self, index: u32, max: u32) -> u32 {
-        (index..index.saturating_add(max)).find(|&i| !self.cached(i)).unwrap_or(index + max)
+    /// First page from `index` on that is not cached, looking at up to `max`; where all are, what the kernel gives instead.
+    fn next_miss(&self, run: CachedRun, index: u32, max: u32) -> u32 {
+        let beyond = index.saturating_add(max);
+        let found = (index..beyond).find(|&i| !self.cached(i));
+        found.unwrap_or(if run == CachedRun::LastLooked { beyond - 1 } else { beyond })
     }
 }
 
@@ -210,7 +227,7 @@ impl Readahead {
     /// What to read when page `index` is missing and `request` pages are wanted from it on.
     pub(super) fn on_miss(
         &mut self,
-        rule: ReadaheadWindow,
+        rules: WindowRules,
         cache: &impl Cached,
         index: u32,
         request: u32,
@@ -223,19 +240,19 @@ impl Readahead {
             return Some(Window { start: index, size, mark: None, folios: None });
         }
         let max = self.max_pages(request);
-        if rule == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, Order(0), true) {
-            return Some(self.advance(rule, (index, Order(0)), max));
+        if rules.window == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, Order(0), true) {
+            return Some(self.advance(rules, (index, Order(0)), max));
         }
         if index == 0 || request > max || index.wrapping_sub(self.prev) <= 1 {
-            return Some(self.open(rule, (index, Order(0)), request, max));
+            return Some(self.open(rules, (index, Order(0)), request, max));
         }
-        let history = cache.before(index, max);
+        let history = cache.before(rules.run, index, max);
         if history <= request {
             return Some(Window { start: index, size: request, mark: None, folios: None });
         }
         let history = if history >= index { history * 2 } else { history };
         (self.start, self.size, self.async_size) = (index, (history + request).min(max), 1);
-        Some(self.submit(rule, (index, Order(0)), max))
+        Some(self.submit(rules, (index, Order(0)), max))
     }
 
     /// Pages of a whole window.
@@ -263,7 +280,7 @@ impl Readahead {
     /// What to read when the marked folio of such an order that begins at page `index` is read.
     pub(super) fn on_mark(
         &mut self,
-        rule: ReadaheadWindow,
+        rules: WindowRules,
         cache: &impl Cached,
         (index, order): (u32, Order),
         request: u32,
@@ -272,20 +289,20 @@ impl Readahead {
             return None;
         }
         let max = self.max_pages(request);
-        if rule == ReadaheadWindow::OnDemand && index == 0 {
-            return Some(self.open(rule, (index, order), request, max));
+        if rules.window == ReadaheadWindow::OnDemand && index == 0 {
+            return Some(self.open(rules, (index, order), request, max));
         }
-        if self.expects(index, order, rule == ReadaheadWindow::OnDemand) {
-            return Some(self.advance(rule, (index, order), max));
+        if self.expects(index, order, rules.window == ReadaheadWindow::OnDemand) {
+            return Some(self.advance(rules, (index, order), max));
         }
-        let start = cache.next_miss(index + 1, max);
+        let start = cache.next_miss(rules.run, index + 1, max);
         if start - index > max {
             return None;
         }
         (self.start, self.size) = (start, start - index + request);
         self.size = self.next_size(max);
         self.async_size = self.size;
-        Some(self.submit(rule, (index, order), max))
+        Some(self.submit(rules, (index, order), max))
     }
 
     /// Whether `index` is where the folio of the present window's mark begins, or where that ends.
@@ -296,32 +313,32 @@ impl Readahead {
     }
 
     /// The window behind the present one.
-    fn advance(&mut self, rule: ReadaheadWindow, at: (u32, Order), max: u32) -> Window {
+    fn advance(&mut self, rules: WindowRules, at: (u32, Order), max: u32) -> Window {
         self.start += self.size;
         let next = self.next_size(max);
-        self.size = match rule {
-            ReadaheadWindow::OnDemand => next,
+        self.size = match rules.next {
+            NextWindow::Capped => next,
             // What one large read had opened stays as large.
-            ReadaheadWindow::Split => next.max(self.size),
+            NextWindow::NeverSmaller => next.max(self.size),
         };
         self.async_size = self.size;
-        self.submit(rule, at, max)
+        self.submit(rules, at, max)
     }
 
     /// The first window of a stream.
-    fn open(&mut self, rule: ReadaheadWindow, (index, order): (u32, Order), request: u32, max: u32) -> Window {
+    fn open(&mut self, rules: WindowRules, (index, order): (u32, Order), request: u32, max: u32) -> Window {
         self.start = index;
         self.size = initial_size(request, max);
-        self.async_size = match (self.size > request, rule) {
+        self.async_size = match (self.size > request, rules.window) {
             (true, _) => self.size - request,
             (false, ReadaheadWindow::OnDemand) => self.size,
             (false, ReadaheadWindow::Split) => self.size >> 1,
         };
-        self.submit(rule, (index, order), max)
+        self.submit(rules, (index, order), max)
     }
 
-    fn submit(&mut self, rule: ReadaheadWindow, (index, order): (u32, Order), max: u32) -> Window {
-        if rule == ReadaheadWindow::OnDemand && index == self.start && self.size == self.async_size {
+    fn submit(&mut self, rules: WindowRules, (index, order): (u32, Order), max: u32) -> Window {
+        if rules.window == ReadaheadWindow::OnDemand && index == self.start && self.size == self.async_size {
             // The read would meet its own mark at once: the next window joins this one.
             let more = self.next_size(max);
             if self.size + more <= max {
@@ -339,6 +356,13 @@ impl Readahead {
 mod tests {
     use super::*;
 
+    /// The windows of 4.20.
+    const ON_DEMAND: WindowRules =
+        WindowRules { window: ReadaheadWindow::OnDemand, next: NextWindow::Capped, run: CachedRun::LastLooked };
+    /// Those of 6.12.
+    const SPLIT: WindowRules =
+        WindowRules { window: ReadaheadWindow::Split, next: NextWindow::NeverSmaller, run: CachedRun::BeyondAhead };
+
     struct Pages(Vec<u32>);
 
     impl Cached for Pages {
@@ -348,16 +372,16 @@ mod tests {
     }
 
     /// Reads a file page by page and gives the windows that are submitted.
-    fn sequential(rule: ReadaheadWindow, pages: u32) -> Vec<(u32, u32)> {
+    fn sequential(rules: WindowRules, pages: u32) -> Vec<(u32, u32)> {
         let mut ra = Readahead::default();
         let mut cache = Pages(Vec::new());
         let mut marks = Vec::new();
         let mut windows = Vec::new();
         for index in 0..pages {
             let window = if !cache.cached(index) {
-                ra.on_miss(rule, &cache, index, 1)
+                ra.on_miss(rules, &cache, index, 1)
             } else if marks.contains(&index) {
-                ra.on_mark(rule, &cache, (index, Order(0)), 1)
+                ra.on_mark(rules, &cache, (index, Order(0)), 1)
             } else {
                 None
             };
@@ -375,8 +399,8 @@ mod tests {
     fn sequential_reads_of_a_page_open_windows_of_4_8_16_32() {
         // Initial: 1 page is at most 32/32, so 4 pages, marked behind the first. Then twice as many each time.
         let expected = vec![(0, 4), (4, 8), (12, 16), (28, 32), (60, 32)];
-        assert_eq!(sequential(ReadaheadWindow::OnDemand, 30), expected);
-        assert_eq!(sequential(ReadaheadWindow::Split, 30), expected);
+        assert_eq!(sequential(ON_DEMAND, 30), expected);
+        assert_eq!(sequential(SPLIT, 30), expected);
     }
 
     #[test]
@@ -384,7 +408,7 @@ mod tests {
         // 32 pages are more than max/4: a window of max = 32 pages, none of them ahead. 4.20 marks all of it, which is
         // the page read now, so that the next window of min(64, 32) would join; it does not fit, so half is marked.
         // 6.12 marks half at once.
-        for rule in [ReadaheadWindow::OnDemand, ReadaheadWindow::Split] {
+        for rule in [ON_DEMAND, SPLIT] {
             let mut ra = Readahead::default();
             let window = ra.on_miss(rule, &Pages(vec![]), 0, 32);
             assert_eq!(window, Some(Window { start: 0, size: 32, mark: Some(16), folios: Some(Order(2)) }), "{rule:?}");
@@ -392,10 +416,11 @@ mod tests {
     }
 
     #[test]
-    fn a_window_larger_than_the_files_own_does_not_shrink_in_6_12() {
+    fn a_window_larger_than_the_files_own_does_not_shrink_since_6_13() {
         // 33 pages are more than ra_pages: a window of 33, of which half (16) is marked. The mark asks for what is left of the
         // request, 16 pages, so that 32 is the most again.
-        for (rule, size) in [(ReadaheadWindow::OnDemand, 32), (ReadaheadWindow::Split, 33)] {
+        let on_demand = WindowRules { next: NextWindow::NeverSmaller, ..ON_DEMAND };
+        for (rule, size) in [(ON_DEMAND, 32), (on_demand, 33), (SPLIT, 33)] {
             let mut ra = Readahead::default();
             ra.on_miss(rule, &Pages(vec![]), 0, 33);
             let mark = 33 - 16;
@@ -410,9 +435,9 @@ mod tests {
     #[test]
     fn a_random_read_takes_just_the_request_and_leaves_the_window() {
         let mut ra = Readahead::default();
-        ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        ra.on_miss(ON_DEMAND, &Pages(vec![]), 0, 1);
         let before = ra;
-        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 1000, 2);
+        let window = ra.on_miss(ON_DEMAND, &Pages(vec![]), 1000, 2);
         assert_eq!(window, Some(Window { start: 1000, size: 2, mark: None, folios: None }));
         assert_eq!(ra, before);
     }
@@ -421,11 +446,11 @@ mod tests {
     fn cached_pages_before_a_miss_give_it_a_window() {
         // 7 pages of history before page 100, request 1: 7 + 1 pages, the last marked.
         let mut ra = Readahead { prev: 5, ..Readahead::default() };
-        let window = ra.on_miss(ReadaheadWindow::Split, &Pages((93..100).collect()), 100, 1);
+        let window = ra.on_miss(SPLIT, &Pages((93..100).collect()), 100, 1);
         assert_eq!(window, Some(Window { start: 100, size: 8, mark: Some(107), folios: Some(Order(2)) }));
         // As much history as the request is no sign of a stream.
         let mut ra = Readahead { prev: 5, ..Readahead::default() };
-        let window = ra.on_miss(ReadaheadWindow::Split, &Pages(vec![99]), 100, 1);
+        let window = ra.on_miss(SPLIT, &Pages(vec![99]), 100, 1);
         assert_eq!(window, Some(Window { start: 100, size: 1, mark: None, folios: None }));
     }
 
@@ -433,8 +458,29 @@ mod tests {
     fn a_mark_of_another_stream_starts_behind_what_is_cached() {
         // Pages 50..54 are cached, 50 is marked: 4 from the mark to the miss, 1 requested, times 2.
         let mut ra = Readahead { start: 900, size: 8, async_size: 8, prev: 900, ..Readahead::default() };
-        let window = ra.on_mark(ReadaheadWindow::OnDemand, &Pages((50..54).collect()), (50, Order(0)), 1);
+        let window = ra.on_mark(ON_DEMAND, &Pages((50..54).collect()), (50, Order(0)), 1);
         assert_eq!(window, Some(Window { start: 54, size: 10, mark: Some(54), folios: Some(Order(2)) }));
+    }
+
+    #[test]
+    fn a_mark_with_a_whole_window_cached_ahead_starts_one_only_at_the_last_page_looked_at() {
+        // 51 to 82 are the 32 pages behind the mark; a search of them ends at 82, or at 83, which is more than 32 away.
+        let cache = Pages((50..83).collect());
+        let on_mark = |run| {
+            let mut ra = Readahead { start: 900, size: 8, async_size: 8, prev: 900, ..Readahead::default() };
+            ra.on_mark(WindowRules { run, ..ON_DEMAND }, &cache, (50, Order(0)), 1).map(|w| (w.start, w.size))
+        };
+        let found = [CachedRun::Beyond, CachedRun::LastLooked, CachedRun::BeyondAhead].map(on_mark);
+        assert_eq!(found, [None, Some((82, 32)), None]);
+    }
+
+    #[test]
+    fn a_whole_window_cached_before_a_read_counts_one_page_less_since_4_20() {
+        let cache = Pages((68..100).collect());
+        let before = |run, max| cache.before(run, 100, max);
+        assert_eq!([31, 32, 33].map(|max| before(CachedRun::Beyond, max)), [31, 32, 32]);
+        assert_eq!([31, 32, 33].map(|max| before(CachedRun::LastLooked, max)), [30, 31, 32]);
+        assert_eq!([31, 32, 33].map(|max| before(CachedRun::BeyondAhead, max)), [30, 31, 32]);
     }
 
     #[test]
@@ -442,7 +488,7 @@ mod tests {
         assert_eq!((size_of::<LastRead>(), size_of::<RestingWindow>()), (4, 8));
         let mut ra = Readahead::new(32);
         ra.advise_sequential();
-        ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        ra.on_miss(ON_DEMAND, &Pages(vec![]), 0, 1);
         (ra.prev, ra.copied, ra.tried) = (7, 7, Some(7));
         let mut resumed = Readahead::new(32);
         resumed.advise_sequential();
@@ -455,11 +501,11 @@ mod tests {
     fn advice_sets_the_window() {
         let mut ra = Readahead::default();
         ra.advise_random();
-        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        let window = ra.on_miss(ON_DEMAND, &Pages(vec![]), 0, 1);
         assert_eq!(window, Some(Window { start: 0, size: 1, mark: None, folios: None }));
         ra.advise_sequential();
         // 64 pages: 1 page is at most 64/32 = 2.
-        let window = ra.on_miss(ReadaheadWindow::OnDemand, &Pages(vec![]), 0, 1);
+        let window = ra.on_miss(ON_DEMAND, &Pages(vec![]), 0, 1);
         assert_eq!(window, Some(Window { start: 0, size: 4, mark: Some(1), folios: Some(Order(2)) }));
         assert_eq!(ra.max_pages(1), 64);
         ra.advise_normal();

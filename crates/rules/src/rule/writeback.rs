@@ -194,21 +194,3 @@ rule!(
         Stops,
     }
 );
-rule!(
-    /// How pages that are read ahead are allocated.
-    ReadaheadGfp {
-        /// As the file's other pages: until 5.7.
-        Mapping,
-        /// Without `__GFP_FS`, since the window's pages are locked before they are read (`memalloc_nofs_save()`): since f2c817bed58d (5.8).
-        NoFs,
-    }
-);
-rule!(
-    /// How readahead tells a miss from a mark.
-    ReadaheadWindow {
-        /// One decision for both (`ondemand_readahead()`): 4.20.
-        OnDemand,
-        /// A miss never continues a window, a mark only where it was set: 6.12.
-        Split,
-    }
-);
