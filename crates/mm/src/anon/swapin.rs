@@ -4,11 +4,11 @@
 //! read into the swap cache, a frame for each, and the fault waits for its own page. A write, or a swap more than
 //! half full, gives the slot up at once.
 //! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
-//! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped and carries
-//! `PG_workingset` from the start; after it a shadow entry decides.
+//! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped; after it a shadow entry
+//! decides. Which carry `PG_workingset` from the start: [`SwapinWorkingset`].
 //! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
 
-use rules::AnonStart;
+use rules::{AnonStart, SwapinWorkingset};
 use units::{Order, Pfn, SpaceId};
 
 use super::fault::{GFP_SWAPIN, access_flags};
@@ -167,10 +167,11 @@ impl Mm {
             self.stat.count(VmEvent::SwapRa, 1);
         }
         self.swapcache_insert(pfn, entry);
-        match (self.rules.anon_start, shadow) {
-            (AnonStart::Active, _) => self.frames[pfn].set(Frame::WORKINGSET),
-            (AnonStart::Inactive, Some(shadow)) => self.workingset_refault(env, pfn, shadow),
-            (AnonStart::Inactive, None) => {}
+        if let Some(shadow) = shadow {
+            self.workingset_refault(env, pfn, shadow);
+        }
+        if self.rules.swapin_workingset == SwapinWorkingset::EveryPage {
+            self.frames[pfn].set(Frame::WORKINGSET);
         }
         self.lru_add(env, pfn);
         self.read_swap_page(env, pfn, entry, wanted);

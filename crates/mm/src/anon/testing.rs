@@ -23,6 +23,8 @@ pub(crate) fn rules_4_20() -> Rules {
         large_migration: rules::LargeMigration::Never,
         thp_node: ThpNode::LocalUnlessDirect,
         anon_start: AnonStart::Active,
+        swapin_workingset: rules::SwapinWorkingset::EveryPage,
+        eviction_clock: rules::EvictionClock::TicksFirst,
         page_table_stat: PageTableStat::Leaves,
         oom_score: OomScore::AtLeastOne,
         swap_readahead: SwapReadahead::BySlot,

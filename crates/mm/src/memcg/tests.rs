@@ -209,7 +209,12 @@ fn until_5_4_a_refault_is_judged_and_counted_in_the_pages_own_group() {
     for (refault_detection, clocks, counted) in
         [(RefaultDetection::OwnGroup, [0, 1], [0, 1]), (RefaultDetection::ReclaimRoot, [1, 0], [1, 0])]
     {
-        let rules = Rules { refault_detection, scan_balance: ScanBalance::RotatedRatio, ..Rules::newest() };
+        let rules = Rules {
+            refault_detection,
+            scan_balance: ScanBalance::RotatedRatio,
+            eviction_clock: rules::EvictionClock::TicksFirst,
+            ..Rules::newest()
+        };
         let mut m = machine(rules, false);
         let at = m.mmap(1);
         touch(&mut m, at, 1);

@@ -34,6 +34,8 @@ pub(super) fn rules_4_20() -> Rules {
         slab_pressure: SlabPressure::PriorityAtLeastBatch,
         reclaim_throttle: ReclaimThrottle::Congestion,
         anon_start: AnonStart::Active,
+        swapin_workingset: rules::SwapinWorkingset::EveryPage,
+        eviction_clock: rules::EvictionClock::TicksFirst,
         scan_balance: ScanBalance::RotatedRatio,
         scan_counting: ScanCounting::Entries,
         reclaim_for_compaction: ReclaimForCompaction::UntilGapReclaimed,

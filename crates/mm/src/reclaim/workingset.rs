@@ -7,13 +7,13 @@
 //! Source: `workingset_eviction()`, `workingset_refault()`, `workingset_test_recent()` (mm/workingset.c, 4.20; 6.12),
 //! `lru_note_cost()` (mm/swap.c, 6.12).
 //! Since/until: [`RefaultDetection`], 3.15. Competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
-//! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Until 5.7 the clock ticks before it is read.
+//! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Whether the clock ticks before it is read: [`EvictionClock`].
 //! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
 //! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
 //! A refault is judged in the group whose reclaim evicted the page; the clocks of all groups above a page tick with it. Until 5.4 only
 //! the page's own group has a clock, judges it and counts it ([`RefaultDetection::OwnGroup`]).
 
-use rules::{AnonStart, RefaultDetection, ScanBalance};
+use rules::{AnonStart, EvictionClock, RefaultDetection, ScanBalance};
 use units::{MemcgId, Pfn, ZoneId};
 
 use super::lru::is_file_lru;
@@ -158,9 +158,9 @@ impl Mm {
         let ticks = self.counted(pfn);
         let before = self.lruvec(lru).nonresident_age;
         self.age_nonresident(lru, ticks);
-        let clock = match self.rules.scan_balance {
-            ScanBalance::RotatedRatio => before + ticks,
-            ScanBalance::IoCost | ScanBalance::RefaultCost => before,
+        let clock = match self.rules.eviction_clock {
+            EvictionClock::TicksFirst => before + ticks,
+            EvictionClock::ReadFirst => before,
         };
         layout.pack((self.zone_of(pfn), self.memcg_of(lru)), clock, workingset)
     }
@@ -235,8 +235,24 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
+    use rules::Rules;
+
+    use super::super::fixture::{LRU, Machine};
     use super::*;
+    use crate::Kind;
     use crate::memcg::ROOT;
+
+    #[test]
+    fn whether_an_eviction_is_after_itself_on_its_clock_is_a_rule() {
+        for (eviction_clock, expected) in [(EvictionClock::TicksFirst, 8), (EvictionClock::ReadFirst, 7)] {
+            let mut m = Machine::new(Rules { eviction_clock, ..Rules::newest() });
+            m.add("a", Kind::File, 0);
+            m.mm.lruvec_mut(LRU).nonresident_age = 7;
+            let shadow = m.mm.workingset_eviction(m.page('a'));
+            assert_eq!(m.mm.reclaim.shadows.unpack(shadow).clock, expected);
+            assert_eq!(m.mm.lruvec(LRU).nonresident_age, 8);
+        }
+    }
 
     #[test]
     fn a_shadow_gives_back_what_was_packed() {

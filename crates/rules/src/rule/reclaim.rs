@@ -56,6 +56,15 @@ rule!(
     }
 );
 rule!(
+    /// Which pages that are read from swap into its cache count as of the working set from the start (`PG_workingset`).
+    SwapinWorkingset {
+        /// Every one: until 5.17.
+        EveryPage,
+        /// Those that were of it when they were evicted, and come back soon: since d8c47cc7bf60 (5.18).
+        Refaults,
+    }
+);
+rule!(
     /// What balances anonymous against file pages.
     ScanBalance {
         /// The ratio of rotated to scanned pages of each kind (`recent_rotated`): until 5.7.
@@ -84,6 +93,15 @@ rule!(
         OwnGroup,
         /// By shadow entries that know the group whose reclaim evicted the page; all groups above a page age: since b910718a948a (5.5).
         ReclaimRoot,
+    }
+);
+rule!(
+    /// Whether an eviction is after itself on the clock that refault distances are measured by.
+    EvictionClock {
+        /// It is: the clock ticks before it is read: in 5.10 and before.
+        TicksFirst,
+        /// It is not: in 6.1 and since.
+        ReadFirst,
     }
 );
 rule!(

@@ -1,6 +1,6 @@
 //! Pages on their way to swap and back; migration.
 
-use rules::{Rules, SlotOfWritten, SwapReadahead};
+use rules::{Rules, SlotOfWritten, SwapReadahead, SwapinWorkingset};
 use units::{NodeId, Pfn};
 
 use crate::anon::testing::{Machine, rules_4_20};
@@ -217,6 +217,17 @@ fn shadows_are_kept_where_anonymous_refaults_are_detected() {
         m.finish_io();
         assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
         m.end(0);
+    }
+}
+
+#[test]
+fn until_5_17_every_page_that_comes_back_is_of_the_working_set() {
+    for (swapin_workingset, expected) in [(SwapinWorkingset::EveryPage, true), (SwapinWorkingset::Refaults, false)] {
+        let (mut m, vpn) = machine(Rules { swapin_workingset, ..Rules::newest() }, 1);
+        evict(&mut m, vpn..vpn + 1);
+        let TouchStop::Wait(pfn) = m.go_on(&mut m.begin(vpn, 1, false), None) else { panic!() };
+        assert_eq!(m.mm.frames[pfn].has(Frame::WORKINGSET), expected);
+        m.finish_io();
     }
 }
 
