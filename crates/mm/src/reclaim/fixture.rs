@@ -36,6 +36,7 @@ pub(super) fn rules_4_20() -> Rules {
         anon_start: AnonStart::Active,
         swapin_workingset: rules::SwapinWorkingset::EveryPage,
         eviction_clock: rules::EvictionClock::TicksFirst,
+        empty_zones: rules::EmptyZones::Nothing,
         scan_balance: ScanBalance::RotatedRatio,
         scan_counting: ScanCounting::Entries,
         reclaim_for_compaction: ReclaimForCompaction::UntilGapReclaimed,

@@ -11,7 +11,7 @@
 //! that the request fits into by now counts as suitable for compaction (until 6.3).
 //! Abstracted: 4.20's results of compaction by what this decision makes of them ([`CompactOutcome`]).
 
-use rules::{CompactionWithdrawn, ReclaimThrottle};
+use rules::{CompactionWithdrawn, EmptyZones, ReclaimThrottle};
 use units::{Gfp, Nanos, Order, ZoneId};
 
 use crate::compaction::CompactPriority;
@@ -152,11 +152,15 @@ impl Mm {
         })
     }
 
-    /// Pages of a zone that reclaim could free (`zone_reclaimable_pages()`).
+    /// Pages of a zone that reclaim could free; where there are none, [`EmptyZones`] (`zone_reclaimable_pages()`).
     pub fn zone_reclaimable_pages(&self, zone: ZoneId, can_swap: bool) -> u64 {
         let of = |item| self.stat.zone(zone, item);
         let file = of(ZoneStat::InactiveFile) + of(ZoneStat::ActiveFile);
-        if can_swap { file + of(ZoneStat::InactiveAnon) + of(ZoneStat::ActiveAnon) } else { file }
+        let all = if can_swap { file + of(ZoneStat::InactiveAnon) + of(ZoneStat::ActiveAnon) } else { file };
+        if all == 0 && self.rules.empty_zones == EmptyZones::FreePages {
+            return self.zones[zone.index()].free_pages;
+        }
+        all
     }
 
     /// Whether some zone would have the free pages that compaction needs if a share of what is reclaimable, less for

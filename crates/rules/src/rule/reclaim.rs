@@ -105,6 +105,15 @@ rule!(
     }
 );
 rule!(
+    /// What is reclaimable in a zone that has no pages on LRU lists, or none but anonymous ones and no swap.
+    EmptyZones {
+        /// Nothing: until 6.12, 6.1.123 and 5.10.233.
+        Nothing,
+        /// Its free pages: since 6aaced5abd32 (6.13, 6.1.124, 5.10.234).
+        FreePages,
+    }
+);
+rule!(
     /// What the reclaim counters count of a huge page, and of a mapped one.
     ScanCounting {
         /// One for each entry of a list, two in `nr_scanned` if it is mapped or in the swap cache: until 5.2.
