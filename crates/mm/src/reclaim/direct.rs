@@ -7,8 +7,8 @@
 //! `try_to_free_mem_cgroup_pages()` (mm/vmscan.c, 4.20; 6.12).
 //! Since/until: until 4.10 a reclaimer woke the flushers itself after scanning 1.5 times its target ([`FlusherWakeup`]),
 //! until 3.10 it naps between priorities ([`WritebackThrottle`]), until 3.4 it takes the swap token away at priority 0; since 5.16 it waits
-//! at priority 1 if there is no progress. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
-//! is tried again without sparing them; since 6.8, before that, through all groups; at last without sparing groups within
+//! at priority 1 if there is no progress, unless it is for a limit. Since 5.5, if nothing at all was reclaimed and active pages were spared, all
+//! is tried again without sparing them; since 6.8, before that, through all groups, even if there is the root group alone; at last without sparing groups within
 //! `memory.low`.
 //! Abstracted: a killed task is told to end by its caller.
 //! Omitted: cpusets.
@@ -263,7 +263,7 @@ impl DirectReclaim {
             self.begin_priority();
             return;
         }
-        self.snapshot_refaults(mm);
+        self.end_of_priorities(mm);
         let sc = &mut self.sc;
         if sc.nr_reclaimed == 0 && !sc.compaction_ready && sc.tries_harder(mm) {
             sc.priority = DEF_PRIORITY;
@@ -275,11 +275,16 @@ impl DirectReclaim {
         self.phase = Phase::Ended;
     }
 
-    fn snapshot_refaults(&self, mm: &mut Mm) {
+    /// Remembers the refaults so far, and takes back that the group at its limit is congested.
+    fn end_of_priorities(&self, mm: &mut Mm) {
         for node in (0..mm.nodes.len()).map(|n| NodeId(n as u8)) {
             let zones = &mm.nodes[node.index()].zones;
             if zones.iter().any(|&z| self.is_eligible(mm, z)) {
                 mm.snapshot_refaults(node, self.sc.target);
+                if !self.sc.is_global() {
+                    let lru = mm.lruvec_of_memcg(node, self.sc.target);
+                    mm.lruvec_mut(lru).congested = false;
+                }
             }
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Rule: a pass goes through its target group and all groups below it; those within `memory.min` are passed over, and while
 //! there are others, those within `memory.low`. In each, it scans the lists in rounds of 32 pages each until every list has had its count. Once the target is met
-//! (not for direct reclaim at its first priority), the smaller kind is stopped and the larger one's count cut to the same
+//! (not for direct reclaim at its first priority; for a group's limit even then), the smaller kind is stopped and the larger one's count cut to the same
 //! share. Then the active anonymous list is aged, the shrinkers are called, what was met sets the flags of the node and
 //! decides a wait, and for a high order the node is scanned again if compaction still lacks free pages.
 //! Source: `shrink_node()`, `shrink_node_memcg()` (mm/vmscan.c, 4.20); `shrink_node()`, `shrink_lruvec()` (6.12); `shrink_zone()` (3.1).
-//! Since/until: no flags and no waits here until 3.10 ([`WritebackThrottle`]); kswapd alone decides about congestion until 5.15; writeback of dirty pages at the tail makes kswapd wait
-//! by [`ThrottleReason::Writeback`] since 5.16; until 4.8 whoever is through waits while too much is under writeback
+//! Since/until: no flags and no waits here until 3.10 ([`WritebackThrottle`]); kswapd says that a node is congested, reclaim for a limit that its own group is, until it
+//! ends (e3c1ac586c9a, 4.18); writeback of dirty pages at the tail makes kswapd wait by [`ThrottleReason::Writeback`] since 5.16; until 4.8 whoever is through waits while too much is under writeback
 //! ([`rules::VmWriteout`]). Both kinds are stopped until 3.10; then what is left of the larger kind is scanned whatever else
 //! happens, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
 //! 6.1 it takes the place of the lists alone.
@@ -116,6 +116,11 @@ fn adjust_proportion(nr: &mut [u64; 4], targets: &[u64; 4]) -> bool {
         nr[list] = (targets[list] * (100 - left_percent) / 100).saturating_sub(scanned);
     }
     true
+}
+
+/// Whether a pass scans all that it set out to, even beyond its target.
+fn scans_all(env: &Env, sc: &ScanControl) -> bool {
+    sc.is_global() && !env.task.kswapd && sc.priority == DEF_PRIORITY
 }
 
 impl Mm {
@@ -313,7 +318,7 @@ impl ShrinkNode {
         self.targets = mm.get_scan_count(env, self.lru, sc);
         self.nr = self.targets.nr;
         self.lists_reclaimed = 0;
-        self.adjusted = !env.task.kswapd && sc.priority == DEF_PRIORITY;
+        self.adjusted = scans_all(env, sc);
         self.at = 0;
         self.phase = Phase::Lists;
     }
@@ -404,20 +409,20 @@ impl ShrinkNode {
         }
     }
 
-    /// Sets the flags of the node by what the pass met, and says whether to wait.
+    /// Sets the flags of the node, or of the group at its limit, by what the pass met, and says whether to wait.
     fn judge(&mut self, mm: &mut Mm, env: &Env, sc: &ScanControl) -> Option<Wait> {
         self.reclaimable |= sc.nr_reclaimed > self.start.0;
         if mm.rules.writeback_throttle != WritebackThrottle::Flags {
             return None;
         }
-        let met = sc.nr;
-        if !env.task.kswapd {
-            let congested = mm.lruvec(self.target).congested;
+        let (met, kswapd) = (sc.nr, env.task.kswapd);
+        let lruvec = mm.lruvec_mut(self.target);
+        lruvec.congested |= (kswapd || !sc.is_global()) && met.dirty > 0 && met.dirty == met.congested;
+        if !kswapd {
+            let congested = lruvec.congested;
             return if congested { mm.throttle_congested(self.target.node) } else { None };
         }
-        let lruvec = mm.lruvec_mut(self.target);
         lruvec.writeback_seen |= met.writeback > 0 && met.writeback == met.taken;
-        lruvec.congested |= met.dirty > 0 && met.dirty == met.congested;
         lruvec.dirty_seen |= met.unqueued_dirty == met.file_taken;
         (met.immediate > 0).then(|| mm.throttle_writeback())
     }
@@ -442,7 +447,8 @@ mod tests {
     use rules::Rules;
     use units::{Gfp, Order};
 
-    use super::super::fixture::{LRU, Machine, rules_4_20};
+    use super::super::DirectReclaim;
+    use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
     use super::*;
     use crate::ZoneKind;
 
@@ -475,5 +481,38 @@ mod tests {
     fn a_pass_ends_once_one_kind_is_through() {
         let mut nr = [0, 0, 900, 10];
         assert!(!adjust_proportion(&mut nr, &[100, 100, 1000, 10]));
+    }
+    #[test]
+    fn only_direct_reclaim_of_a_node_goes_beyond_its_target_and_only_at_its_first_priority() {
+        let direct = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+        let later = ScanControl { priority: DEF_PRIORITY - 1, ..direct.clone() };
+        let limit = ScanControl::memcg(MemcgId(1), Gfp::KERNEL, 32, true);
+        let kswapd = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+        assert_eq!([&direct, &later, &limit].map(|sc| scans_all(&env(false), sc)), [true, false, false]);
+        assert!(!scans_all(&env(true), &kswapd));
+    }
+
+    #[test]
+    fn reclaim_for_a_limit_flags_its_own_group_and_waits_for_what_it_flagged() {
+        let mut m = Machine::new(rules_4_20());
+        let group = m.mm.memcg_create(ROOT, "a").expect("the first one");
+        m.mm.set_device_congested(3, true);
+        let limit = ScanControl::memcg(group, Gfp::KERNEL, 32, true);
+        let direct = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+        let judge = |m: &mut Machine, lru, (dirty, congested), sc: &ScanControl| {
+            let sc = ScanControl { nr: NodeScan { dirty, congested, ..NodeScan::default() }, ..sc.clone() };
+            let waits = ShrinkNode::new(lru).judge(&mut m.mm, &env(false), &sc).is_some();
+            (waits, m.mm.lruvec(lru).congested)
+        };
+        let lru = m.mm.lruvec_of_memcg(NODE, group);
+        assert_eq!(judge(&mut m, lru, (0, 0), &limit), (false, false));
+        assert_eq!(judge(&mut m, lru, (2, 1), &limit), (false, false), "a dirty page is not on its way");
+        assert_eq!(judge(&mut m, lru, (2, 2), &limit), (true, true));
+        assert_eq!(judge(&mut m, lru, (2, 1), &limit), (true, true), "until it ends");
+        assert_eq!(judge(&mut m, LRU, (2, 2), &direct), (false, false), "that of a node is for kswapd to flag");
+        m.env = env(false);
+        let mut run = DirectReclaim::memcg(group, Gfp::KERNEL, 1, true, NODE);
+        m.run(|mm, env| run.step(mm, env));
+        assert!(!m.mm.lruvec(lru).congested, "it has ended");
     }
 }

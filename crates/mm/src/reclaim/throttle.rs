@@ -174,8 +174,8 @@ impl Mm {
         waits.then_some((ThrottleReason::Device, TENTH))
     }
 
-    /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself
-    /// (`consider_reclaim_throttle()`).
+    /// What direct reclaim does about its progress after a pass: wakes the others who made none, or waits itself, unless it is for
+    /// a group's limit (`consider_reclaim_throttle()`).
     pub(super) fn consider_throttle(&mut self, node: NodeId, sc: &ScanControl) -> Option<Wait> {
         if self.rules.reclaim_throttle == ReclaimThrottle::Congestion {
             return None;
@@ -184,7 +184,7 @@ impl Mm {
             self.wake_throttled(node, ThrottleReason::NoProgress);
             return None;
         }
-        let stuck = sc.priority == 1 && sc.nr_reclaimed == 0 && !self.skip_throttle_noprogress(node);
+        let stuck = sc.is_global() && sc.priority == 1 && sc.nr_reclaimed == 0 && !self.skip_throttle_noprogress(node);
         stuck.then_some((ThrottleReason::NoProgress, JIFFY))
     }
 
@@ -254,7 +254,7 @@ impl Mm {
 
 #[cfg(test)]
 mod tests {
-    use rules::Rules;
+    use rules::{EmptyZones, Rules};
     use units::Order;
 
     use super::super::fixture::{LRU, Machine, NODE, env, rules_4_20};
@@ -348,6 +348,33 @@ mod tests {
         assert_eq!(m.effects(), [Effect::WakeKswapd(NODE)]);
         m.mm.nodes[0].kswapd.failures = MAX_RECLAIM_RETRIES;
         assert!(m.mm.allow_direct_reclaim(NODE), "kswapd has given up");
+    }
+
+    #[test]
+    fn a_zone_without_pages_on_lists_has_its_free_ones_since_6_13() {
+        let mut m = Machine::new(Rules { empty_zones: EmptyZones::Nothing, ..Rules::newest() });
+        m.add("a", Kind::File, 0);
+        let (zone, other) = (m.mm.zone_of(m.page('a')), m.mm.zone_of(Pfn(0)));
+        assert_ne!(zone, other);
+        let reclaimable = |m: &Machine| [zone, other].map(|zone| m.mm.reclaimable_pages(zone));
+        assert_eq!(reclaimable(&m), [1, 0]);
+        m.mm.rules.empty_zones = EmptyZones::FreePages;
+        assert_eq!(reclaimable(&m), [1, m.mm.zones[other.index()].free_pages]);
+    }
+
+    #[test]
+    fn without_progress_reclaim_waits_at_priority_1_unless_it_is_for_a_limit() {
+        let mut m = Machine::new(Rules { empty_zones: EmptyZones::Nothing, ..Rules::newest() });
+        // All that could be reclaimed is being written.
+        m.add("ab", Kind::File, Frame::WRITEBACK);
+        let zone = m.mm.zone_of(m.page('a'));
+        m.mm.stat.zone_add(zone, ZoneStat::WritePending, 2);
+        let direct = ScanControl { priority: 1, ..ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal) };
+        let limit = ScanControl { priority: 1, ..ScanControl::memcg(units::MemcgId(1), Gfp::KERNEL, 32, true) };
+        assert_eq!(m.mm.consider_throttle(NODE, &direct), Some((ThrottleReason::NoProgress, JIFFY)));
+        assert_eq!(m.mm.consider_throttle(NODE, &limit), None);
+        assert_eq!(m.mm.consider_throttle(NODE, &ScanControl { priority: 2, ..direct }), None);
+        m.mm.stat.zone_add(zone, ZoneStat::WritePending, -2);
     }
 
     #[test]
