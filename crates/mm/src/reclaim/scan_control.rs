@@ -158,7 +158,7 @@ impl ScanControl {
 
     /// After all priorities without any result: whether there is something that was spared, which is not from now on.
     pub(super) fn tries_harder(&mut self, mm: &Mm) -> bool {
-        if mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim && mm.memcg.in_use() && !self.full_walk {
+        if mm.rules.memcg_walk == MemcgWalkSharing::DirectReclaim && !self.full_walk {
             self.full_walk = true;
             return true;
         }

@@ -1,6 +1,6 @@
 //! Whole runs of kswapd and direct reclaim on a small machine.
 
-use rules::{BoostedSlab, Rules, ThpEnabled, WatermarkBoost};
+use rules::{BoostedSlab, MemcgWalkSharing, Rules, ThpEnabled, WatermarkBoost};
 use units::{Gfp, Order, PAGEBLOCK_ORDER, SpaceId};
 
 use super::fixture::{self, LRU, Machine, NODE, rules_4_20};
@@ -431,5 +431,18 @@ fn a_page_of_the_process_with_the_swap_token_is_activated_by_others() {
         m.mm.shrink_inactive_list(&env, LRU, LruList::InactiveAnon, 1, &mut sc);
         assert_eq!(end_swap_writes(&mut m), freed, "{sleeps}");
         m.check();
+    }
+}
+
+#[test]
+fn since_6_8_direct_reclaim_in_vain_goes_through_all_groups_once_more_even_if_there_is_but_the_root() {
+    for (memcg_walk, rounds) in [(MemcgWalkSharing::Nobody, 1), (MemcgWalkSharing::DirectReclaim, 2)] {
+        let mut m = Machine::new(Rules { memcg_walk, ..Rules::newest() });
+        let (progress, _) = m.direct(Gfp::KERNEL, Order(0));
+        assert_eq!(
+            (progress, m.mm.stat.zone_event(ZoneEvent::Allocstall, ZoneKind::Normal)),
+            (0, rounds),
+            "there is nothing to reclaim"
+        );
     }
 }
