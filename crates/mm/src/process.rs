@@ -95,7 +95,7 @@ impl Mm {
     ) -> Result<(), Need> {
         while memory.pages.len() < until {
             let request = AllocRequest { gfp: Gfp::KERNEL.with(Gfp::ZERO), order, node: env.node };
-            self.memcg_reserve(env, env.task.memcg, order)?;
+            self.memcg_reserve(env, env.task.memcg, order, Gfp::KERNEL)?;
             let pfn = memory.spare.take().or_else(|| self.alloc_pages(env, request)).ok_or(Need::Page(request))?;
             self.frames[pfn].set_kind(Kind::Kernel, order);
             self.memcg_commit_kernel(env, pfn, of);
@@ -114,7 +114,7 @@ impl Mm {
     ) -> Result<(), Need> {
         let wanted = list.iter().flat_map(|&(cache, count)| (0..count).map(move |_| cache));
         for cache in wanted.skip(memory.objects.len() - first) {
-            self.memcg_reserve_object(env, cache)?;
+            self.memcg_reserve_object(env, cache, Gfp::KERNEL)?;
             let obj = self.slab_alloc(env, cache, Gfp::KERNEL).map_err(|request| Need::Slab(cache, request))?;
             memory.objects.push((cache, obj));
         }

@@ -263,7 +263,7 @@ impl Mm {
                 }
                 Slot::Zero if !touch.write => {}
                 Slot::None | Slot::Zero => {
-                    if let Err(need) = self.memcg_reserve(env, env.task.memcg, Order(0)) {
+                    if let Err(need) = self.memcg_reserve(env, env.task.memcg, Order(0), Gfp::KERNEL) {
                         return Some(TouchStop::Need(need));
                     }
                     let pfn = match self.take_page(env, touch, GFP_PAGE) {
@@ -355,7 +355,7 @@ impl Mm {
 
     /// A page for a page table, charged to the task's group.
     fn take_table(&mut self, env: &Env, touch: &mut Touch) -> Result<Pfn, TouchStop> {
-        self.memcg_reserve(env, env.task.memcg, Order(0)).map_err(TouchStop::Need)?;
+        self.memcg_reserve(env, env.task.memcg, Order(0), Gfp::KERNEL).map_err(TouchStop::Need)?;
         let pfn = self.take_page(env, touch, GFP_PGTABLE).map_err(TouchStop::NeedPage)?;
         self.memcg_commit_kernel(env, pfn, KernelPage::Table);
         Ok(pfn)
@@ -370,7 +370,7 @@ impl Mm {
         }
         while !touch.huge.is_some() {
             // A group without room for a huge page gets base pages.
-            if self.memcg_reserve(env, env.task.memcg, PAGEBLOCK_ORDER).is_err() {
+            if self.memcg_reserve(env, env.task.memcg, PAGEBLOCK_ORDER, mask).is_err() {
                 touch.attempt = attempts.len() as u8 + 1;
                 self.stat.count(VmEvent::ThpFaultFallback, 1);
                 return Huge::Fallback;

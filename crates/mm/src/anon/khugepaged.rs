@@ -213,7 +213,8 @@ impl Mm {
         let owner = &self.spaces[space];
         let area = owner.find(base).filter(|vma| owner.live && vma.holds_region(base) && self.may_collapse_in(vma));
         let can = area.is_some() && self.khugepaged_scan_pmd(space, base).is_some();
-        if !can || self.memcg_reserve(env, self.memcg_of_space(space), PAGEBLOCK_ORDER).is_err() {
+        let memcg = self.memcg_of_space(space);
+        if !can || self.memcg_reserve(env, memcg, PAGEBLOCK_ORDER, Gfp::TRANSHUGE).is_err() {
             self.free_pages(env, pfn, PAGEBLOCK_ORDER);
             return false;
         }

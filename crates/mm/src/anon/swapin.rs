@@ -9,7 +9,7 @@
 //! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
 
 use rules::{AnonStart, SwapinWorkingset};
-use units::{Order, Pfn, SpaceId};
+use units::{Gfp, Order, Pfn, SpaceId};
 
 use super::fault::{GFP_SWAPIN, access_flags};
 use super::{Leaves, Slot, Tally, Touch, TouchStop};
@@ -87,7 +87,7 @@ impl Mm {
         tally: &mut Tally,
     ) -> Result<(), TouchStop> {
         let memcg = self.memcg_of_slot(entry);
-        self.memcg_reserve(env, memcg, Order(0)).map_err(TouchStop::Need)?;
+        self.memcg_reserve(env, memcg, Order(0), Gfp::KERNEL).map_err(TouchStop::Need)?;
         let pfn = self.take_page(env, touch, GFP_SWAPIN).map_err(TouchStop::NeedPage)?;
         self.grab_swap_token(touch.space);
         let shadow = self.swap.shadow(entry);
@@ -139,7 +139,7 @@ impl Mm {
                 && self.swap.is_used(entry)
                 && self.swap.cached(entry).is_none()
             {
-                if let Err(need) = self.memcg_reserve(env, self.memcg_of_slot(entry), Order(0)) {
+                if let Err(need) = self.memcg_reserve(env, self.memcg_of_slot(entry), Order(0), Gfp::KERNEL) {
                     return Some(TouchStop::Need(need));
                 }
                 match self.take_page(env, touch, GFP_SWAPIN) {

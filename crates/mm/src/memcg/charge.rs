@@ -7,7 +7,7 @@
 //! (mm/memcontrol.c), `page_counter_try_charge()` (mm/page_counter.c); 6.1.
 //! Abstracted: whether a page can be charged is found out before it is allocated, not after.
 
-use units::{CpuId, MemcgId, Order, Pfn};
+use units::{CpuId, Gfp, MemcgId, Order, Pfn};
 
 use super::{MemcgEvent, Memcgs, ROOT};
 use crate::vfs::Need;
@@ -32,6 +32,8 @@ pub struct Uncharged {
     pub over: MemcgId,
     /// Pages that are to be charged.
     pub pages: u64,
+    /// What reclaim for it may do.
+    pub gfp: Gfp,
     /// Reclaim is tried once (`__GFP_NORETRY`).
     pub noretry: bool,
 }
@@ -105,7 +107,7 @@ impl Mm {
     /// Sees to it that the running task's CPU can charge a block to the task's group; `Err` says that a limit forbids it
     /// and has to be dealt with first.
     #[inline]
-    pub(crate) fn memcg_reserve(&mut self, env: &Env, memcg: MemcgId, order: Order) -> Result<(), Need> {
+    pub(crate) fn memcg_reserve(&mut self, env: &Env, memcg: MemcgId, order: Order, gfp: Gfp) -> Result<(), Need> {
         if memcg == ROOT {
             return Ok(());
         }
@@ -113,20 +115,21 @@ impl Mm {
         if stock.memcg == memcg && stock.pages >= pages {
             return Ok(());
         }
-        self.memcg_try_charge(env.cpu, memcg, pages).map_err(Need::Charge)
+        self.memcg_try_charge(env.cpu, memcg, pages, gfp).map_err(Need::Charge)
     }
 
     /// Charges pages into the stock of a CPU.
     ///
     /// # Errors
     /// The group whose limit forbids it.
-    pub fn memcg_try_charge(&mut self, cpu: CpuId, memcg: MemcgId, pages: u64) -> Result<(), Uncharged> {
+    pub fn memcg_try_charge(&mut self, cpu: CpuId, memcg: MemcgId, pages: u64, gfp: Gfp) -> Result<(), Uncharged> {
         let batch = CHARGE_BATCH.max(pages);
         self.charge(self.costs.memcg_charge);
         let mut charged = batch;
         if self.memcg.try_count(memcg, batch).is_err() {
             charged = pages;
-            self.memcg.try_count(memcg, pages).map_err(|over| Uncharged { memcg, over, pages, noretry: false })?;
+            let counted = self.memcg.try_count(memcg, pages);
+            counted.map_err(|over| Uncharged { memcg, over, pages, gfp, noretry: false })?;
         }
         self.memcg.take_stock(cpu, memcg, charged);
         self.memcg_note_high(memcg, charged);

@@ -13,7 +13,7 @@
 //! Omitted: per-CPU memory, sockets, vmalloc.
 
 use rules::ObjectAccounting;
-use units::{MemcgId, NodeId, Order, PAGE_SIZE, Pfn};
+use units::{Gfp, MemcgId, NodeId, Order, PAGE_SIZE, Pfn};
 
 use super::ROOT;
 use crate::slab::{CacheId, Obj};
@@ -64,14 +64,14 @@ impl Mm {
     /// Sees to it that an object can be charged to the task's group; `Err` says that a limit forbids it and has to be dealt
     /// with first.
     #[inline]
-    pub(crate) fn memcg_reserve_object(&mut self, env: &Env, cache: CacheId) -> Result<(), Need> {
+    pub(crate) fn memcg_reserve_object(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<(), Need> {
         let memcg = env.task.memcg;
         if memcg == ROOT {
             return Ok(());
         }
         match self.accounted_size(cache).map_or(0, |size| self.pages_missing(memcg, size)) {
             0 => Ok(()),
-            pages => self.memcg_reserve(env, memcg, Order(pages.next_power_of_two().ilog2() as u8)),
+            pages => self.memcg_reserve(env, memcg, Order(pages.next_power_of_two().ilog2() as u8), gfp),
         }
     }
 

@@ -106,7 +106,7 @@ fn a_charge_stops_at_the_limit_of_any_group_above() {
     let at = m.mmap(128);
     // 64 at once, then page by page to the hundredth.
     let stop = touch(&mut m, at, 128);
-    let over = Uncharged { memcg: below, over: MemcgId(1), pages: 1, noretry: false };
+    let over = Uncharged { memcg: below, over: MemcgId(1), pages: 1, gfp: Gfp::KERNEL, noretry: false };
     assert_eq!(stop, TouchStop::Need(Need::Charge(over)));
     assert_eq!((m.mm.memcg[below].usage(), m.mm.memcg.margin(MemcgId(1))), (100, 0));
     check(&m);
@@ -316,7 +316,7 @@ proptest! {
 fn a_block_is_charged_by_its_size() {
     let mut m = machine(Rules::newest(), false);
     let env = m.env;
-    assert_eq!(m.mm.memcg_reserve(&env, MemcgId(1), Order(9)), Ok(()));
+    assert_eq!(m.mm.memcg_reserve(&env, MemcgId(1), Order(9), Gfp::KERNEL), Ok(()));
     assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 512);
     m.mm.memcg.drain_all_stock(ROOT);
     assert_eq!(m.mm.memcg[MemcgId(1)].usage(), 0);
@@ -421,15 +421,15 @@ fn an_object_is_refused_where_its_page_cannot_be_charged() {
     let env = m.env;
     let size = 1168 + 8;
     for _ in 0..PAGE_SIZE / size {
-        assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE), Ok(()));
+        assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE, Gfp::NOFS), Ok(()));
         m.mm.slab_alloc(&env, CacheId::EXT4_INODE, Gfp::KERNEL).unwrap();
     }
-    let over = Uncharged { memcg: MemcgId(1), over: MemcgId(1), pages: 1, noretry: false };
-    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE), Err(Need::Charge(over)));
-    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::XFS_ILI), Ok(()), "which nobody pays for");
+    let over = Uncharged { memcg: MemcgId(1), over: MemcgId(1), pages: 1, gfp: Gfp::NOFS, noretry: false };
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::EXT4_INODE, Gfp::NOFS), Err(Need::Charge(over)));
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::XFS_ILI, Gfp::NOFS), Ok(()), "which nobody pays for");
     // Two pages, for 6,208 B and 8 do not fit into one and what is left of the first.
     let over = Uncharged { pages: 2, ..over };
-    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::TASK_STRUCT), Err(Need::Charge(over)));
+    assert_eq!(m.mm.memcg_reserve_object(&env, CacheId::TASK_STRUCT, Gfp::NOFS), Err(Need::Charge(over)));
     check(&m);
 }
 

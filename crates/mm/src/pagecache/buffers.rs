@@ -29,7 +29,7 @@ impl Mm {
             return Ok(());
         }
         let cache = CacheId::BUFFER_HEAD;
-        self.memcg_reserve_object(env, cache)?;
+        self.memcg_reserve_object(env, cache, Gfp::NOFS)?;
         let head = self.slab_alloc(env, cache, Gfp::NOFS).map_err(|request| Need::Slab(cache, request))?;
         self.pagecache.buffers.set(pfn.0, head);
         self.note_write(env, file, index);

@@ -131,7 +131,8 @@ impl Mm {
     ) -> Result<Pfn, Need> {
         let large = place.order > Order(0);
         let noretry = large && gfp.contains(Gfp::NORETRY);
-        self.memcg_reserve(env, env.task.memcg, place.order).map_err(|need| need.with_noretry(noretry))?;
+        let reserved = self.memcg_reserve(env, env.task.memcg, place.order, gfp);
+        reserved.map_err(|need| need.with_noretry(noretry))?;
         self.reserve_nodes(env, place, gfp)?;
         let gfp = if large { gfp.with(Gfp::NORETRY).with(Gfp::NOWARN) } else { gfp };
         self.cache_folio(env, place.order, gfp, hand).map_err(Need::Page)

@@ -44,7 +44,7 @@ impl Mm {
         let cache = CacheId::RADIX_TREE_NODE;
         let gfp = Gfp(gfp.0 & RECLAIM_MASK.0);
         while self.pagecache.trees.spare.len() < missing {
-            self.memcg_reserve_object(env, cache)?;
+            self.memcg_reserve_object(env, cache, gfp)?;
             let obj = match self.node_under_lock(env, cache) {
                 Some(obj) => obj,
                 None => self.slab_alloc(env, cache, gfp).map_err(|req| Need::Slab(cache, req))?,

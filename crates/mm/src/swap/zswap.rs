@@ -185,7 +185,7 @@ impl Mm {
             return Shrunk::InSwapCache;
         }
         let memcg = self.memcg_of_slot(entry);
-        if self.memcg_reserve(env, memcg, Order(0)).is_err() {
+        if self.memcg_reserve(env, memcg, Order(0), GFP_WRITEBACK).is_err() {
             return Shrunk::NoMemory;
         }
         let request = AllocRequest { gfp: GFP_WRITEBACK, order: Order(0), node: env.node };

@@ -101,7 +101,7 @@ impl Mm {
     }
 
     fn add_block_page(&mut self, env: &Env, bdev: FileId, block: u32) -> Result<Pfn, Need> {
-        self.memcg_reserve(env, env.task.memcg, Order(0))?;
+        self.memcg_reserve(env, env.task.memcg, Order(0), GFP)?;
         self.reserve_nodes(env, FolioPlace::page(bdev, block), GFP)?;
         let mut hand = self.vfs.spare_pages.pop();
         if let Some(pfn) = hand {

@@ -31,7 +31,7 @@ pub(super) const PARTS: usize = 5;
 impl Mm {
     /// An object, or what is missing.
     pub(super) fn vfs_alloc(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, Need> {
-        self.memcg_reserve_object(env, cache)?;
+        self.memcg_reserve_object(env, cache, gfp)?;
         self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
     }
 

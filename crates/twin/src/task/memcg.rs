@@ -21,17 +21,18 @@ impl Task {
     /// Charges pages that a limit forbids: reclaims from the group at its limit, and at last kills one of its processes.
     /// `None` if that does not help.
     pub(super) async fn charge_memcg(&self, charge: Uncharged) -> Option<()> {
-        let Uncharged { memcg, pages, noretry, .. } = charge;
+        let Uncharged { memcg, pages, gfp, noretry, .. } = charge;
         let optional = charge.is_optional();
         let (mut retries, mut drained, mut killed) = (RETRIES, false, false);
         loop {
-            let Err(charge) = self.mm(|mm, env| mm.memcg_try_charge(env.cpu, memcg, pages)) else { return Some(()) };
+            let charged = self.mm(|mm, env| mm.memcg_try_charge(env.cpu, memcg, pages, gfp));
+            let Err(charge) = charged else { return Some(()) };
             if self.memalloc() {
                 self.mm(|mm, env| mm.memcg_force_charge(env.cpu, memcg, pages));
                 return Some(());
             }
             self.mm(|mm, _| mm.memcg_notes(charge.over, MemcgEvent::Max));
-            let progress = self.reclaim_memcg(charge.over, pages).await;
+            let progress = self.reclaim_memcg(charge.over, pages, gfp).await;
             if self.mm(|mm, _| mm.memcg.margin(charge.over)) >= pages {
                 continue;
             }
@@ -59,10 +60,10 @@ impl Task {
         }
     }
 
-    /// Reclaims from a group and those below it; returns the progress.
-    async fn reclaim_memcg(&self, memcg: MemcgId, pages: u64) -> u64 {
+    /// Reclaims from a group and those below it, as whoever charges may; returns the progress.
+    async fn reclaim_memcg(&self, memcg: MemcgId, pages: u64, gfp: Gfp) -> u64 {
         let node = self.ctx.node();
-        self.reclaim(DirectReclaim::memcg(memcg, Gfp::KERNEL, pages, true, node)).await
+        self.reclaim(DirectReclaim::memcg(memcg, gfp, pages, true, node)).await
     }
 
     /// Kills a process of a group; false if there is none.
@@ -85,7 +86,7 @@ impl Task {
         loop {
             let mut progress = 0;
             for group in self.mm(|mm, _| mm.memcg_above_high(memcg)) {
-                progress += self.reclaim_memcg(group, goal).await;
+                progress += self.reclaim_memcg(group, goal, Gfp::KERNEL).await;
             }
             let delay = self.mm(|mm, _| mm.memcg_high_delay(memcg, pages));
             if delay <= MIN_HIGH_DELAY || self.fatal_signal_pending() {
