@@ -93,6 +93,9 @@ flags! {
     WRITEBACK = 14;
     /// Reclaim wants it as soon as its writeback ends (`PG_reclaim`).
     RECLAIM = 15;
+    /// Reading it starts the next readahead window, or it was read ahead into the swap cache (`PG_readahead`): the same bit in the
+    /// kernel, too, so that what takes one for the other does so here.
+    READAHEAD = 15;
     /// Was part of the working set when it was evicted or deactivated (`PG_workingset`).
     WORKINGSET = 16;
     /// Has a swap slot (`PG_swapcache`).
@@ -113,8 +116,6 @@ flags! {
     UNEVICTABLE = 24;
     /// Taken off its LRU list by reclaim or compaction.
     ISOLATED = 25;
-    /// Reading it starts the next readahead window (`PG_readahead`).
-    READAHEAD = 26;
     /// Content is valid (`PG_uptodate`).
     UPTODATE = 27;
     /// Cannot be moved or reclaimed just now: somebody holds a reference (`get_user_pages`, I/O in flight).
@@ -270,7 +271,7 @@ impl Frame {
         *self = Frame { place, ..Frame::RESERVED };
         self.set_kind(head.kind(), Order(0));
         self.copy_flags_from(head);
-        self.clear(Frame::RECLAIM | Frame::READAHEAD | Frame::PINNED);
+        self.clear(Frame::RECLAIM | Frame::PINNED);
         if head.has(Frame::ISOLATED) {
             self.set(Frame::ISOLATED);
         }

@@ -69,7 +69,7 @@ impl Mm {
             self.record_end_writeback(pfn);
         }
         self.truncate_folio_io(pfn);
-        self.frames[pfn].clear(Frame::WRITEBACK | Frame::LOCKED | Frame::READAHEAD | Frame::RECLAIM);
+        self.frames[pfn].clear(Frame::WRITEBACK | Frame::LOCKED | Frame::RECLAIM);
         self.pagecache_remove(env, pfn, None);
         self.frames[pfn].set(frame_io_flags(&frame));
     }

@@ -246,6 +246,22 @@ fn a_read_that_fails_kills_the_access() {
 }
 
 #[test]
+fn a_page_that_comes_back_while_reclaim_writes_it_is_taken_for_one_read_ahead_and_stays_where_it_is() {
+    for comes_back in [false, true] {
+        let (mut m, vpn) = machine(Rules::newest(), 1);
+        let pfn = m.pfn(vpn);
+        assert!(m.swap_out(vpn));
+        m.mm.frames[pfn].set(Frame::RECLAIM);
+        if comes_back {
+            assert_eq!(m.go_on(&mut m.begin(vpn, 1, false), None), TouchStop::Done);
+        }
+        m.finish_io();
+        let (hits, rotated) = (m.event(VmEvent::SwapRaHit), m.event(VmEvent::Pgrotated));
+        assert_eq!((hits, rotated), if comes_back { (1, 0) } else { (0, 1) });
+    }
+}
+
+#[test]
 fn a_write_that_fails_leaves_the_page_dirty() {
     let (mut m, vpn) = machine(rules_4_20(), 1);
     let (env, pfn) = (m.env, m.pfn(vpn));
