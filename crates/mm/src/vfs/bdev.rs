@@ -86,7 +86,7 @@ impl Mm {
         }))
     }
 
-    /// Sees to it that the block of a file's inode is in the page cache of its device, if that has one.
+    /// Looks up the block of a file's inode in the page cache of its device, if that has one, and brings it there.
     pub(super) fn get_inode_block(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         let fs = self.vfs.fs_of(file);
         let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return Ok(()) };
@@ -95,9 +95,7 @@ impl Mm {
             return Ok(());
         }
         let (chunk, cluster) = self.vfs.fs[fs.0 as usize].cluster_of(ino);
-        let of = Metadata::Inodes { chunk, cluster };
-        let (block, _) = self.vfs.place(fs, of);
-        if self.block_page(bdev, block).is_some() { Ok(()) } else { self.get_block(env, fs, bdev, of) }
+        self.get_block(env, fs, bdev, Metadata::Inodes { chunk, cluster })
     }
 
     fn add_block_page(&mut self, env: &Env, bdev: FileId, block: u32) -> Result<Pfn, Need> {

@@ -283,3 +283,15 @@ fn until_4_20_dirty_metadata_must_be_written_before_it_moves_and_files_need_not(
         assert_eq!(stay(&rig), 0, "{device_migration:?}");
     }
 }
+
+#[test]
+fn every_look_up_of_an_inodes_block_marks_it() {
+    let mut rig = Rig::ext4(4096);
+    let file = rig.create();
+    for pfn in metadata(&rig.mm) {
+        rig.mm.frames[pfn].clear(Frame::REFERENCED);
+    }
+    let env = rig.env;
+    assert_eq!(rig.mm.get_inode_block(&env, file), Ok(()));
+    assert_eq!(count(&rig, Frame::REFERENCED), 1);
+}
