@@ -66,6 +66,8 @@ pub struct TaskFlags {
     pub memalloc: bool,
     /// Is a kswapd.
     pub kswapd: bool,
+    /// `PF_KTHREAD`: is a kernel thread that allocates huge pages.
+    pub kthread: bool,
     /// Chosen by the OOM killer; may use the reserves.
     pub oom_victim: bool,
     /// Handles a page fault (`current->in_lru_fault`): what it adds to the LRU is hot.

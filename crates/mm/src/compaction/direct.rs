@@ -33,6 +33,21 @@ pub struct DirectCompaction {
     best: Option<CompactResult>,
     captured: Option<Pfn>,
     stopped: bool,
+    /// It gave up for its CPU, or as its task was killed.
+    gave_way: bool,
+    /// Every zone that was not deferred gave up for a lock (`all_zones_contended`).
+    all_locked: bool,
+}
+
+/// What direct compaction gave up for (`enum compact_contended`, until 4.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contention {
+    /// Nothing.
+    None,
+    /// Its CPU was wanted by others, or its task was killed.
+    Cpu,
+    /// In every zone another CPU held a lock.
+    Lock,
 }
 
 impl DirectCompaction {
@@ -54,6 +69,8 @@ impl DirectCompaction {
             best: None,
             captured: None,
             stopped: false,
+            gave_way: false,
+            all_locked: true,
         }
     }
 
@@ -64,7 +81,7 @@ impl DirectCompaction {
 
     /// The task was killed: it gives up.
     pub fn interrupt(&mut self) {
-        self.stopped = true;
+        (self.stopped, self.gave_way) = (true, true);
         self.run.iter_mut().for_each(CompactRun::interrupt);
     }
 
@@ -96,7 +113,10 @@ impl DirectCompaction {
         let control = CompactControl::direct(order, gfp, self.priority, gfp_zone(gfp), self.flags);
         match CompactRun::start(mm, env, zone, control) {
             Ok(run) => self.run = Some(run),
-            Err(result) => self.settle(mm, zone, result),
+            Err(result) => {
+                self.all_locked = false;
+                self.settle(mm, zone, result);
+            }
         }
         self.more(mm)
     }
@@ -104,7 +124,8 @@ impl DirectCompaction {
     /// Ends the run at hand, if any: what it gives back may be captured too.
     fn end_run(&mut self, mm: &mut Mm, env: &Env) -> CompactResult {
         let Some(run) = self.run.take() else { return CompactResult::Contended };
-        self.stopped |= run.cpu_wanted;
+        (self.stopped, self.gave_way) = (self.stopped | run.cpu_wanted, self.gave_way | run.cpu_wanted);
+        self.all_locked &= run.contended && !run.cpu_wanted;
         let zone = run.zone();
         mm.begin_capture(zone, self.request.order, run.migratetype, self.captured);
         let result = run.finish(mm, env);
@@ -123,6 +144,17 @@ impl DirectCompaction {
         self.best.unwrap_or(if all_deferred { CompactResult::Deferred } else { CompactResult::Skipped })
     }
 
+    /// What it gave up for, as those who compact around reclaim ask: a run that found no target counts as none.
+    pub fn contention(&self) -> Contention {
+        if self.gave_way {
+            Contention::Cpu
+        } else if self.all_locked && self.best.is_some_and(CompactResult::ran) {
+            Contention::Lock
+        } else {
+            Contention::None
+        }
+    }
+
     pub(super) fn note(&mut self, result: CompactResult) {
         self.best = self.best.max(Some(result));
     }
@@ -139,7 +171,7 @@ impl DirectCompaction {
         };
         if should_succeed {
             mm.compaction_defer_reset(zone, order, false);
-            self.stopped = true;
+            (self.stopped, self.all_locked) = (true, false);
         } else if self.priority != CompactPriority::Async
             && matches!(result, CompactResult::Complete | CompactResult::PartialSkipped)
         {

@@ -45,7 +45,7 @@ mod tests;
 mod validate;
 
 pub use control::{CompactControl, Compactor, MigrateMode};
-pub use direct::DirectCompaction;
+pub use direct::{Contention, DirectCompaction};
 pub use events::{CompactionEvent, Deferral, Scanner};
 pub use kcompactd::KcompactdWork;
 pub use map::{BlockUse, ZoneMap};

@@ -2,24 +2,36 @@
 //!
 //! Rule: a request above order 0 compacts asynchronously, then every request reclaims. If the request is retried (up to
 //! order 3 always; above only with `__GFP_REPEAT`, until as much as it asks for was reclaimed), all starts anew, now with
-//! light-synchronous compaction. If not, it compacts so a last time. Huge pages of a fault give up as soon as compaction is
-//! deferred or contended, and never compact synchronously.
+//! light-synchronous compaction. If not, it compacts so a last time. Huge pages give up as soon as compaction is
+//! deferred, or every zone's was contended for a lock; those of a fault also if its CPU was wanted, and they never compact
+//! synchronously, as khugepaged does.
 //! Source: `__alloc_pages_slowpath()`, `should_alloc_retry()`, mm/page_alloc.c, 3.19.
 //! Until: [`DirectCompaction::AroundReclaim`](rules::DirectCompaction), 4.7.
 //! Abstracted: the wait for a congested zone before a retry gives way only.
 
 use mm::AllocRequest;
-use mm::compaction::{CompactPriority, CompactResult};
+use mm::compaction::{CompactPriority, CompactResult, Contention};
 use units::{Gfp, Order, Pfn};
 
 use super::Task;
 use super::alloc::{try_after_reclaim, try_after_wakeup};
 
-/// What tells the request of a huge page fault from others (`GFP_TRANSHUGE`), beside not waking kswapd.
-const HUGE_FAULT: Gfp = Gfp::COMP.with(Gfp::NOMEMALLOC).with(Gfp::NORETRY).with(Gfp::NOWARN).with(Gfp::MOVABLE);
+/// What tells the request for a huge page from others (`GFP_TRANSHUGE`), beside not waking kswapd.
+const HUGE_PAGE: Gfp = Gfp::COMP.with(Gfp::NOMEMALLOC).with(Gfp::NORETRY).with(Gfp::NOWARN).with(Gfp::MOVABLE);
 
-fn is_huge_fault(gfp: Gfp) -> bool {
-    gfp.contains(HUGE_FAULT) && !gfp.contains(Gfp::KSWAPD_RECLAIM)
+/// `is_thp_gfp_mask()`.
+fn is_huge_page(gfp: Gfp) -> bool {
+    gfp.contains(HUGE_PAGE) && !gfp.contains(Gfp::KSWAPD_RECLAIM)
+}
+
+/// Whether a request for a huge page fails after its first compaction.
+fn huge_page_gives_up(result: CompactResult, contention: Contention, kthread: bool) -> bool {
+    result == CompactResult::Deferred
+        || match contention {
+            Contention::None => false,
+            Contention::Cpu => !kthread,
+            Contention::Lock => true,
+        }
 }
 
 /// Whether a request that failed starts over; `reclaimed` pages so far.
@@ -34,7 +46,8 @@ fn should_retry(request: AllocRequest, reclaimed: u64) -> bool {
 impl Task {
     /// Serves a request that the fast path just refused; `None` if it fails.
     pub(super) async fn alloc_around_reclaim(&self, request: AllocRequest) -> Option<Pfn> {
-        let huge_fault = is_huge_fault(request.gfp);
+        let huge_page = is_huge_page(request.gfp);
+        let kthread = self.mm(|_, env| env.task.kthread);
         let mut priority = CompactPriority::Async;
         let mut reclaimed = 0;
         loop {
@@ -44,14 +57,14 @@ impl Task {
             if !request.gfp.contains(Gfp::DIRECT_RECLAIM) || self.memalloc() {
                 return None;
             }
-            let (page, result) = self.direct_compact(request, priority).await;
+            let (page, result, contention) = self.direct_compact_contended(request, priority).await;
             if page.is_some() {
                 return page;
             }
-            if huge_fault && matches!(result, CompactResult::Deferred | CompactResult::Contended) {
+            if huge_page && huge_page_gives_up(result, contention, kthread) {
                 return None;
             }
-            if !huge_fault {
+            if !huge_page || kthread {
                 priority = CompactPriority::SyncLight;
             }
             let progress = self.direct_reclaim(request).await;
@@ -97,10 +110,21 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_page_of_a_fault_is_told_by_its_flags() {
+    fn a_huge_page_is_told_by_its_flags() {
         let fault = Gfp::TRANSHUGE.with(Gfp::NORETRY);
-        assert!(is_huge_fault(fault));
-        assert!(!is_huge_fault(fault.with(Gfp::KSWAPD_RECLAIM)));
-        assert!(!is_huge_fault(Gfp::HIGHUSER_MOVABLE.with(Gfp::NOWARN)), "that of a module");
+        assert!(is_huge_page(fault));
+        assert!(!is_huge_page(fault.with(Gfp::KSWAPD_RECLAIM)));
+        assert!(!is_huge_page(Gfp::HIGHUSER_MOVABLE.with(Gfp::NOWARN)), "that of a module");
+    }
+
+    #[test]
+    fn a_wanted_cpu_makes_a_fault_give_up_and_a_lock_khugepaged_too() {
+        let gives_up =
+            |result, contention| [false, true].map(|kthread| huge_page_gives_up(result, contention, kthread));
+        let (ran, deferred) = (CompactResult::Contended, CompactResult::Deferred);
+        assert_eq!(gives_up(ran, Contention::None), [false, false], "as it found no target");
+        assert_eq!(gives_up(ran, Contention::Cpu), [true, false]);
+        assert_eq!(gives_up(ran, Contention::Lock), [true, true]);
+        assert_eq!(gives_up(deferred, Contention::None), [true, true]);
     }
 }

@@ -3,7 +3,7 @@
 //! Abstracted: a task gives way after each step only, a scan and up to 32 pages moved. Since 5.1
 //! ([`AsyncAbort::BetweenZones`](rules::AsyncAbort)) it asks whether its CPU is wanted right after it may have given way, which is left out.
 
-use mm::compaction::{CompactPriority, CompactResult, CompactStep, DirectCompaction};
+use mm::compaction::{CompactPriority, CompactResult, CompactStep, Contention, DirectCompaction};
 use mm::{AllocRequest, Frame};
 use units::Pfn;
 
@@ -17,27 +17,37 @@ impl Task {
         request: AllocRequest,
         priority: CompactPriority,
     ) -> (Option<Pfn>, CompactResult) {
+        let (page, result, _) = self.direct_compact_contended(request, priority).await;
+        (page, result)
+    }
+
+    /// The same; says what it gave up for, too.
+    pub(super) async fn direct_compact_contended(
+        &self,
+        request: AllocRequest,
+        priority: CompactPriority,
+    ) -> (Option<Pfn>, CompactResult, Contention) {
         if request.order.0 == 0 || self.mm(|mm, _| mm.rules.compaction == rules::Compaction::NotBuilt) {
-            return (None, CompactResult::Skipped);
+            return (None, CompactResult::Skipped, Contention::None);
         }
         let before = self.set_flags(|flags| flags.memalloc = true);
         let stall = self.memstall_enter();
-        let outcome = self.try_to_compact_pages(request, priority).await;
+        let (outcome, contention) = self.try_to_compact_pages(request, priority).await;
         self.memstall_leave(stall);
         self.restore_flags(before);
         let page = self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);
             mm.after_direct_compaction(env, request, flags, outcome)
         });
-        (page, outcome.0)
+        (page, outcome.0, contention)
     }
 
-    /// The best result of all zones, and the block captured.
+    /// The best result of all zones with the block captured, and what was given up for.
     async fn try_to_compact_pages(
         &self,
         request: AllocRequest,
         priority: CompactPriority,
-    ) -> (CompactResult, Option<Pfn>) {
+    ) -> ((CompactResult, Option<Pfn>), Contention) {
         let mut run = self.mm(|mm, env| {
             let flags = mm.gfp_to_alloc_flags(env, request);
             DirectCompaction::new(mm, request, flags, priority)
@@ -53,7 +63,8 @@ impl Task {
                 step => self.after_compact_step(step).await,
             }
         }
-        self.mm(|mm, env| run.finish(mm, env))
+        let contention = run.contention();
+        (self.mm(|mm, env| run.finish(mm, env)), contention)
     }
 
     /// Sleeps or gives way as a step of compaction says.

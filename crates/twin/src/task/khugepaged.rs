@@ -17,6 +17,7 @@ use crate::world::World;
 /// Runs until the end of the simulation.
 pub(crate) async fn khugepaged(ctx: Ctx<World>) {
     let task = Task::new(ctx);
+    task.set_flags(|flags| flags.kthread = true);
     loop {
         let queue = task.ctx.with(|world, _| world.queues.khugepaged);
         if !task.look(|mm| mm.khugepaged_has_work()) {

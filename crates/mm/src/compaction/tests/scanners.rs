@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::stat::{NodeStat, VmEvent};
+use rules::DirectCompaction as DirectCompactionRule;
 use units::{CpuId, Nanos};
 
 /// Blocks where the next runs start: asynchronous and synchronous migrate scanner, free scanner.
@@ -249,6 +250,32 @@ fn a_lock_fails_as_often_as_the_other_cpu_held_it() {
         }
         assert_eq!(tries(&mut mm), 100, "long ago");
     }
+}
+
+#[test]
+fn until_4_7_direct_compaction_says_what_it_gave_up_for() {
+    let contention = |priority, locked: bool, wanted: bool| {
+        let mut mm = zone_of_blocks("::::::::");
+        mm.rules.direct_compaction = DirectCompactionRule::AroundReclaim;
+        if locked {
+            let lru = mm.zones[0].lru;
+            held_elsewhere(&mut mm, 1000, |mm, ns| mm.hold_lru_lock(lru, ns));
+        }
+        let mut compaction = DirectCompaction::new(&mut mm, REQUEST, FLAGS, priority);
+        loop {
+            compaction.cpu_is_wanted_in(&mm, if wanted { Nanos::ZERO } else { Nanos::secs(1000) });
+            if let CompactStep::Done(_) = compaction.step(&mut mm, &env(0)) {
+                break;
+            }
+        }
+        let contention = compaction.contention();
+        let _ = compaction.finish(&mut mm, &env(0));
+        contention
+    };
+    use Contention::{Cpu, Lock, None};
+    let asked = [(false, false), (true, false), (false, true)];
+    assert_eq!(asked.map(|(locked, wanted)| contention(CompactPriority::Async, locked, wanted)), [None, Lock, Cpu]);
+    assert_eq!(asked.map(|(locked, wanted)| contention(CompactPriority::SyncLight, locked, wanted)), [None; 3]);
 }
 
 #[test]
