@@ -37,7 +37,7 @@ impl Mm {
     fn reset_zone_isolation_suitable(&mut self, zone: ZoneId) {
         match self.rules.skip_reset {
             SkipReset::All | SkipReset::NotHuge => self.reset_all_hints(zone),
-            SkipReset::Useful | SkipReset::UsefulIfMet => self.reset_useful_hints(zone),
+            SkipReset::Useful => self.reset_useful_hints(zone),
         }
     }
 
@@ -59,13 +59,13 @@ impl Mm {
     }
 
     /// A compaction restarts after the longest deferral: forgets the skip hints and starts over, at another pivot if that
-    /// moves.
+    /// moves; since 5.1 only if direct compaction saw the scanners meet.
     pub(super) fn restart_compaction(&mut self, zone: ZoneId) {
         if self.rules.scanner_start == ScannerStart::MovingPivot {
             self.zones[zone.index()].move_pivot();
         }
         let met = self.zones[zone.index()].compact.blockskip_flush;
-        if self.rules.skip_reset != SkipReset::UsefulIfMet || met {
+        if self.rules.skip_reset != SkipReset::Useful || met {
             self.reset_zone_isolation_suitable(zone);
         }
     }

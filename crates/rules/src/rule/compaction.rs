@@ -195,12 +195,9 @@ rule!(
         All,
         /// All but those of blocks under a huge page: since 21dc7e023611 (4.15).
         NotHuge,
-        /// Those of blocks that hold pages to move or free pages, and the scanners go to the outermost of these: since
-        /// e332f741a8dd (5.1).
+        /// Those of blocks that hold pages to move or free pages, and the scanners go to the outermost of these; only if direct
+        /// compaction saw the scanners meet, also when compaction restarts: since e332f741a8dd (5.1).
         Useful,
-        /// The same, but only if direct compaction saw the scanners meet, also when compaction restarts:
-        /// mm/compaction.c (6.12), `__reset_isolation_suitable()`.
-        UsefulIfMet,
     }
 );
 rule!(

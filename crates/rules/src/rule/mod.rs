@@ -426,7 +426,7 @@ impl Rules {
             proactive_compaction: ProactiveCompaction::ScoreCounted,
             scanners_meet: ScannersMeet::SamePageblock,
             scanner_start: ScannerStart::ZoneEnds,
-            skip_reset: SkipReset::UsefulIfMet,
+            skip_reset: SkipReset::Useful,
             skip_reset_time: SkipResetTime::Nap,
             compound_skip: CompoundSkip::Compound,
             large_migration: LargeMigration::BelowOrder,

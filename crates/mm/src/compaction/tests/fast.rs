@@ -185,9 +185,9 @@ fn without_a_useful_block_the_next_run_ends_at_once() {
 }
 
 #[test]
-fn a_restart_clears_hints_since_6_12_only_if_an_allocation_saw_the_scanners_meet() {
+fn a_restart_clears_hints_since_5_1_only_if_an_allocation_saw_the_scanners_meet() {
     for (rules, asked, cleared) in
-        [(rules_6_12(), false, false), (rules_6_12(), true, true), (rules_6_1(), false, true)]
+        [(rules_6_12(), false, false), (rules_6_12(), true, true), (rules_4_20(), false, true)]
     {
         let mut mm = zone_under("::::::::", rules);
         mm.blocks.set_skip(Pfn(0), true);

@@ -71,7 +71,6 @@ fn rules_6_1() -> Rules {
         target_block: TargetBlock::BelowPageblock,
         compaction_scanned: CompactionScanned::WithTaken,
         compaction_isolated: CompactionIsolated::Half,
-        skip_reset: SkipReset::Useful,
         proactive_compaction: ProactiveCompaction::Score,
         light_lock: LightLock::Waits,
         ..rules_6_12()
