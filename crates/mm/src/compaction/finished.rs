@@ -4,7 +4,7 @@
 //!   direct compaction asks kswapd to clear the skip hints; the result is `Complete` if the run started at the zone's
 //!   ends, else `PartialSkipped`. Otherwise as soon as a block of the wanted order is free in the wanted type, or in
 //!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
-//!   hand is finished first, so that the next one of them need not be fragmented.
+//!   hand is finished first (since 4.12), so that the next one of them need not be fragmented.
 //! - **Source**: `compact_finished()`, `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
 //!   Proactive compaction ends once the zone's fragmentation score is low, or kswapd runs.
 //! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`].
@@ -99,7 +99,8 @@ impl CompactRun {
                 Serves::OwnType => return CompactResult::Success,
                 Serves::ByStealing => {
                     let any_block = self.migratetype == MigrateType::Movable;
-                    if any_block || self.control.mode == MigrateMode::Async || aligned {
+                    let at_once = mm.rules.compaction_finish == CompactionFinish::Stealable;
+                    if any_block || at_once || self.control.mode == MigrateMode::Async || aligned {
                         return CompactResult::Success;
                     }
                     self.finishing_block = true;

@@ -66,8 +66,11 @@ rule!(
     CompactionFinish {
         /// One of the type asked for, or of a pageblock's size: until 3.19.
         OwnType,
-        /// Also one of another type that the allocator would take with its pageblock: since 2149cdaef6c0 (4.1).
+        /// Also one of another type that the allocator would take with its pageblock: 2149cdaef6c0 (4.1) to 4.11.
         Stealable,
+        /// The same, but for requests that are not Movable only at the end of a pageblock, unless asynchronous: baf6a9a1db5a
+        /// (4.12) to 5.0.
+        StealableAtEnd,
         /// The same, but the pageblock at hand is finished first: since efe771c7603b (5.1).
         WholePageblock,
     }

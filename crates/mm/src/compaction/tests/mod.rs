@@ -34,7 +34,7 @@ const REQUEST: AllocRequest = AllocRequest { gfp: Gfp::TRANSHUGE, order: HUGE, n
 fn rules_4_20() -> Rules {
     Rules {
         compaction_search: CompactionSearch::Linear,
-        compaction_finish: CompactionFinish::Stealable,
+        compaction_finish: CompactionFinish::StealableAtEnd,
         skip_reset: SkipReset::NotHuge,
         compaction_withdrawn: CompactionWithdrawn::Reclaim,
         migrate_young: MigrateYoung::Forgotten,

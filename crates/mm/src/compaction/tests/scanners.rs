@@ -225,6 +225,22 @@ fn direct_compaction_that_gave_up_for_its_cpu_tries_no_other_zone() {
     }
 }
 
+#[test]
+fn a_block_that_would_be_stolen_ends_a_run_at_once_and_since_4_12_at_the_end_of_a_pageblock() {
+    for (compaction_finish, ended) in [
+        (CompactionFinish::Stealable, CompactResult::Success),
+        (CompactionFinish::StealableAtEnd, CompactResult::Continue),
+    ] {
+        let mut mm = zone_under("::::::::", Rules { compaction_finish, ..rules_4_20() });
+        let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::SyncLight)).expect("fragmented");
+        // Single Movable pages are free.
+        (run.control.order, run.migratetype, run.scanners.migrate) =
+            (Some(Order(0)), MigrateType::Unmovable, Pfn(BLOCK + 10));
+        assert_eq!(run.compact_finished(&mut mm), ended);
+        let _ = run.finish(&mut mm, &env(0));
+    }
+}
+
 /// Another CPU holds a lock for `share` thousandths of two windows; now is in the third.
 fn held_elsewhere(mm: &mut Mm, share: u64, hold: impl Fn(&mut Mm, u64)) {
     for millisecond in 0..3 {
