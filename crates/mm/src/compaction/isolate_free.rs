@@ -4,7 +4,7 @@
 //!   block is reached. Only Movable blocks are taken from (any at the hardest priority), and none that starts with a free
 //!   page of a pageblock's size: that is what compaction is to make. Blocks with a skip hint are passed over. Within a
 //!   block the scan goes upwards and stops as soon as there is enough; it goes on there next time. A free page that
-//!   the watermark protects ends the search.
+//!   the watermark protects ends the search in its block (since 4.7).
 //! - **Source**: `isolate_freepages()`, `isolate_freepages_block()`, `suitable_migration_target()`, `map_pages()`,
 //!   `compaction_alloc()`, `release_freepages()` (mm/compaction.c, 4.20).
 //!   Since 5.1 the free lists are searched first (fast_free.rs). Asynchronous compaction then looks at every 32nd frame of
@@ -182,7 +182,7 @@ impl CompactRun {
     /// `stride`; returns the first frame not looked at, and the pages isolated (`isolate_freepages_block()`).
     pub(super) fn isolate_freepages_block(&mut self, mm: &mut Mm, first: Pfn, end: Pfn, stride: u32) -> (Pfn, u64) {
         let (mut at, mut looked, mut scanned, mut isolated, mut locked) = (first, 0u64, 0u64, 0u64, None);
-        let until_enough = mm.rules.free_scanner == FreeScanner::UntilEnough;
+        let rule = mm.rules.free_scanner;
         let counts = mm.rules.compaction_scanned;
         while at < end && !self.gives_up_at(mm, at, looked * mm.costs.compact_scan_free) {
             looked += 1;
@@ -198,13 +198,13 @@ impl CompactRun {
                         if counts != CompactionScanned::Looked {
                             scanned += u64::from(order.pages()) - 1;
                         }
-                        if until_enough && self.enough_targets() {
+                        if rule != FreeScanner::WholePageblock && self.enough_targets() {
                             at = at.offset(order.pages());
                             break;
                         }
                         order.pages()
                     }
-                    None if until_enough => break,
+                    None if rule == FreeScanner::UntilEnough => break,
                     None => 1,
                 }
             } else {

@@ -280,7 +280,9 @@ rule!(
     FreeScanner {
         /// All that is free; blocks that the watermark protects are passed over: until 3.19.
         WholePageblock,
-        /// No more than there is to migrate; a block that the watermark protects ends it: since 932ff6bbbdd2 (4.0).
+        /// No more than there is to migrate; blocks that the watermark protects are passed over: 932ff6bbbdd2 (4.0) to 4.6.
+        UntilEnoughPassing,
+        /// No more than there is to migrate; a block that the watermark protects ends it: since a4f04f2c6955 (4.7).
         UntilEnough,
     }
 );

@@ -210,6 +210,23 @@ fn a_busy_cpu_no_longer_ends_the_zone_at_hand() {
 }
 
 #[test]
+fn a_block_that_the_watermark_protects_is_passed_over_until_4_6() {
+    use FreeScanner::{UntilEnough, UntilEnoughPassing, WholePageblock};
+    // A free block of 256 pages, then every second page.
+    let cells: Vec<Cell> =
+        (0..4 * BLOCK).map(|n| if n < 256 || n % 2 == 1 { Cell::Free } else { Cell::Page(0) }).collect();
+    for (free_scanner, taken) in [(UntilEnough, 0), (UntilEnoughPassing, 10), (WholePageblock, 59)] {
+        let mut mm = zone_of_cells(&cells, Rules { free_scanner, ..rules_4_20() });
+        let mut run = begun(&mut mm, 9, MigrateType::Movable);
+        run.to_migrate = 10;
+        // A single page is given while more than one is left above the watermark.
+        mm.zones[0].watermarks.min = mm.zones[0].free_pages - 60;
+        assert_eq!(run.isolate_freepages_block(&mut mm, Pfn(0), Pfn(BLOCK), 1).1, taken, "{free_scanner:?}");
+        let _ = run.finish(&mut mm, &env(0));
+    }
+}
+
+#[test]
 fn free_and_compound_pages_count_as_scanned_by_the_rule() {
     // 16 pages in the first half of a block whose rest is free.
     let cells: Vec<Cell> =

@@ -14,8 +14,8 @@ mod wrapping;
 
 use rules::{
     AsyncAbort, CompactionFinish, CompactionIsolated, CompactionScanned, CompactionSearch, CompactionStall,
-    CompactionTargets, CompactionWithdrawn, FailedMigrations, LargeMigration, LightIsolation, LightLock, MigrateYoung,
-    PageCapture, PageblockRescan, ProactiveCompaction, Rules, SkipReset, TargetBlock,
+    CompactionTargets, CompactionWithdrawn, FailedMigrations, FreeScanner, LargeMigration, LightIsolation, LightLock,
+    MigrateYoung, PageCapture, PageblockRescan, ProactiveCompaction, Rules, SkipReset, TargetBlock,
 };
 use units::{Gfp, NodeId, Order, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
