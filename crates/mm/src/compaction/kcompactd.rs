@@ -2,7 +2,8 @@
 //!
 //! - **Rule**: who wakes it raises the order and lowers the highest zone that it is to serve; it is woken only if it
 //!   sleeps and some zone suits. It compacts each zone up to that one unless deferred or unsuitable, light-synchronously
-//!   and within the skip hints. A zone whose scanners met is deferred after every CPU's page lists are drained; where a
+//!   and within the skip hints; once it compacted a zone from its end, from the ends of those that follow, whatever they remember, as the
+//!   request is one for all. A zone whose scanners met is deferred after every CPU's page lists are drained; where a
 //!   block should be free the deferral is relaxed. A request that came meanwhile for a higher order stays.
 //! - **Source**: `wakeup_kcompactd()`, `kcompactd_node_suitable()`, `kcompactd_do_work()`, `kcompactd()`
 //!   (mm/compaction.c, 4.20 and 6.12).
@@ -57,7 +58,9 @@ pub struct KcompactdWork {
     order: Order,
     highest: ZoneKind,
     next: usize,
-    run: Option<CompactRun>,
+    pub(super) run: Option<CompactRun>,
+    /// A zone was compacted from its end, and all that follow are, too (`cc->whole_zone`).
+    pub(super) whole_zone: bool,
 }
 
 impl KcompactdWork {
@@ -73,7 +76,7 @@ impl KcompactdWork {
         let (order, highest) = (state.max_order, state.highest_zone.unwrap_or(ZoneKind::Movable));
         mm.trace.emit_compaction(CompactionEvent::KcompactdWake { node, order, highest });
         mm.stat.count(VmEvent::CompactDaemonWake, 1);
-        Some(KcompactdWork { node, order, highest, next: 0, run: None })
+        Some(KcompactdWork { node, order, highest, next: 0, run: None, whole_zone: false })
     }
 
     /// One step of the zone at hand. `Done` ends the round; nothing is held any more then.
@@ -95,12 +98,16 @@ impl KcompactdWork {
         if kind > self.highest || mm.compaction_deferred(zone, self.order) {
             return CompactStep::More;
         }
-        let control = CompactControl::daemon(self.order, self.highest);
+        let control =
+            CompactControl { whole_zone: self.whole_zone, ..CompactControl::daemon(self.order, self.highest) };
         // The zone's own kind counts here, the request's in the run.
         let suits = mm.compaction_suitable(zone, self.order, control.alloc_flags, kind);
         if suits == CompactResult::Continue {
             match CompactRun::start(mm, env, zone, control) {
-                Ok(run) => self.run = Some(run),
+                Ok(run) => {
+                    self.whole_zone = run.scanners.whole_zone;
+                    self.run = Some(run);
+                }
                 Err(result) => self.settle(mm, zone, result),
             }
         }

@@ -188,6 +188,21 @@ fn kcompactd_is_woken_only_where_it_may_help_and_finishes_the_block() {
 }
 
 #[test]
+fn kcompactd_goes_to_the_ends_of_a_zone_after_one_that_it_compacted_from_its_end() {
+    for (first, whole_zone, begins, whole_after) in [(0, false, 0, true), (3, false, 3, false), (3, true, 0, true)] {
+        let mut mm = zone_of_blocks("::::::::");
+        mm.zones[0].compact.migrate_pfn = [Some(Pfn(first * BLOCK)); 2];
+        mm.wakeup_kcompactd(NODE, HUGE, ZoneKind::Normal);
+        let mut work = KcompactdWork::begin(&mut mm, NODE).expect("asked for");
+        work.whole_zone = whole_zone;
+        assert_eq!(work.step(&mut mm, &env(0)), CompactStep::More);
+        let migrate = work.run.as_ref().expect("fragmented").scanners.migrate;
+        assert_eq!((migrate, work.whole_zone), (Pfn(begins * BLOCK), whole_after));
+        work.finish(&mut mm, &env(0));
+    }
+}
+
+#[test]
 fn a_deferred_zone_counts_more_than_one_without_memory_and_until_4_7_less() {
     for (rule, expected) in [
         (DirectCompactionRule::Priorities, [CompactResult::Deferred, CompactResult::Deferred]),
