@@ -1,8 +1,8 @@
 //! When asynchronous compaction gives up for others.
 //!
 //! - **Rule**: wherever a scanner comes to 32 frames anew it looks, until 5.0, whether its CPU is wanted, with which the run ends. It lets go of its lock there, that of
-//!   the LRU lists or the zone's, and takes it again for the first of them that it wants. If another CPU holds it, the run ends, too: at once, or since 5.1 when the
-//!   scanners are through with what they are at, for which they wait for the lock. Moving pages gives the CPU away and goes on.
+//!   the LRU lists or the zone's, and takes it again for the first of them that it wants. If another CPU holds it, the run ends, too: at once, or since 5.1 where the
+//!   migrate scanner comes to the end of a pageblock that it takes as a whole, for which it waits for the lock. Moving pages gives the CPU away and goes on.
 //!   Any other mode waits, gives way, and goes on everywhere.
 //! - **Source**: `compact_trylock_irqsave()`, `compact_unlock_should_abort()`, `compact_should_abort()` (mm/compaction.c, 3.19 and 4.20), `compact_lock_irqsave()` (6.12),
 //!   `cond_resched()` in `migrate_pages()` (mm/migrate.c).
@@ -31,7 +31,7 @@ impl CompactRun {
 
     /// The task was killed: it gives up.
     pub fn interrupt(&mut self) {
-        self.contended = true;
+        (self.contended, self.killed) = (true, true);
     }
 
     /// Whether a scanner gives up where it is.

@@ -1,13 +1,13 @@
 //! When a compaction of a zone ends.
 //!
-//! - **Rule**: with contention at once. When the scanners meet, their remembered places go back to the ends, and a
+//! - **Rule**: until 5.0 with contention at once, since then at the end of a pageblock where nothing is free. When the scanners meet, their remembered places go back to the ends, and a
 //!   direct compaction asks kswapd to clear the skip hints; the result is `Complete` if the run started at the zone's
 //!   ends, else `PartialSkipped`. Otherwise as soon as a block of the wanted order is free in the wanted type, or in
 //!   another type from which the allocator would take the whole block. For types other than Movable the pageblock at
 //!   hand is finished first (since 4.12), so that the next one of them need not be fragmented.
 //! - **Source**: `compact_finished()`, `__compact_finished()` (mm/compaction.c), `find_suitable_fallback()` (mm/page_alloc.c), 4.20.
 //!   Proactive compaction ends once the zone's fragmentation score is low, or kswapd runs.
-//! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`].
+//! - **Since/until**: [`CompactionFinish`], [`CompactionWatermark`], [`AsyncAbort`](rules::AsyncAbort).
 //! - **Omitted**: CMA.
 
 use rules::{CompactionFinish, CompactionWatermark};
@@ -47,9 +47,16 @@ impl CompactRun {
 
     /// `NoSuitablePage` if nothing that is free serves, `Continue` if that was not looked at (`__compact_finished()`).
     fn whether_finished(&mut self, mm: &mut Mm) -> CompactResult {
-        if self.contended {
+        if self.killed || self.gives_up(mm) {
             return CompactResult::Contended;
         }
+        let verdict = self.place_or_block(mm);
+        // Since 5.1 it ends for a lock only where it has looked for a block in vain.
+        if self.contended && verdict == CompactResult::NoSuitablePage { CompactResult::Contended } else { verdict }
+    }
+
+    /// The same but for contention.
+    fn place_or_block(&mut self, mm: &mut Mm) -> CompactResult {
         if self.scanners.met() {
             let zone = &mut mm.zones[self.zone.index()];
             zone.scanners_met(self.scanners.migrate);

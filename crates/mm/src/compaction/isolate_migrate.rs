@@ -323,7 +323,7 @@ impl CompactRun {
                         self.last_migrated.get_or_insert(scan.at);
                     }
                     scan.at = scan.at.offset(pages);
-                    if scan.taken >= CLUSTER_MAX as u64 && !self.whole_block {
+                    if scan.taken >= CLUSTER_MAX as u64 && !self.whole_block && !self.contended {
                         return;
                     }
                 }

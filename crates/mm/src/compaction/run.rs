@@ -71,6 +71,8 @@ pub struct CompactRun {
     pub(super) waited: Option<Pfn>,
     pub(super) finishing_block: bool,
     pub(super) contended: bool,
+    /// Its task was killed.
+    pub(super) killed: bool,
     /// CPU time, as charged, from which on its CPU is wanted by others and it gives up, in ns.
     pub(super) wanted_at: Option<u64>,
     /// It has given up for that.
@@ -121,6 +123,7 @@ impl CompactRun {
             waited: None,
             finishing_block: false,
             contended: false,
+            killed: false,
             wanted_at: None,
             cpu_wanted: false,
             migrate_scanned: 0,

@@ -227,6 +227,30 @@ fn a_block_that_the_watermark_protects_is_passed_over_until_4_6() {
 }
 
 #[test]
+fn a_contended_scan_takes_all_of_a_pageblock() {
+    for (contended, taken) in [(false, 32), (true, BLOCK as usize / 2)] {
+        let mut mm = zone_under("::::::::", rules_6_12());
+        let mut run = begun(&mut mm, 9, MigrateType::Unmovable);
+        run.contended = contended;
+        let _ = run.isolate_migratepages(&mut mm, &env(0));
+        assert_eq!(run.cluster.len(), taken);
+        run.putback_cluster(&mut mm, &env(0));
+        let _ = run.finish(&mut mm, &env(0));
+    }
+}
+
+#[test]
+fn contention_ends_a_run_only_where_a_block_was_sought_in_vain() {
+    for (within, ended) in [(0, CompactResult::Contended), (10, CompactResult::Continue)] {
+        let mut mm = zone_under("::::::::", rules_6_12());
+        let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::Async)).expect("fragmented");
+        (run.contended, run.scanners.migrate) = (true, Pfn(BLOCK + within));
+        assert_eq!(run.compact_finished(&mut mm), ended);
+        let _ = run.finish(&mut mm, &env(0));
+    }
+}
+
+#[test]
 fn free_and_compound_pages_count_as_scanned_by_the_rule() {
     // 16 pages in the first half of a block whose rest is free.
     let cells: Vec<Cell> =

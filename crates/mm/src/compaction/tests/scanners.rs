@@ -232,7 +232,8 @@ fn a_block_that_would_be_stolen_ends_a_run_at_once_and_since_4_12_at_the_end_of_
         (CompactionFinish::StealableAtEnd, CompactResult::Continue),
     ] {
         let mut mm = zone_under("::::::::", Rules { compaction_finish, ..rules_4_20() });
-        let mut run = CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::SyncLight)).expect("fragmented");
+        let mut run =
+            CompactRun::start(&mut mm, &env(0), ZONE, direct(CompactPriority::SyncLight)).expect("fragmented");
         // Single Movable pages are free.
         (run.control.order, run.migratetype, run.scanners.migrate) =
             (Some(Order(0)), MigrateType::Unmovable, Pfn(BLOCK + 10));
@@ -295,13 +296,11 @@ fn until_4_7_direct_compaction_says_what_it_gave_up_for() {
 }
 
 #[test]
-fn asynchronous_compaction_gives_up_for_a_lock_and_until_5_0_at_once() {
+fn until_5_0_asynchronous_compaction_gives_up_for_a_lock_at_once() {
     let gave_up = CompactStep::Done(CompactResult::Contended);
     for (rules, priority, steps) in [
         (rules_4_20(), CompactPriority::Async, [gave_up, gave_up]),
         (rules_4_20(), CompactPriority::SyncLight, [CompactStep::More, CompactStep::More]),
-        // It ends when it is through with what it is at.
-        (rules_6_12(), CompactPriority::Async, [CompactStep::More, gave_up]),
     ] {
         let mut mm = zone_under("::::::::", rules);
         let lru = mm.zones[0].lru;
