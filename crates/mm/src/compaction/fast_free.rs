@@ -9,10 +9,11 @@
 //!   scanner goes to the highest free block seen, or half-way down for an allocation.
 //! - **Source**: `fast_isolate_freepages()`, `fast_isolate_around()`, `next_search_order()`, `move_freelist_head()`
 //!   (mm/compaction.c, 6.12).
-//! - **Since/until**: [`CompactionSearch::FreeLists`](rules::CompactionSearch) (5.1); [`TargetBlock`](rules::TargetBlock).
+//! - **Since/until**: [`CompactionSearch::FreeLists`](rules::CompactionSearch) (5.1); [`TargetSearch`], [`CompactionScanned`], [`TargetBlock`](rules::TargetBlock).
 //! - **Abstracted**: 6.1 marks a pageblock in which the watermark stopped the search around a block, 6.12 does not; here
 //!   as in 6.12.
 
+use rules::{CompactionScanned, TargetSearch};
 use units::{Order, PAGEBLOCK_PAGES, Pfn};
 
 use super::control::{Compactor, MigrateMode};
@@ -42,6 +43,14 @@ struct Looked {
     entries: u32,
 }
 
+/// Entries of a list that may be looked at: until 5.10 `min(1U, limit)`, which 6.1 has mended.
+fn limited(mm: &Mm, limit: u32) -> u32 {
+    match mm.rules.target_search {
+        TargetSearch::OneBlock => limit.min(1),
+        TargetSearch::ByLimit => limit.max(1),
+    }
+}
+
 impl CompactRun {
     /// Looks for targets in the free lists (`fast_isolate_freepages()`).
     pub(super) fn fast_isolate_freepages(&mut self, mm: &mut Mm) {
@@ -49,7 +58,7 @@ impl CompactRun {
         // Until hints are cleared for the first time, every place counts as the start.
         let highest_start = mm.zones[self.zone.index()].compact.init_free_pfn;
         let at_start = highest_start.is_none_or(|start| self.scanners.free >= start);
-        let mut search = self.begin_search(at_start);
+        let mut search = self.begin_search(mm, at_start);
         let found = self.search_orders(mm, order.0, &mut search);
         mm.trace.emit_compaction(CompactionEvent::Isolate {
             scanner: Scanner::FreeLists,
@@ -72,10 +81,10 @@ impl CompactRun {
         }
     }
 
-    fn begin_search(&self, at_start: bool) -> Search {
+    fn begin_search(&self, mm: &Mm, at_start: bool) -> Search {
         let (free, distance) = (self.scanners.free.0, self.scanners.free.0.saturating_sub(self.scanners.migrate.0));
         Search {
-            limit: if at_start { PAGEBLOCK_PAGES >> 1 } else { (self.fast.scan_limit() >> 1).max(1) },
+            limit: if at_start { PAGEBLOCK_PAGES >> 1 } else { limited(mm, self.fast.scan_limit() >> 1) },
             preferred: block_start(Pfn(free - (distance >> 2))),
             least: block_start(Pfn(free - (distance >> 1))),
             highest: None,
@@ -100,7 +109,9 @@ impl CompactRun {
                     return None;
                 };
                 self.targets.add(mm, pfn, taken);
-                search.scanned += u64::from(taken.pages()) - 1;
+                if mm.rules.compaction_scanned != CompactionScanned::Looked {
+                    search.scanned += u64::from(taken.pages()) - 1;
+                }
                 mm.stat.count(VmEvent::CompactIsolated, u64::from(taken.pages()));
                 if !self.enough_targets() {
                     self.next_search_order(request, order);
@@ -108,7 +119,7 @@ impl CompactRun {
                 return Some(pfn);
             }
             if looked.entries >= search.limit {
-                search.limit = (search.limit >> 1).max(1);
+                search.limit = limited(mm, search.limit >> 1);
             }
             next = self.next_search_order(request, order);
         }
@@ -165,7 +176,8 @@ impl CompactRun {
     /// Nothing was found at the start: the free scanner goes down to the highest free block, or half-way; says where
     /// pages may be (the end of `fast_isolate_freepages()`).
     fn restart_free_scanner(&mut self, mm: &Mm, search: &Search) -> Option<Pfn> {
-        if let Some(highest) = search.highest.filter(|highest| *highest >= search.least) {
+        let anywhere = mm.rules.target_search == TargetSearch::OneBlock;
+        if let Some(highest) = search.highest.filter(|highest| anywhere || *highest >= search.least) {
             self.scanners.free = highest;
             return Some(highest);
         }

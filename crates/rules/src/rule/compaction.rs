@@ -87,6 +87,17 @@ rule!(
     }
 );
 rule!(
+    /// How far compaction looks for targets in the free lists (`fast_isolate_freepages()`).
+    TargetSearch {
+        /// At one block of a list (more only where the free scanner started, of the first list); found nothing there, the free
+        /// scanner goes to the highest block seen wherever it is: 5.1 to 5.10.
+        OneBlock,
+        /// At some, fewer after searches in vain (b55ca5264b0c, 5.19); the highest block seen counts in the upper half of what
+        /// lies between the scanners: mm/compaction.c (6.1).
+        ByLimit,
+    }
+);
+rule!(
     /// When the migrate scanner takes all of a pageblock at once, and marks it.
     PageblockRescan {
         /// Never: until 5.0.
@@ -131,9 +142,9 @@ rule!(
 rule!(
     /// Which frames count as scanned by compaction.
     CompactionScanned {
-        /// Those that were looked at: until 5.0.
+        /// Those that were looked at: until 5.10 at least.
         Looked,
-        /// Also all of a free block that was taken: since 5a811889de10 (5.1).
+        /// Also all of a free block that was taken: mm/compaction.c (6.1), `isolate_freepages_block()`, `fast_isolate_freepages()`.
         WithTaken,
         /// Also what is passed over with a free or compound page: since 56d48d8dbefb (6.4).
         WithPassed,

@@ -95,6 +95,8 @@ pub struct Rules {
     pub compaction_finish: CompactionFinish,
     /// Compaction's search.
     pub compaction_search: CompactionSearch,
+    /// Compaction's search for targets.
+    pub target_search: TargetSearch,
     /// Pageblocks scanned again.
     pub pageblock_rescan: PageblockRescan,
     /// The block that compaction makes.
@@ -416,6 +418,7 @@ impl Rules {
             compaction_watermark: CompactionWatermark::Request,
             compaction_finish: CompactionFinish::WholePageblock,
             compaction_search: CompactionSearch::FreeLists,
+            target_search: TargetSearch::ByLimit,
             pageblock_rescan: PageblockRescan::Failed,
             page_capture: PageCapture::BeforeFlush,
             compaction_targets: CompactionTargets::ByOrder,

@@ -1,6 +1,7 @@
 //! The searches of the free lists against slow models that go over plain vectors.
 
 use proptest::prelude::*;
+use rules::TargetSearch;
 
 use super::random::cells;
 use super::*;
@@ -79,7 +80,13 @@ struct TargetModel {
     scanned: u64,
 }
 
-fn model_target(lists: Lists, request: u8, first: u8, mut limit: usize, preferred: u32, least: u32) -> TargetModel {
+fn model_target(
+    lists: Lists,
+    (request, first): (u8, u8),
+    mut limit: usize,
+    (preferred, least): (u32, u32),
+    one_block: bool,
+) -> TargetModel {
     let mut model = TargetModel { lists, found: None, highest: None, order: first.min(request - 1), scanned: 0 };
     // Round robin downwards, each order once.
     for order in (0..request).map(|n| (model.order + request - n) % request).collect::<Vec<_>>() {
@@ -108,12 +115,12 @@ fn model_target(lists: Lists, request: u8, first: u8, mut limit: usize, preferre
             if best.is_some() {
                 list.remove(0);
                 model.found = Some(pfn);
-                model.scanned += (1 << order) - 1;
+                model.scanned += if one_block { 0 } else { (1 << order) - 1 };
                 return model;
             }
         }
         if seen >= limit {
-            limit = (limit / 2).max(1);
+            limit = if one_block { (limit / 2).min(1) } else { (limit / 2).max(1) };
         }
     }
     model.order = (model.order + request - 1) % request;
@@ -152,19 +159,23 @@ proptest! {
         (cells, seed) in (cells(), any::<u64>()),
         (order, first) in (1u8..=10, 0u8..10),
         (migrate, free) in (0u32..9, 0u32..9),
-        (fails, at_start, cached) in (0u32..8, any::<bool>(), 0u32..10),
+        (fails, at_start, cached, one_block) in (0u32..8, any::<bool>(), 0u32..10, any::<bool>()),
     ) {
         let mut mm = drawn_zone(cells, seed);
+        if one_block {
+            (mm.rules.target_search, mm.rules.compaction_scanned) = (TargetSearch::OneBlock, CompactionScanned::Looked);
+        }
         let (migrate, free) = (migrate.min(free) * BLOCK, (migrate.max(free) + 1) * BLOCK);
         // Asynchronous runs of an allocation take nothing around what they find.
         let mut run = drawn_run(&mut mm, order, MigrateMode::Async, (migrate, free), fails);
         (run.fast.order, run.to_migrate) = (first, 1);
         mm.zones[0].compact.init_free_pfn = Some(Pfn(if at_start { 0 } else { free + 1 }));
         mm.zones[0].compact.free_pfn = Some(Pfn(cached * BLOCK));
-        let limit = if at_start { 256 } else { (((32usize >> fails) + 1) >> 1).max(1) };
+        let half = ((32usize >> fails) + 1) >> 1;
+        let limit = if at_start { 256 } else if one_block { half.min(1) } else { half.max(1) };
         let block_of = |pfn: u32| pfn / BLOCK * BLOCK;
         let (preferred, least) = (block_of(free - (free - migrate) / 4), block_of(free - (free - migrate) / 2));
-        let model = model_target(lists(&mm), order, first, limit, preferred, least);
+        let model = model_target(lists(&mm), (order, first), limit, (preferred, least), one_block);
         run.fast_isolate_freepages(&mut mm);
         prop_assert_eq!(run.targets.pages() > 0, model.found.is_some());
         prop_assert_eq!(lists(&mm), model.lists);
@@ -173,7 +184,7 @@ proptest! {
         let fails_after = if model.found.is_none() { fails + 1 } else if low_candidate { fails } else { 0 };
         prop_assert_eq!(run.fast.fails, fails_after);
         let went_down = model.found.is_none() && at_start;
-        let free_after = if went_down { model.highest.filter(|h| *h >= least).unwrap_or(least) } else { free };
+        let free_after = if went_down { model.highest.filter(|h| one_block || *h >= least).unwrap_or(least) } else { free };
         prop_assert_eq!(run.scanners.free, Pfn(free_after));
         let lowered = model.highest.filter(|highest| *highest >= cached * BLOCK);
         let cached_after = lowered.map_or(Some(cached * BLOCK), |highest| highest.checked_sub(BLOCK));
