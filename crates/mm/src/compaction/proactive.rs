@@ -39,6 +39,11 @@ fn fragmentation_score(zone: &Zone) -> u64 {
     ((free - whole) * 100).checked_div(free).unwrap_or(0)
 }
 
+/// The score of a zone by its part of a node with so many pages (`fragmentation_score_zone_weighted()`).
+fn weighted_score(zone: &Zone, present: u64) -> u64 {
+    zone.present * fragmentation_score(zone) / (present + 1)
+}
+
 /// Score at which compaction ends (`fragmentation_score_wmark(true)`).
 fn low_mark(proactiveness: u64) -> u64 {
     (100 - proactiveness).max(LEAST_LOW)
@@ -54,7 +59,16 @@ impl Mm {
     pub fn fragmentation_score(&self, node: NodeId) -> u64 {
         let zones = || self.nodes[node.index()].zones.iter().map(|zone| &self.zones[zone.index()]);
         let present: u64 = zones().map(|zone| zone.present).sum();
-        zones().map(|zone| zone.present * fragmentation_score(zone) / (present + 1)).sum()
+        zones().map(|zone| weighted_score(zone, present)).sum()
+    }
+
+    /// The score of a zone that ends its compaction (`fragmentation_score_zone()`).
+    fn score_of_zone(&self, zone: &Zone) -> u64 {
+        if self.rules.proactive_compaction != ProactiveCompaction::ScoreWeighted {
+            return fragmentation_score(zone);
+        }
+        let zones = self.nodes[zone.node.index()].zones.iter();
+        weighted_score(zone, zones.map(|other| self.zones[other.index()].present).sum())
     }
 
     /// The run begins between two looks of every kcompactd: the next is this far off.
@@ -115,7 +129,7 @@ impl Mm {
         if !self.nodes[state.node.index()].kswapd.asleep {
             return CompactResult::PartialSkipped;
         }
-        let fragmented = fragmentation_score(state) > low_mark(self.tunables.compaction_proactiveness);
+        let fragmented = self.score_of_zone(state) > low_mark(self.tunables.compaction_proactiveness);
         if fragmented { CompactResult::Continue } else { CompactResult::Success }
     }
 }

@@ -176,7 +176,9 @@ rule!(
     ProactiveCompaction {
         /// Never: until 5.8.
         Never,
-        /// By its fragmentation score: since facdaa917c4d (5.9), with the back-off of e1e92bfa3825 (5.15).
+        /// By its fragmentation score, a zone until its own is low, weighted by its part of the node: facdaa917c4d (5.9) to 5.10.
+        ScoreWeighted,
+        /// The same, but a zone until its own is low as it stands, and with the back-off of e1e92bfa3825 (5.15): mm/compaction.c (6.1).
         Score,
         /// The same, and what it scans counts as kcompactd's: mm/compaction.c (6.12), `compact_node()`.
         ScoreCounted,

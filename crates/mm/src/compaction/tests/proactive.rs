@@ -56,6 +56,18 @@ fn it_ends_at_the_low_mark_and_counts_as_kcompactd_since_6_12() {
 }
 
 #[test]
+fn a_zone_is_done_at_its_own_score_and_in_5_10_at_its_part_of_it() {
+    for (rule, verdict) in [
+        (ProactiveCompaction::Score, CompactResult::Continue),
+        (ProactiveCompaction::ScoreWeighted, CompactResult::Success),
+    ] {
+        // 100 %, weighted 4096 * 100 / 4097 = 99, to which the low mark is 100 - 1.
+        let mm = fragmented(1, Rules { proactive_compaction: rule, ..rules_6_1() });
+        assert_eq!(mm.proactive_verdict(ZONE), verdict, "{rule:?}");
+    }
+}
+
+#[test]
 fn kswapd_at_work_keeps_it_from_starting_and_ends_it() {
     let mut mm = fragmented(100, rules_6_12());
     mm.nodes[0].kswapd.asleep = false;
