@@ -24,6 +24,7 @@ pub(crate) fn rules_4_20() -> Rules {
         alloc_reserves: AllocReserves::Harder,
         highatomic_reserve: HighAtomicReserve::OnePercentAndBlock,
         boost_guards: BoostGuards::None,
+        quick_check: rules::QuickCheck::AllFree,
         min_free_limit: MinFreeLimit::Mib64,
         reclaim_throttle: rules::ReclaimThrottle::Congestion,
         ..Rules::newest()

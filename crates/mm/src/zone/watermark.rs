@@ -9,14 +9,15 @@
 //! Source: `calculate_min_free_kbytes()`, `__setup_per_zone_wmarks()`, `setup_per_zone_lowmem_reserve()`,
 //! `__zone_watermark_ok()`, `zone_watermark_fast()` (mm/page_alloc.c, 4.20 and 6.12);
 //! `set_recommended_min_free_kbytes()` (mm/khugepaged.c).
-//! Since/until: `MinFreeLimit`, `AllocReserves`, `HighAtomicReserve` and `BoostGuards` tell 4.20 and 6.12 apart. The
+//! Since/until: `MinFreeLimit`, `AllocReserves`, `HighAtomicReserve`, `QuickCheck` and `BoostGuards` tell 4.20 and 6.12 apart. The
 //! `mm` of ZONE_MOVABLE is treated as since 6.6 (its min is capped, it is no lowmem).
 //! Abstracted: no per-CPU drift of the free count. A value set in `min_free_kbytes` stands as it is; THP does not
 //! raise it (the kernel writes the sysctl after THP has raised it at boot).
 //! Omitted: CMA.
 
 use rules::{
-    AllocReserves, BoostGuards, HighAtomicReserve, MinFreeLimit, ThpEnabled, WatermarkCheck, WatermarkDistance,
+    AllocReserves, BoostGuards, HighAtomicReserve, MinFreeLimit, QuickCheck, ThpEnabled, WatermarkCheck,
+    WatermarkDistance,
 };
 use units::{Order, PAGEBLOCK_PAGES, ZoneId};
 
@@ -219,12 +220,12 @@ impl Mm {
         }
     }
 
-    /// What the quick check of order 0 holds back: nothing before the reserve counted its free pages.
+    /// What the quick check of order 0 holds back.
     #[inline]
     fn quick_held_back(&self, zone: &Zone, flags: AllocFlags) -> u64 {
-        match self.rules.highatomic_reserve {
-            HighAtomicReserve::MigrateReserve | HighAtomicReserve::OnePercentAndBlock => 0,
-            HighAtomicReserve::OnePercent => self.held_back(zone, flags),
+        match self.rules.quick_check {
+            QuickCheck::AllFree => 0,
+            QuickCheck::HoldsBack => self.held_back(zone, flags),
         }
     }
 

@@ -70,6 +70,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether the watermark check of order 0 looks at free pages alone first (`zone_watermark_fast()`).
+    QuickCheck {
+        /// It does not, or less what is held back for high-order atomic allocations: until 4.6, and since f27ce0e14088 (5.9).
+        HoldsBack,
+        /// It does, reserved pages or not: 48ee5f3696f6 (4.7) to 5.8.
+        AllFree,
+    }
+);
+rule!(
     /// How far the watermarks are apart.
     WatermarkDistance {
         /// A quarter of the min watermark: until 4.5.
@@ -134,9 +143,9 @@ rule!(
         /// The same, but not for requests that do not wake kswapd: patch 3 of the SLUB series of May 2011, and 3.17
         /// (b104a35d3202) to 4.3.
         HarderIfWaking,
-        /// `ALLOC_HARDER` for atomic requests (`__GFP_ATOMIC`): 4.4 to 6.3.
+        /// `ALLOC_HARDER` for atomic requests (`__GFP_ATOMIC`): 4.4 to 6.3, 6.1 before 6.1.119.
         Harder,
-        /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4).
+        /// `ALLOC_NON_BLOCK` and `ALLOC_HIGHATOMIC` apart: since 1ebbb21811b7 (6.4, and stable 6.1).
         NonBlocking,
     }
 );

@@ -51,6 +51,8 @@ pub struct Rules {
     pub min_free_limit: MinFreeLimit,
     /// Watermarks and high orders.
     pub watermark_check: WatermarkCheck,
+    /// Watermarks and single pages.
+    pub quick_check: QuickCheck,
     /// Distance of watermarks.
     pub watermark_distance: WatermarkDistance,
     /// Allocations from several zones.
@@ -396,6 +398,7 @@ impl Rules {
             fragmentation_wake: FragmentationWake::IfBoosted,
             min_free_limit: MinFreeLimit::Mib256,
             watermark_check: WatermarkCheck::FreeBlock,
+            quick_check: QuickCheck::HoldsBack,
             watermark_distance: WatermarkDistance::ScaleFactor,
             zone_fairness: ZoneFairness::Off,
             block_stealing: BlockStealing::HalfCompatible,

@@ -1,6 +1,6 @@
 //! Watermarks and reserves of real machines, and the checks against them.
 
-use rules::{Rules, ThpEnabled, Tunables};
+use rules::{QuickCheck, Rules, ThpEnabled, Tunables};
 use units::{Gfp, NodeId, Order, Pages, Pfn, ZoneId};
 
 use crate::stat::NodeStat;
@@ -189,6 +189,20 @@ fn a_boost_holds_back_all_but_atomic_order_0_requests_since_5_9() {
     assert!(open(231, Gfp::ATOMIC, rules_4_20()) && !open(230, Gfp::ATOMIC, rules_4_20()));
     assert!(open(39, Gfp::ATOMIC, Rules::newest()) && !open(38, Gfp::ATOMIC, Rules::newest()));
     assert!(!open(200, Gfp::KERNEL, Rules::newest()));
+}
+
+#[test]
+fn a_single_page_may_be_a_reserved_one_from_4_7_to_5_8() {
+    let open = |free: u64, quick_check| {
+        let mut mm = with_free(free, Rules { quick_check, ..rules_4_20() });
+        mm.zones[0].highatomic_reserved = 50;
+        let mark = mm.wmark(ZoneId(0), Wmark::Low);
+        assert!(mark + 51 <= 512, "{mark}");
+        mm.zone_watermark_fast(ZoneId(0), Order(0), Wmark::Low, ZoneKind::Normal, AllocFlags::only(Wmark::Low))
+    };
+    let low = with_free(500, rules_4_20()).wmark(ZoneId(0), Wmark::Low);
+    assert_eq!([low, low + 1].map(|free| open(free, QuickCheck::AllFree)), [false, true]);
+    assert_eq!([low + 50, low + 51].map(|free| open(free, QuickCheck::HoldsBack)), [false, true]);
 }
 
 #[test]
