@@ -1,14 +1,16 @@
 //! Adding the memory cgroups' statistics up where enough has changed.
 //!
-//! Rule: each change of a group's statistics counts as so many updates as pages. A pass of reclaim that finds more than a batch of them for each
-//! CPU adds everything up before it looks at the lists. One does so at a time: whoever comes meanwhile goes on with what was known before.
+//! Rule: each change of a group's statistics counts as so many updates as pages. A CPU that has gathered more than 64 of them adds a batch to the
+//! common count; a pass of reclaim that finds more batches than there are CPUs adds everything up before it looks at the lists, and the count
+//! begins anew when that has ended. One does so at a time: whoever comes meanwhile goes on with what was known before.
 //! Adding up takes time, so that of reclaimers that begin together, one sees that pages have refaulted since the last passes ended; the
 //! others see nothing new, deactivate nothing, and trim page cache first while there is enough of it.
 //! Source: `memcg_rstat_updated()`, `mem_cgroup_flush_stats()`, `__mem_cgroup_flush_stats()`, `mem_cgroup_css_rstat_flush()`
 //! (mm/memcontrol.c), `shrink_node()` (mm/vmscan.c), 5.19.
 //! Since/until: [`LruStatistics::ByThreshold`]; refaults flush too until 9b3016154c91 (5.18); in 6.12 a pass flushes only if the
 //! worker is late (lru_stats.rs).
-//! Abstracted: updates follow from what reclaim counts; all CPUs have gathered a part of a batch; a flush under way knows nothing for
+//! Abstracted: updates follow from what reclaim counts; CPUs gather alike; what comes between the end of a flush and the next
+//! pass does not count, either; a flush under way knows nothing for
 //! others until its end. Omitted: that interrupts are off meanwhile.
 
 use rules::LruStatistics;
@@ -17,8 +19,8 @@ use super::lru_stats::LruStats;
 use crate::stat::VmEvent;
 use crate::{LruvecId, Mm};
 
-/// Updates that a CPU gathers before they join the common count (`MEMCG_CHARGE_BATCH`).
-const BATCH: u64 = 64;
+/// Updates that a CPU gathers before they join the common count: one more than `MEMCG_CHARGE_BATCH`.
+const BATCH: u64 = 65;
 /// Updates of a page between its coming and its being reclaimed: the page itself, its list and its charge, each twice; a refault and its
 /// activation; the page as reclaimed.
 const RECLAIMED: u64 = 9;
@@ -30,7 +32,7 @@ const DEACTIVATED: u64 = 4;
 /// Flushes of the statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct StatFlush {
-    /// Updates when the last one began.
+    /// Updates when the last one had ended.
     updates_before: u64,
     /// When the one under way is over, in ns.
     until: Option<u64>,
@@ -50,19 +52,19 @@ impl Mm {
         self.end_stat_flush();
         let (updates, nr_cpus) = (self.memcg_updates(), self.pcps.nr_cpus() as u64);
         let flush = self.reclaim.stat_flush;
-        if flush.until.is_some() || updates - flush.updates_before <= BATCH * nr_cpus {
+        if flush.until.is_some() || updates - flush.updates_before < BATCH * (nr_cpus + 1) {
             return false;
         }
         let takes = self.costs.rstat_flush * nr_cpus * self.memcg.ids().count() as u64;
         self.charge(takes);
-        self.reclaim.stat_flush = StatFlush { updates_before: updates, until: Some(self.called_at() + takes) };
+        self.reclaim.stat_flush = StatFlush { until: Some(self.called_at() + takes), ..flush };
         true
     }
 
     /// What a flush has added up is known to all once it is over.
     pub(super) fn end_stat_flush(&mut self) {
         if self.reclaim.stat_flush.until.is_some_and(|until| until <= self.called_at()) {
-            self.reclaim.stat_flush.until = None;
+            self.reclaim.stat_flush = StatFlush { updates_before: self.memcg_updates(), until: None };
             self.flush_lru_stats();
         }
     }
@@ -101,11 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_flushes_once_each_cpu_has_more_than_a_batch() {
+    fn a_pass_flushes_once_there_are_more_batches_than_cpus() {
         let (mut m, takes) = machine();
-        // Four updates for each page that is deactivated.
-        let batches = BATCH * m.mm.pcps.nr_cpus() as u64;
-        m.mm.stat.count(VmEvent::Pgrefill, batches / DEACTIVATED);
+        // Four updates for each page that is deactivated; a batch of 65 for each CPU and one more.
+        let batches = 65 * (m.mm.pcps.nr_cpus() as u64 + 1);
+        m.mm.stat.count(VmEvent::Pgrefill, (batches - 1) / 4);
         assert_eq!(known(&mut m, 0), 0, "just as many as are allowed");
         m.mm.stat.count(VmEvent::Pgrefill, 1);
         let before = m.mm.cpu_ns();
@@ -124,5 +126,6 @@ mod tests {
         m.mm.called_by(&Env { now: Nanos(5 + takes), ..m.env });
         m.mm.end_stat_flush();
         assert_eq!(m.mm.lru_stats(LRU).total(), 3, "known to all at its end");
+        assert_eq!(m.mm.reclaim.stat_flush.updates_before, m.mm.memcg_updates(), "the count begins anew");
     }
 }
