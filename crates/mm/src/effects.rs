@@ -110,6 +110,8 @@ pub enum Effect {
     },
     /// Wake who waits for this frame's lock or writeback.
     WakePage(Pfn),
+    /// Wake the reclaimers of a node that sleep until a new generation begins.
+    WakeAging(NodeId),
     /// Wake the reclaimers of a node that were throttled for this reason.
     WakeThrottled(NodeId, ThrottleReason),
     /// Wake who writes the log and the metadata of a file system.

@@ -36,6 +36,8 @@ pub enum SleepReason {
     ReclaimThrottle,
     /// It waits for kswapd because the reserves are nearly used up (`throttle_direct_reclaim`).
     DirectReclaimThrottle,
+    /// It waits for others to begin a new generation (`try_to_inc_max_seq()`).
+    Generation,
     /// It sleeps off what it charged above `memory.high` (`mem_cgroup_handle_over_high`).
     MemcgHigh,
     /// It waits for the memory of an OOM victim.

@@ -63,6 +63,7 @@ fn reclaim(m: &mut Machine, target: MemcgId, pages: u64) -> u64 {
             Step::Throttle(reason, _) => m.mm.throttle_end(NODE, reason),
             Step::Wait(bio) => m.mm.submit(&env, bio),
             Step::More | Step::OutOfMemory => {}
+            Step::WaitAging(node) => panic!("nobody else walks page tables on {node:?}"),
             Step::WaitPage(pfn) => panic!("a second pass waits for {pfn:?} under a rule that has none"),
         }
         m.finish_io();

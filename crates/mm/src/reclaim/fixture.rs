@@ -187,6 +187,7 @@ impl Machine {
                 }
                 Step::Wait(bio) => self.mm.submit(&self.env, bio),
                 Step::WaitPage(pfn) => self.written(pfn),
+                Step::WaitAging(node) => panic!("nobody else walks page tables on {node:?}"),
                 Step::Done => return (steps, waits),
             }
         }

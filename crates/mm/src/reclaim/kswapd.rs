@@ -126,6 +126,7 @@ impl BalancePgdat {
                 }
                 Phase::Age(aging) => match aging.step(mm, env, self.node, &self.sc) {
                     AgeStep::More => return Step::More,
+                    AgeStep::Sleep => return Step::WaitAging(self.node),
                     step => {
                         self.phase = Phase::Shrink(ShrinkNode::new(LruvecId::of_node(self.node)));
                         if step == AgeStep::OutOfMemory {

@@ -13,11 +13,11 @@
 //! 6.1 it takes the place of the lists alone.
 
 use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
-use units::{MemcgId, Nanos, Pfn};
+use units::{MemcgId, Nanos, NodeId, Pfn};
 
 use super::balance::ScanCount;
 use super::inactive::{Inactive, InactiveBatch};
-use super::lru_gen::{ShrinkGen, ShrinkGens, ShrinkLruvec};
+use super::lru_gen::{Progress, ShrinkGen, ShrinkGens, ShrinkLruvec};
 use super::second_pass::{SecondLook, SecondPass};
 use super::shrinker::{SlabPass, SlabStep};
 use super::throttle::Wait;
@@ -38,6 +38,8 @@ pub enum Step {
     Wait(Bio),
     /// Sleeps until the writeback of this page, which it holds isolated, has ended, and goes on.
     WaitPage(Pfn),
+    /// Sleeps until a new generation begins on this node ([`crate::Effect::WakeAging`]), and goes on.
+    WaitAging(NodeId),
     /// Has ended.
     Done,
 }
@@ -192,12 +194,14 @@ impl ShrinkNode {
                     Step::Done => self.phase = Phase::Ended,
                     other => return other,
                 },
-                Phase::OldGenerations(shrink) => {
-                    if !shrink.step(mm, env, sc) {
+                Phase::OldGenerations(shrink) => match shrink.step(mm, env, sc) {
+                    Progress::More => return Step::More,
+                    Progress::Sleep => return Step::WaitAging(self.lru.node),
+                    Progress::Done => {
                         self.phase = Phase::AgeAnon;
+                        return Step::More;
                     }
-                    return Step::More;
-                }
+                },
                 Phase::Begin => self.begin(mm, env, sc),
                 Phase::Lists => {
                     if let Some(step) = self.scan_lists(mm, env, sc) {

@@ -249,6 +249,8 @@ pub struct Rules {
     pub flusher_wakeup: FlusherWakeup,
     /// Protection of pages of files among generations.
     pub generation_start: GenerationStart,
+    /// Pages that an eviction from generations could not free.
+    pub rejected_folios: RejectedFolios,
     /// Generations of several memory cgroups.
     pub multi_memcg: MultiMemcg,
     /// Sharing of walks through memory cgroups.
@@ -497,6 +499,7 @@ impl Rules {
             vm_writeout: VmWriteout::Nothing,
             flusher_wakeup: FlusherWakeup::DirtyBatch,
             generation_start: GenerationStart::SecondOldest,
+            rejected_folios: RejectedFolios::Retried,
             multi_memcg: MultiMemcg::SkipAging,
             memcg_walk: MemcgWalkSharing::DirectReclaim,
             slab_allocator: SlabAllocator::Slub,

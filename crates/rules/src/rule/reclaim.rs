@@ -27,6 +27,16 @@ rule!(
     }
 );
 rule!(
+    /// What becomes of pages that an eviction from the generations of the multi-gen LRU could not free.
+    RejectedFolios {
+        /// They join the youngest generation and keep what is known of their accesses: ac35a4902374 (6.1) to 6.1 as released.
+        Activated,
+        /// Those that nothing keeps any more are tried once again; what is known of the others' accesses is forgotten: since 359a5e1416ca
+        /// (6.2, and 6.1's stable releases).
+        Retried,
+    }
+);
+rule!(
     /// Whose LRU lists a page is on.
     LruScope {
         /// Its zone's; each zone is reclaimed for itself: until 4.7.

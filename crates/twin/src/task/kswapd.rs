@@ -123,6 +123,7 @@ impl Task {
             Step::Throttle(reason, timeout) => self.throttle(node, reason, timeout).await,
             Step::Wait(bio) => self.write_and_wait(bio).await,
             Step::WaitPage(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+            Step::WaitAging(node) => self.wait_for_generation(node).await,
             Step::OutOfMemory => {
                 self.out_of_memory(mm::memcg::ROOT);
             }

@@ -3,8 +3,10 @@
 use mm::reclaim::{DirectReclaim, Step};
 use mm::zone::gfp_zone;
 use mm::{AllocRequest, Frame};
+use units::NodeId;
 
 use super::Task;
+use crate::reason::SleepReason;
 
 impl Task {
     /// Reclaims for a request; returns the progress (`__perform_reclaim`).
@@ -28,6 +30,7 @@ impl Task {
                 }
                 Step::Wait(bio) => self.write_and_wait(bio).await,
                 Step::WaitPage(pfn) => self.wait_on_page_bit(pfn, Frame::WRITEBACK).await,
+                Step::WaitAging(node) => self.wait_for_generation(node).await,
                 Step::OutOfMemory => unreachable!("kswapd alone looks at the age of the oldest pages"),
                 Step::Done => break,
             }
@@ -35,5 +38,11 @@ impl Task {
         self.restore_flags(before);
         self.memstall_leave(stall);
         run.progress()
+    }
+
+    /// Sleeps until a new generation begins on a node (`try_to_inc_max_seq()`, 6.1).
+    pub(super) async fn wait_for_generation(&self, node: NodeId) {
+        let queue = self.ctx.with(|world, _| world.queues.aging[node.index()]);
+        self.ctx.wait(queue, SleepReason::Generation).await;
     }
 }

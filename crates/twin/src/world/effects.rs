@@ -29,6 +29,7 @@ impl World {
     fn carry_out_one(&mut self, ctl: &mut Ctl<World>, effect: &Effect) {
         let sleepers = match *effect {
             Effect::WakeKcompactd(node, _) => self.queues.kcompactd[node.index()],
+            Effect::WakeAging(node) => self.queues.aging[node.index()],
             Effect::WakeThrottled(node, reason) => self.queues.throttle(node, reason),
             Effect::WakeLog(_) => self.queues.log,
             Effect::ArmReclaim => self.queues.evicted,

@@ -74,6 +74,8 @@ pub(crate) struct Queues {
     pub(crate) log: WaitQueueId,
     /// Reclaimers of each node that wait, by reason (`pgdat->reclaim_wait`, `pgdat->pfmemalloc_wait`).
     reclaim: Vec<[WaitQueueId; ThrottleReason::COUNT]>,
+    /// Those of each node that sleep until a new generation begins.
+    pub(crate) aging: Vec<WaitQueueId>,
     /// Writers of data to be on the device (`sync`, `fsync`).
     pub(crate) written: WaitQueueId,
     /// The worker that goes on with bios that a limit held back, while it sleeps.
@@ -104,6 +106,7 @@ impl Queues {
             flusher: Vec::new(),
             log: WaitQueueId(u32::MAX),
             reclaim: Vec::new(),
+            aging: Vec::new(),
             written: WaitQueueId(u32::MAX),
             dispatch: WaitQueueId(u32::MAX),
             evicted: WaitQueueId(u32::MAX),
@@ -127,6 +130,7 @@ impl Queues {
             flusher: vec![table(nr_devices)],
             log: table(1)[0],
             reclaim: (0..nr_nodes).map(|_| std::array::from_fn(|_| table(1)[0])).collect(),
+            aging: table(nr_nodes),
             written: table(1)[0],
             dispatch: table(1)[0],
             evicted: table(1)[0],

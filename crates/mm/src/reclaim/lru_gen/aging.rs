@@ -7,15 +7,17 @@
 //! Source: `should_run_aging()`, `try_to_inc_max_seq()`, `inc_max_seq()`, `inc_min_seq()`, `try_to_inc_min_seq()`
 //! (mm/vmscan.c); 6.12.
 //! Since/until: as 6.12; a walk gives way after each GiB, and another task may take part in the same iteration.
-//! In 6.1 the last of several walkers completes the iteration, and the others may wait for it; here its end does.
+//! In 6.1 the last of several walkers begins the generation, and wakes those who sleep until it does; while somebody sleeps, a walk ends with
+//! the GiB that it is at.
 //! Abstracted: a space that ends while it is walked is gone at once.
 
+use rules::LruPolicy;
 use units::SpaceId;
 
 use super::mm_list::Next;
 use super::walk::Walk;
 use super::{ANON, FILE, LruGen, MAX_NR_GENS, MIN_NR_GENS, evictable, gen_of};
-use crate::{Env, LruList, LruvecId, Mm, ZoneKind};
+use crate::{Effect, Env, LruList, LruvecId, Mm, ZoneKind};
 
 /// What the sizes of the generations say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +120,9 @@ impl Mm {
         let lrugen = self.lru_gen_mut(lru);
         lrugen.births[next] = env.now;
         lrugen.max_seq += 1;
+        if lrugen.mm_state.sleepers > 0 {
+            self.effects.push(Effect::WakeAging(lru.node));
+        }
         true
     }
 }
@@ -137,12 +142,14 @@ pub(in crate::reclaim) struct Aging {
     walk: Walk,
     /// The space that is walked, its place in the list, and the region to go on with.
     at: Option<(u64, SpaceId, u32)>,
+    /// It has taken a space in this iteration.
+    holds: bool,
 }
 
 impl Aging {
     pub(in crate::reclaim) fn new(mm: &Mm, lru: LruvecId, can_swap: bool) -> Aging {
         let seq = mm.lru_gen(lru).max_seq;
-        Aging { walk: Walk { lru, seq, can_swap, force_scan: false }, at: None }
+        Aging { walk: Walk { lru, seq, can_swap, force_scan: false }, at: None, holds: false }
     }
 
     /// The youngest generation when it began.
@@ -157,7 +164,9 @@ impl Aging {
             let stale = mm.lru_gen(lru).max_seq != self.walk.seq
                 || !mm.spaces.mm_lists[usize::from(lru.part)].holds(place, space);
             let next = if stale { None } else { mm.lru_gen_walk_gib(&self.walk, space, region) };
-            if let Some(region) = next {
+            if let Some(region) = next
+                && mm.lru_gen(lru).mm_state.sleepers == 0
+            {
                 self.at = Some((place, space, region));
             }
             return Aged::More;
@@ -166,7 +175,9 @@ impl Aging {
             let completes = mm.lru_gen_mut(lru).mm_state.skip(self.walk.seq);
             return Aged::Done(completes && self.begin_generation(mm, env));
         }
-        match self.next_space(mm) {
+        let next = self.next_space(mm);
+        self.holds = matches!(next, Next::Space { .. });
+        match next {
             Next::Space { place, space, first } => {
                 if first {
                     mm.lru_gen_mut(lru).filters.reset(self.walk.seq + 1);
@@ -189,12 +200,17 @@ impl Aging {
             return if state.skip(seq) { Next::Last } else { Next::Nothing };
         };
         let list = std::mem::take(list);
-        let next = state.next(&list, seq, &mut self.walk.force_scan, |space| {
+        let ran = |space| {
             let ran = &mut mm.spaces[space].lru_gen_ran;
             let has_run = *ran & bit != 0;
             *ran &= !bit;
             has_run
-        });
+        };
+        let next = if mm.rules.lru_policy == LruPolicy::MultiGenByKswapd {
+            state.next_of_several(&list, (seq, self.holds), &mut self.walk.force_scan, ran)
+        } else {
+            state.next(&list, seq, &mut self.walk.force_scan, ran)
+        };
         mm.spaces.mm_lists[usize::from(lru.part)] = list;
         next
     }

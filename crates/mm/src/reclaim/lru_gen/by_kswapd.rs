@@ -4,12 +4,13 @@
 //! the pass it does not. A direct reclaimer makes one itself, but not at its first priority. A pass ends when enough pages
 //! were looked at, there is nothing to be had, or it does too much: kswapd has its target, a direct reclaimer has made more
 //! than one generation, or has its target and swaps; from priority 10 on, every eligible zone is above its mark.
-//! Source: `lru_gen_age_node()`, `age_lruvec()`, `lru_gen_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`
-//! (mm/vmscan.c), 6.1; commit f76c83378851.
+//! Source: `lru_gen_age_node()`, `age_lruvec()`, `lru_gen_shrink_lruvec()`, `get_nr_to_scan()`, `should_abort_scan()`,
+//! `try_to_inc_max_seq()` (mm/vmscan.c), 6.1; commit f76c83378851.
 //! Since/until: [`rules::LruPolicy::MultiGenByKswapd`], 6.1 and 6.2. Before that commit ([`MultiMemcg::Plain`]) kswapd looks
 //! before every pass, and a pass never ends early; [`MultiMemcg::AvoidSwapping`] is an earlier version of it, whose source is
 //! patch 8 of version 7 on linux-mm.
-//! Abstracted: a reclaimer that finds another one at the page tables does not wait for it.
+//! From priority 10 on a reclaimer that finds others at the page tables sleeps until the new generation has begun.
+//! Abstracted: a killed task sleeps on, too.
 //! Omitted: a killed task is told to end by its caller.
 
 use rules::MultiMemcg;
@@ -24,11 +25,63 @@ use crate::memcg::{MemcgWalk, ROOT};
 use crate::zone::Wmark;
 use crate::{Env, LruvecId, Mm};
 
+/// What a step of a reclaimer came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::reclaim) enum Progress {
+    /// It goes on.
+    More,
+    /// It sleeps until a new generation begins on its node, and goes on.
+    Sleep,
+    /// It has ended.
+    Done,
+}
+
+/// A new generation, in which others may take part (`try_to_inc_max_seq()`).
+#[derive(Debug)]
+pub(super) struct AgingOfSeveral {
+    lru: LruvecId,
+    aging: Aging,
+    /// It sleeps until others have begun the generation.
+    sleeps: bool,
+}
+
+impl AgingOfSeveral {
+    pub(super) fn new(mm: &Mm, lru: LruvecId, can_swap: bool) -> AgingOfSeveral {
+        AgingOfSeveral { lru, aging: Aging::new(mm, lru, can_swap), sleeps: false }
+    }
+
+    /// Whether the generation that it is for has begun.
+    fn begun(&self, mm: &Mm) -> bool {
+        mm.lru_gen(self.lru).max_seq > self.aging.seq()
+    }
+
+    pub(super) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &ScanControl) -> Progress {
+        if self.sleeps {
+            if !self.begun(mm) {
+                return Progress::Sleep;
+            }
+            mm.lru_gen_mut(self.lru).mm_state.sleepers -= 1;
+            return Progress::Done;
+        }
+        if self.aging.step(mm, env) == Aged::More {
+            return Progress::More;
+        }
+        self.sleeps = sc.priority <= DEF_PRIORITY - 2 && !self.begun(mm);
+        if !self.sleeps {
+            return Progress::Done;
+        }
+        mm.lru_gen_mut(self.lru).mm_state.sleepers += 1;
+        Progress::Sleep
+    }
+}
+
 /// What a step of the aging before a pass came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::reclaim) enum AgeStep {
     /// There is more to walk.
     More,
+    /// It sleeps until a new generation begins.
+    Sleep,
     /// It has ended.
     Done,
     /// All pages are younger than the working set is to be: a process must be killed.
@@ -39,7 +92,7 @@ pub(in crate::reclaim) enum AgeStep {
 #[derive(Debug)]
 pub(in crate::reclaim) struct AgeMemcgs {
     walk: MemcgWalk,
-    aging: Option<Aging>,
+    aging: Option<AgingOfSeveral>,
     /// A group has pages that are old enough.
     success: bool,
 }
@@ -48,8 +101,10 @@ impl AgeMemcgs {
     /// Goes on until a page table was walked, or to the end.
     pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, node: NodeId, sc: &ScanControl) -> AgeStep {
         if let Some(aging) = &mut self.aging {
-            if let Aged::Done(_) = aging.step(mm, env) {
-                self.aging = None;
+            match aging.step(mm, env, sc) {
+                Progress::More => {}
+                Progress::Sleep => return AgeStep::Sleep,
+                Progress::Done => self.aging = None,
             }
             return AgeStep::More;
         }
@@ -69,7 +124,7 @@ impl AgeMemcgs {
             }
             self.success = true;
             if need.due {
-                self.aging = Some(Aging::new(mm, lru, can_swap));
+                self.aging = Some(AgingOfSeveral::new(mm, lru, can_swap));
                 return AgeStep::More;
             }
         }
@@ -93,7 +148,7 @@ pub(in crate::reclaim) struct ShrinkLruvec {
     /// Anonymous pages were evicted.
     need_swapping: bool,
     /// A walk, and how much is to be scanned after it.
-    aging: Option<(Aging, u64)>,
+    aging: Option<(AgingOfSeveral, u64)>,
 }
 
 impl ShrinkLruvec {
@@ -112,16 +167,16 @@ impl ShrinkLruvec {
         }
     }
 
-    /// Does one batch; false once the pass is over.
-    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> bool {
+    /// Does one batch.
+    pub(in crate::reclaim) fn step(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl) -> Progress {
         let swappiness = mm.swappiness_by_kswapd(self.lru, sc);
         let nr_to_scan = if let Some((mut aging, nr)) = self.aging.take() {
-            let before = aging.seq();
-            if aging.step(mm, env) == Aged::More {
+            let progress = aging.step(mm, env, sc);
+            if progress != Progress::Done {
                 self.aging = Some((aging, nr));
-                return true;
+                return progress;
             }
-            let aged = mm.lru_gen(self.lru).max_seq > before;
+            let aged = aging.begun(mm);
             if aged || !mm.lru_gen(self.lru).aging_need(swappiness > 0).out_of_cold { nr } else { 0 }
         } else {
             let need = mm.lru_gen(self.lru).aging_need(swappiness > 0);
@@ -139,13 +194,13 @@ impl ShrinkLruvec {
                 0
             } else {
                 sc.has_walk = true;
-                self.aging = Some((Aging::new(mm, self.lru, swappiness > 0), nr));
-                return true;
+                self.aging = Some((AgingOfSeveral::new(mm, self.lru, swappiness > 0), nr));
+                return Progress::More;
             }
         };
         let goes_on = self.evict(mm, env, sc, swappiness, nr_to_scan);
         sc.has_walk &= goes_on;
-        goes_on
+        if goes_on { Progress::More } else { Progress::Done }
     }
 
     fn evict(&mut self, mm: &mut Mm, env: &Env, sc: &mut ScanControl, swappiness: u64, nr_to_scan: u64) -> bool {

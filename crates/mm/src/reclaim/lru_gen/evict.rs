@@ -8,9 +8,9 @@
 //! Source: `sort_folio()`, `isolate_folio()`, `scan_folios()`, `isolate_folios()`, `evict_folios()` (mm/vmscan.c); 6.12.
 //! Since/until: in 6.1 a page that must be written first is marked for reclaim and moved to the next generation unasked, and
 //! a protected page counts as activated; what may not be written does not count. That a page is protected for its number of accesses alone is
-//! of 6.7 and 6.1.69 ([`GenerationStart`]). At swappiness 1 file pages go first, at 200 anonymous ones.
+//! of 6.7 and 6.1.69 ([`GenerationStart`]), that something is tried once more of 6.2 and 6.1's stable releases ([`RejectedFolios`]). At swappiness 1 file pages go first, at 200 anonymous ones.
 
-use rules::{GenerationStart, LruPolicy};
+use rules::{GenerationStart, LruPolicy, RejectedFolios};
 use units::{Gfp, Pfn};
 
 use super::super::ScanControl;
@@ -300,10 +300,11 @@ impl Mm {
         self.stat.count(if kind == FILE { VmEvent::PgstealFile } else { VmEvent::PgstealAnon }, stat.reclaimed);
     }
 
-    /// Puts back what was not freed, but for pages that deserve another try, unless this was it.
+    /// Puts back what was not freed, but for pages that deserve another try, if there is one and this was not it.
     fn put_back_evicted(&mut self, kept: &[Pfn], again: bool) -> Batch {
         const IN_USE: u32 =
             Frame::ACTIVE | Frame::REFERENCED | Frame::MAPPED | Frame::LOCKED | Frame::DIRTY | Frame::WRITEBACK;
+        let retries = self.rules.rejected_folios == RejectedFolios::Retried;
         let mut retry = Batch::new();
         for &pfn in kept {
             let frame = &mut self.frames[pfn];
@@ -311,6 +312,11 @@ impl Mm {
                 if frame.has(Frame::WORKINGSET) {
                     frame.set(Frame::REFERENCED);
                 }
+            } else if !retries {
+                if frame.has(Frame::WORKINGSET) {
+                    frame.set(Frame::REFERENCED);
+                }
+                frame.set(Frame::ACTIVE);
             } else if again || frame.has_any(IN_USE) {
                 clear_refs(frame);
                 frame.set(Frame::ACTIVE);

@@ -5,16 +5,23 @@
 //! each cache line was, the table goes into the filter, so that the next walk looks at it.
 //! Source: `lru_gen_look_around()` (mm/vmscan.c); 6.12.
 //! Abstracted: all page tables that map a page of a file share one accessed bit, so that each of them is looked at.
-//! Since/until: who has no walk of its own moves the pages to the list of the youngest generation as an activation does.
+//! Since/until: who has no walk of its own moves the pages to the list of the youngest generation as an activation does; in 6.1 if they are
+//! fewer than a pagevec holds, else they stay where they are listed. In 6.1 the page's own entry still says that it was accessed, so that
+//! the page, which is isolated, is marked, too, and activated for that.
 
 use std::ops::Range;
 
+use rules::LruPolicy;
 use units::{Order, Pfn, SpaceId};
 
+use super::super::isolate::Batch;
 use super::walk::suitable_to_scan;
 use super::{MIN_LRU_BATCH, gen_of, lists::clear_refs};
 use crate::anon::{REGION_PAGES, Region, Slot};
 use crate::{Frame, Kind, Mm};
+
+/// Pages of a pagevec in 6.1 (`PAGEVEC_SIZE`).
+const PAGEVEC: usize = 15;
 
 /// Entries around the one for `vpn`, of an area.
 fn window(vpn: u32, area: Range<u32>) -> Range<u32> {
@@ -52,17 +59,26 @@ impl Mm {
         let Region::Table(leaf) = self.spaces[space].tables.region(vpn) else {
             panic!("{pfn:?} is mapped by no page table of {space:?}");
         };
-        if window.len() == 1 {
+        let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
+        if by_kswapd {
+            self.frames[pfn].set(Frame::REFERENCED);
+        } else if window.len() == 1 {
             return;
         }
         let (entries, mut young) = (window.len() as u32, 1);
+        let youngest = gen_of(self.lru_gen(lru).max_seq);
+        let mut older = Batch::new();
         for at in window {
             if let Slot::Page(near) = self.spaces.leaves.get(leaf, at)
                 && self.lru_gen_on(lru, near)
                 && self.frames[near].take(Frame::YOUNG)
             {
                 young += 1;
-                self.found_young(near, has_walk);
+                match self.frames[near].lru_gen() {
+                    None => self.frames[near].set(Frame::REFERENCED),
+                    Some(at) if at != youngest => older.push(near),
+                    Some(_) => {}
+                }
             }
         }
         self.charge(u64::from(entries) * self.costs.walk_pte);
@@ -71,21 +87,21 @@ impl Mm {
             let lrugen = self.lru_gen_mut(lru);
             lrugen.filters.add(lrugen.max_seq, entry);
         }
+        self.found_young(&older, has_walk);
     }
 
-    fn found_young(&mut self, pfn: Pfn, has_walk: bool) {
-        if has_walk {
-            return self.lru_gen_promote(pfn);
+    /// Has pages that were accessed belong to the youngest generation.
+    fn found_young(&mut self, older: &[Pfn], has_walk: bool) {
+        let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
+        if has_walk || by_kswapd && older.len() >= PAGEVEC {
+            older.iter().for_each(|&pfn| self.lru_gen_promote(pfn));
+            return;
         }
-        let youngest = gen_of(self.lru_gen(self.lruvec_of(pfn)).max_seq);
-        let frame = &mut self.frames[pfn];
-        match frame.lru_gen() {
-            None => frame.set(Frame::REFERENCED),
-            Some(at) if at != youngest => {
-                clear_refs(frame);
-                self.activate_page(pfn);
+        for &pfn in older {
+            if !by_kswapd {
+                clear_refs(&mut self.frames[pfn]);
             }
-            Some(_) => {}
+            self.activate_page(pfn);
         }
     }
 }

@@ -5,7 +5,11 @@
 //! has not run since its last walk is passed over. From the first space on that came after the last walk had ended,
 //! everything is walked in full.
 //! Source: `lru_gen_add_mm()`, `lru_gen_del_mm()`, `iterate_mm_list()`, `get_next_mm()`, `lru_gen_use_mm()`; 6.12.
+//! Since/until: [`LruPolicy::MultiGenByKswapd`]: in 6.1 and 6.2 the iteration ends as its last space is taken, and the generation is complete
+//! once the last walker is through with its own; whoever comes between is told that there is nothing to be done.
+//! Omitted: a space of less than 64 pages is passed over.
 
+use rules::LruPolicy;
 use units::{MemcgId, SpaceId};
 
 /// A place in the list: spaces get rising numbers.
@@ -63,6 +67,10 @@ pub(super) struct MmState {
     /// The space that was taken last; none at the start of the list.
     head: Option<Place>,
     tail: Tail,
+    /// Walkers that are at a space (6.1).
+    walkers: u32,
+    /// Reclaimers that sleep until a new generation begins (6.1).
+    pub(super) sleepers: u32,
 }
 
 /// What a walker gets from the list.
@@ -78,7 +86,7 @@ pub(super) enum Next {
 
 impl MmState {
     pub(super) fn new(seq: u64) -> MmState {
-        MmState { seq, head: None, tail: Tail::Never }
+        MmState { seq, head: None, tail: Tail::Never, walkers: 0, sleepers: 0 }
     }
 
     /// A space was put at the end of the list.
@@ -99,6 +107,13 @@ impl MmState {
         }
     }
 
+    /// The space that leaves the list was the last one of an iteration of several walkers, which ends with that.
+    fn ends_without(&mut self, list: &MmList, max_seq: u64) {
+        if self.walkers > 0 && self.seq < max_seq && list.after(self.head).is_none() {
+            self.seq += 1;
+        }
+    }
+
     /// The next space of the iteration for generation `seq`. `force_scan` is set from the first new space on; `ran` says
     /// whether a space has run since it was last taken, and takes note that it is.
     pub(super) fn next(
@@ -112,12 +127,51 @@ impl MmState {
             return Next::Nothing;
         }
         let first = self.head.is_none();
-        loop {
-            let Some((place, space)) = list.after(self.head) else {
+        match self.take(list, force_scan, &mut ran) {
+            Some((place, space)) => Next::Space { place, space, first },
+            None => {
                 self.head = None;
                 self.seq += 1;
-                return Next::Last;
-            };
+                Next::Last
+            }
+        }
+    }
+
+    /// The same in 6.1; `holds` says whether the walker is through with a space of this iteration.
+    pub(super) fn next_of_several(
+        &mut self,
+        list: &MmList,
+        (seq, holds): (u64, bool),
+        force_scan: &mut bool,
+        mut ran: impl FnMut(SpaceId) -> bool,
+    ) -> Next {
+        let stale = seq <= self.seq;
+        let first = self.walkers == 0;
+        let mut taken = None;
+        if !stale {
+            if first {
+                self.head = None;
+            }
+            taken = self.take(list, force_scan, &mut ran);
+            self.seq += u64::from(list.after(self.head).is_none());
+        }
+        self.walkers = self.walkers + u32::from(taken.is_some()) - u32::from(holds);
+        match taken {
+            Some((place, space)) => Next::Space { place, space, first },
+            None if self.walkers == 0 && (holds || !stale) => Next::Last,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Takes the next space that is to be walked.
+    fn take(
+        &mut self,
+        list: &MmList,
+        force_scan: &mut bool,
+        ran: &mut impl FnMut(SpaceId) -> bool,
+    ) -> Option<(Place, SpaceId)> {
+        loop {
+            let (place, space) = list.after(self.head)?;
             self.head = Some(place);
             if self.tail == Tail::Never || self.tail == Tail::Before(place) {
                 self.tail = list.after(Some(place)).map_or(Tail::End, |(next, _)| Tail::Before(next));
@@ -125,16 +179,16 @@ impl MmState {
             }
             let has_run = ran(space);
             if has_run || *force_scan {
-                return Next::Space { place, space, first };
+                return Some((place, space));
             }
         }
     }
 
-    /// Completes a generation without a walk (`iterate_mm_list_nowalk()`); false if others have.
+    /// Completes a generation without a walk (`iterate_mm_list_nowalk()`); false if others have, or walk still.
     pub(super) fn skip(&mut self, seq: u64) -> bool {
-        let completes = seq > self.seq;
+        let completes = seq > self.seq && self.walkers == 0;
         if completes {
-            *self = MmState::new(self.seq + 1);
+            *self = MmState { sleepers: self.sleepers, ..MmState::new(self.seq + 1) };
         }
         completes
     }
@@ -150,7 +204,7 @@ impl crate::Mm {
                 lists.resize_with(memcg.index() + 1, MmList::default);
             }
             let place = lists[memcg.index()].add(space);
-            self.mm_states(memcg).for_each(|(state, _)| state.added(place));
+            self.mm_states(memcg).for_each(|(state, ..)| state.added(place));
         }
     }
 
@@ -164,15 +218,22 @@ impl crate::Mm {
         let Some(list) = self.spaces.mm_lists.get_mut(memcg.index()) else { return };
         if let Some(at) = list.place_of(space) {
             let (place, _) = list.spaces.remove(at);
-            self.mm_states(memcg).for_each(|(state, list)| state.removed(list, place));
+            let several = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
+            self.mm_states(memcg).for_each(|(state, list, max_seq)| {
+                state.removed(list, place);
+                if several {
+                    state.ends_without(list, max_seq);
+                }
+            });
         }
     }
 
-    /// The places of all walkers of a group, each with its list.
-    fn mm_states(&mut self, memcg: MemcgId) -> impl Iterator<Item = (&mut MmState, &MmList)> {
+    /// The places of all walkers of a group, each with its list and the youngest generation.
+    fn mm_states(&mut self, memcg: MemcgId) -> impl Iterator<Item = (&mut MmState, &MmList, u64)> {
         let list = &self.spaces.mm_lists[memcg.index()];
         let lruvecs = self.nodes.iter_mut().map(move |node| &mut node.lruvecs[memcg.index()]);
-        lruvecs.filter_map(|lruvec| lruvec.lru_gen.as_deref_mut()).map(move |lrugen| (&mut lrugen.mm_state, list))
+        let lrugens = lruvecs.filter_map(|lruvec| lruvec.lru_gen.as_deref_mut());
+        lrugens.map(move |lrugen| (&mut lrugen.mm_state, list, lrugen.max_seq))
     }
 }
 
@@ -233,6 +294,44 @@ mod tests {
         assert!(matches!(state.next(&list, 4, &mut force, ran), Next::Space { space: SpaceId(3), .. }));
         assert_eq!(state.next(&list, 4, &mut force, ran), Next::Last);
         assert!(!force && state.seq == 4);
+    }
+
+    fn take_of_several(state: &mut MmState, list: &MmList, seq: u64, holds: bool) -> Next {
+        state.next_of_several(list, (seq, holds), &mut false, |_| true)
+    }
+
+    #[test]
+    fn the_last_of_several_walkers_completes_the_generation() {
+        let (list, mut state) = (list(&[1, 2]), MmState::new(2));
+        let space = |next| matches!(next, Next::Space { .. });
+        assert!(space(take_of_several(&mut state, &list, 3, false)));
+        assert_eq!(state.seq, 2);
+        assert!(space(take_of_several(&mut state, &list, 3, false)), "another one takes the second space");
+        assert_eq!((state.seq, state.walkers), (3, 2), "the iteration ends as its last space is taken");
+        assert_eq!(take_of_several(&mut state, &list, 3, false), Next::Nothing, "a third one finds nothing to do");
+        assert!(!state.skip(3) && !state.skip(4), "nor may anyone begin a generation without a walk");
+        assert_eq!(take_of_several(&mut state, &list, 3, true), Next::Nothing, "one of the two still walks");
+        assert_eq!(take_of_several(&mut state, &list, 3, true), Next::Last);
+        assert!(matches!(take_of_several(&mut state, &list, 4, false), Next::Space { first: true, .. }));
+    }
+
+    #[test]
+    fn an_iteration_of_several_ends_as_its_last_space_leaves() {
+        let (mut list, mut state) = (list(&[1, 2]), MmState::new(2));
+        assert!(matches!(take_of_several(&mut state, &list, 3, false), Next::Space { first: true, .. }));
+        let (place, _) = list.spaces.pop().expect("the second");
+        state.removed(&list, place);
+        state.ends_without(&list, 3);
+        assert_eq!(state.seq, 3);
+        assert_eq!(take_of_several(&mut state, &list, 3, true), Next::Last);
+    }
+
+    #[test]
+    fn a_list_of_spaces_that_have_not_run_is_through_at_once() {
+        let (list, mut state) = (list(&[1, 2]), MmState::new(2));
+        state.tail = Tail::End;
+        assert_eq!(state.next_of_several(&list, (3, false), &mut false, |_| false), Next::Last);
+        assert_eq!((state.seq, state.walkers), (3, 0));
     }
 
     #[test]

@@ -53,7 +53,7 @@ use crate::{Frames, LruvecId, Mm, ZoneKind};
 #[cfg(test)]
 use aging::{Aged, Aging};
 use bloom::BloomFilters;
-pub(super) use by_kswapd::{AgeMemcgs, AgeStep, ShrinkLruvec};
+pub(super) use by_kswapd::{AgeMemcgs, AgeStep, Progress, ShrinkLruvec};
 use feedback::Feedback;
 use lists::{Ends, Lists};
 pub(crate) use mm_list::MmList;

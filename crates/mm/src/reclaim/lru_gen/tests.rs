@@ -5,13 +5,15 @@ use units::{Gfp, Nanos, Order, Pfn};
 
 use super::super::fixture::{LRU, Machine, NODE};
 use super::super::{BalancePgdat, ScanControl, Step};
+use super::super::DEF_PRIORITY;
+use super::by_kswapd::AgingOfSeveral;
 use super::evict::Evicted;
 use super::*;
 use crate::anon::testing::Machine as AnonMachine;
 use crate::anon::{Slot, Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
-use crate::{Frame, Kind, ZoneKind};
+use crate::{Effect, Frame, Kind, ZoneKind};
 
 fn tunables() -> Tunables {
     Tunables { lru_gen_enabled: LruGenCaps::ALL, ..Tunables::default() }
@@ -394,7 +396,7 @@ fn kswapd_makes_a_generation_before_a_pass_unless_the_last_one_found_enough() {
         sc.need_aging = true;
         let mut pass = ShrinkLruvec::new(&m.mm, &env, LRU, &mut sc);
         let before = sc.nr_reclaimed;
-        while pass.step(&mut m.mm, &env, &mut sc) {}
+        while pass.step(&mut m.mm, &env, &mut sc) == Progress::More {}
         assert_eq!((sc.need_aging, sc.nr_reclaimed - before >= 64), (!cleared, cleared), "{min_seq}");
     }
     m.check();
@@ -413,7 +415,7 @@ fn a_pass_of_kswapd_leaves_new_generations_to_the_next_one_and_a_direct_reclaime
         // Three pages in the oldest of three generations: a new one is not due. Promoted, they are all young.
         "abc".chars().for_each(|name| m.mm.lru_gen_promote(m.page(name)));
         let mut pass = ShrinkLruvec::new(&m.mm, &env, LRU, &mut sc);
-        while pass.step(&mut m.mm, &env, &mut sc) {}
+        while pass.step(&mut m.mm, &env, &mut sc) == Progress::More {}
         assert_eq!(m.mm.lru_gen(LRU).max_seq > 3, aged);
         m.check();
     }
@@ -484,4 +486,70 @@ fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
     assert_eq!(m.mm.lru_gen(LRU).max_seq, before + 1);
     assert_eq!(m.mm.frames[page(&m, 64)].lru_gen(), Some(gen_of(before)));
     m.check();
+}
+
+/// A mapping of 64 pages in the oldest generation, all of them accessed but those behind the first `young`; their frames.
+fn mapped_under_6_1(young: u32) -> (AnonMachine, Vec<Pfn>) {
+    let (mut m, at) = written(64);
+    m.mm.rules.lru_policy = LruPolicy::MultiGenByKswapd;
+    (0..2).for_each(|_| {
+        let seq = m.mm.lru_gen(LRU).max_seq;
+        assert!(m.mm.inc_max_seq(&m.env, LRU, seq, true));
+    });
+    forget(&mut m, at + young, 64 - young);
+    let pages = (at..at + 64).map(|vpn| m.pfn(vpn)).collect();
+    (m, pages)
+}
+
+#[test]
+fn without_a_walk_6_1_moves_a_few_neighbours_and_only_marks_many() {
+    // The page itself and 14 others, or 15: as many as a pagevec holds.
+    for (neighbours, activated) in [(14, 14), (15, 0)] {
+        let (mut m, pages) = mapped_under_6_1(neighbours + 1);
+        let (pfn, youngest) = (pages[0], gen_of(m.mm.lru_gen(LRU).max_seq));
+        m.mm.frames[pfn].clear(Frame::YOUNG);
+        let before = m.mm.stat.event(VmEvent::Pgactivate);
+        m.mm.lru_gen_look_around(pfn, false);
+        let promoted = pages.iter().filter(|&&pfn| m.mm.frames[pfn].lru_gen() == Some(youngest)).count();
+        assert_eq!(promoted, neighbours as usize);
+        assert_eq!(m.mm.stat.event(VmEvent::Pgactivate) - before, activated);
+        let listed = m.mm.lru_gen(LRU).lists[youngest][ANON].iter().map(|list| list.iter(&m.mm.frames).count());
+        assert_eq!(listed.sum::<usize>(), activated as usize, "many stay where they are listed");
+        assert!(m.mm.frames[pfn].has(Frame::REFERENCED), "its own entry was still set");
+        m.mm.frames[pfn].clear(Frame::REFERENCED);
+        m.check();
+    }
+}
+
+#[test]
+fn who_comes_to_a_walk_of_6_1_sleeps_from_priority_10_on_and_cuts_it_short() {
+    const GIB: u32 = 1 << 18;
+    let mut m = AnonMachine::with_generations(LruGenCaps::ALL);
+    m.mm.rules.lru_policy = LruPolicy::MultiGenByKswapd;
+    m.add_swap(4096, false);
+    let at = m.mmap(3 * GIB);
+    for gib in 0..3 {
+        m.touch(at + gib * GIB, 1, true);
+    }
+    let (env, seq) = (m.env, m.mm.lru_gen(LRU).max_seq);
+    let mut sc = ScanControl::kswapd(Order(0), ZoneKind::Normal);
+    sc.priority = DEF_PRIORITY - 1;
+    let mut walker = AgingOfSeveral::new(&m.mm, LRU, true);
+    assert_eq!(walker.step(&mut m.mm, &env, &sc), Progress::More, "it takes the space");
+    let mut hasty = AgingOfSeveral::new(&m.mm, LRU, true);
+    assert_eq!(hasty.step(&mut m.mm, &env, &sc), Progress::Done, "at priority 11 nobody waits");
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, seq, "but it has begun nothing");
+    sc.priority = DEF_PRIORITY - 2;
+    let mut sleeper = AgingOfSeveral::new(&m.mm, LRU, true);
+    assert_eq!(sleeper.step(&mut m.mm, &env, &sc), Progress::Sleep);
+    assert_eq!(walker.step(&mut m.mm, &env, &sc), Progress::More, "the first GiB, and no other");
+    assert_eq!(walker.step(&mut m.mm, &env, &sc), Progress::Done);
+    assert_eq!(m.mm.lru_gen(LRU).max_seq, seq + 1);
+    let young = [0, 1, 2].map(|gib| m.mm.frames[m.pfn(at + gib * GIB)].has(Frame::YOUNG));
+    assert_eq!(young, [false, true, true]);
+    let mut effects = Vec::new();
+    m.mm.effects.take_into(&mut effects);
+    assert!(effects.contains(&Effect::WakeAging(NODE)));
+    assert_eq!(sleeper.step(&mut m.mm, &env, &sc), Progress::Done);
+    assert_eq!(m.mm.lru_gen(LRU).mm_state.sleepers, 0);
 }
