@@ -3,9 +3,9 @@
 use rules::{GenerationStart, LruGenCaps, LruPolicy, Rules, Tunables};
 use units::{Gfp, Nanos, Order, Pfn};
 
+use super::super::DEF_PRIORITY;
 use super::super::fixture::{LRU, Machine, NODE};
 use super::super::{BalancePgdat, ScanControl, Step};
-use super::super::DEF_PRIORITY;
 use super::by_kswapd::AgingOfSeveral;
 use super::evict::Evicted;
 use super::*;
