@@ -1,7 +1,7 @@
 //! The caches that every machine has, with the sizes of their objects.
 //!
-//! Source: sizes of 6.12 from `/proc/slabinfo` of real guests (Debian's 6.12.117, x86-64), except those marked K.
-//! Sizes of 4.20, and all of XFS's, are from knowledge of `/proc/slabinfo` of distributions' kernels of that time
+//! Source: sizes of 6.12 from `/proc/slabinfo` of real guests (Debian's 6.12.117, x86-64), except those marked K, and
+//! those of 6.1 and 5.10 of such guests too. Sizes of 4.20, and all of XFS's, are from knowledge of `/proc/slabinfo` of distributions' kernels of that time
 //! (marked K); the exact figures depend on the configuration. A size includes alignment and, where a constructor
 //! exists, the free pointer behind the object (radix_tree_node: 576 + 8). Flags: fs/inode.c, fs/dcache.c,
 //! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, `SLAB_RECLAIM_ACCOUNT` in each.
@@ -33,17 +33,54 @@ macro_rules! caches {
 
         /// The specifications of all of them, in the order of their numbers.
         pub(crate) fn table(sizes: StructSizes) -> Vec<CacheSpec> {
-            let old = sizes != StructSizes::Linux612;
+            let old = sizes.older_than_510();
             let mut table = vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable, accounted: is_accounted!($accounted) },)*];
-            if sizes == StructSizes::Linux2639 {
-                for (cache, size) in SIZES_2639 {
-                    table[cache.index()].size = size;
-                }
+            for &(cache, size) in other_sizes(sizes) {
+                table[cache.index()].size = size;
             }
             table
         }
     };
 }
+
+/// Where sizes differ from the table's.
+fn other_sizes(sizes: StructSizes) -> &'static [(CacheId, u32)] {
+    match sizes {
+        StructSizes::Linux2639 => &SIZES_2639,
+        StructSizes::Linux420 | StructSizes::Linux612 => &[],
+        StructSizes::Linux510 => &SIZES_510,
+        StructSizes::Linux61 => &SIZES_61,
+    }
+}
+
+/// Sizes of 5.10 that are not 6.12's (`/proc/slabinfo` of guests of Debian's 5.10, ext4 and XFS).
+const SIZES_510: [(CacheId, u32); 10] = [
+    (CacheId::INODE, 608),
+    (CacheId::XFS_EFD, 432),
+    (CacheId::EXT4_INODE, 1184),
+    (CacheId::FILP, 256),
+    (CacheId::PROC_INODE, 680),
+    (CacheId::SHMEM_INODE, 720),
+    (CacheId::KERNFS_NODE, 128),
+    (CacheId::VM_AREA_STRUCT, 200),
+    (CacheId::MM_STRUCT, 1088),
+    (CacheId::TASK_STRUCT, 5760),
+];
+
+/// Sizes of 6.1 that are not 6.12's (`/proc/slabinfo` of guests of Debian's 6.1, ext4 and XFS).
+const SIZES_61: [(CacheId, u32); 11] = [
+    (CacheId::INODE, 640),
+    (CacheId::XFS_ILI, 200),
+    (CacheId::EXT4_INODE, 1192),
+    (CacheId::LSM_INODE, 32),
+    (CacheId::FILP, 256),
+    (CacheId::PROC_INODE, 712),
+    (CacheId::SHMEM_INODE, 784),
+    (CacheId::KERNFS_NODE, 128),
+    (CacheId::VM_AREA_STRUCT, 152),
+    (CacheId::MM_STRUCT, 1152),
+    (CacheId::TASK_STRUCT, 6144),
+];
 
 /// Sizes of 2.6.39, where they are known: an ext4 inode's from `/proc/slabinfo` of a guest of 2.6.39-rc7, the others computed from their structures.
 const SIZES_2639: [(CacheId, u32); 2] = [
@@ -75,7 +112,7 @@ caches! {
     JBD2_INODE "jbd2_inode" 64 64 false free;
     /// 4.20: K.
     JBD2_JOURNAL_HEAD "jbd2_journal_head" 120 120 true free;
-    /// What security modules keep of an inode; 4.20 has no such cache, and nothing allocates from it.
+    /// What security modules keep of an inode; 4.20 and 5.10 have no such cache, and nothing allocates from it.
     LSM_INODE "lsm_inode_cache" 88 88 false free;
     /// 4.20: K.
     BUFFER_HEAD "buffer_head" 104 104 true accounted;

@@ -13,7 +13,7 @@
 //! with the inode; ext4 has none, but entries (extent_status.rs).
 //! Omitted: inactivation in the background (5.14), the per-group radix trees' nodes.
 
-use rules::{InodeReclaim, SingleUse, StructSizes, XfsReclaim};
+use rules::{InodeReclaim, SingleUse, XfsReclaim};
 use units::{FileId, Gfp};
 
 use super::cil::vector_cache;
@@ -35,10 +35,9 @@ impl Mm {
         self.slab_alloc(env, cache, gfp).map_err(|request| Need::Slab(cache, request))
     }
 
-    /// The caches of all parts of an inode. Security modules have theirs since 5.1 (`lsm_inode_alloc()`,
-    /// security/security.c; afb1cbe37440).
+    /// The caches of all parts of an inode.
     fn part_caches(&self, spec: &FsSpec, extents: CacheId, large_shadow: bool) -> [Option<CacheId>; PARTS] {
-        let secured = self.rules.struct_sizes == StructSizes::Linux612;
+        let secured = self.rules.struct_sizes.secures_inodes();
         let xfs = spec.kind == FsKind::Xfs;
         let [extents, second] = [extents, vector_cache(spec, large_shadow)].map(|cache| xfs.then_some(cache));
         [Some(spec.inode_cache), extents, Some(spec.item_cache), second, secured.then_some(CacheId::LSM_INODE)]

@@ -136,10 +136,26 @@ rule!(
         Linux2639,
         /// 4.20.
         Linux420,
-        /// 6.12.
+        /// 5.10, as Debian configures it: no security module keeps anything of an inode.
+        Linux510,
+        /// 6.1, as Debian configures it.
+        Linux61,
+        /// 6.12, as Debian configures it.
         Linux612,
     }
 );
+impl StructSizes {
+    /// Whether sizes are of a kernel older than 5.10.
+    pub fn older_than_510(self) -> bool {
+        matches!(self, StructSizes::Linux2639 | StructSizes::Linux420)
+    }
+
+    /// Whether security modules keep something of each inode (`lsm_inode_alloc()`, security/security.c): of Debian's
+    /// kernels 6.1 has one that does, 5.10 none.
+    pub fn secures_inodes(self) -> bool {
+        matches!(self, StructSizes::Linux61 | StructSizes::Linux612)
+    }
+}
 rule!(
     /// How many objects a shrinker is asked to scan.
     SlabPressure {
