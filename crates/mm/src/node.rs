@@ -158,8 +158,8 @@ pub struct Kcompactd {
     pub proactive_trigger: bool,
     /// Its first look at the node's fragmentation is this far off when the run begins.
     pub first_look: Option<Nanos>,
-    /// Its last look was of no use, so that the next one comes late.
-    pub proactive_deferred: bool,
+    /// Its last round was of no use: looks that it leaves out, or in one sleep of as many.
+    pub proactive_defer: u32,
 }
 
 /// One NUMA node.

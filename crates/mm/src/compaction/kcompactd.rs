@@ -66,13 +66,16 @@ pub struct KcompactdWork {
 impl KcompactdWork {
     /// Takes up what is asked for; `None` if nothing is, and kcompactd sleeps. To be asked again after each round.
     pub fn begin(mm: &mut Mm, node: NodeId) -> Option<KcompactdWork> {
+        let leaves_out = mm.rules.proactive_compaction.leaves_out_looks();
         let state = &mut mm.nodes[node.index()].kcompactd;
         state.running = state.max_order > Order(0) && !state.proactive_trigger;
         if !state.running {
             return None;
         }
-        // What it has been asked for ends the time of its being of no use.
-        state.proactive_deferred = false;
+        if !leaves_out {
+            // What it has been asked for ends the time of its being of no use.
+            state.proactive_defer = 0;
+        }
         let (order, highest) = (state.max_order, state.highest_zone.unwrap_or(ZoneKind::Movable));
         mm.trace.emit_compaction(CompactionEvent::KcompactdWake { node, order, highest });
         mm.stat.count(VmEvent::CompactDaemonWake, 1);

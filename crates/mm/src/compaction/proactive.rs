@@ -4,10 +4,11 @@
 //!   of the share of free memory that lies in blocks smaller than a huge page, in percent, weighted by the zone's part of
 //!   the node. Above the high mark, which is 10 above the low one, it compacts every zone until its score is no higher
 //!   than the low mark, `100 - vm.compaction_proactiveness` but at least 5. Neither starts nor goes on while kswapd
-//!   runs. If the score has not gone down, the next look comes 64 times as late. Writing the sysctl makes it look at
-//!   once. With a proactiveness of 0 it does not look.
+//!   runs. If the score has not gone down, the next look comes 64 times as late, unless kcompactd is woken before; in 5.10
+//!   it leaves out 64 looks at which it would start. Writing the sysctl makes it look at once since 5.15. With a
+//!   proactiveness of 0 it does not look.
 //! - **Source**: `fragmentation_score_zone()` to `should_proactive_compact_node()`, `compact_node()`, `kcompactd()`,
-//!   `compaction_proactiveness_sysctl_handler()` (mm/compaction.c), `extfrag_for_order()` (mm/vmstat.c), 6.1 and 6.12.
+//!   `compaction_proactiveness_sysctl_handler()` (mm/compaction.c), `extfrag_for_order()` (mm/vmstat.c), 5.10, 6.1 and 6.12.
 //! - **Since/until**: [`ProactiveCompaction`].
 //! - **Abstracted**: kswapd runs unless it sleeps of its own accord; one that waits for a lock or for writeback counts as
 //!   running.
@@ -86,8 +87,8 @@ impl Mm {
         if let Some(first) = state.first_look.take().filter(|_| looks && self.tunables.compaction_proactiveness > 0) {
             return Some(first);
         }
-        let deferred = state.proactive_deferred;
-        let interval = Nanos(PROACTIVE_INTERVAL.0 << if deferred { DEFER_SHIFT } else { 0 });
+        let late = state.proactive_defer > 0 && !self.rules.proactive_compaction.leaves_out_looks();
+        let interval = Nanos(PROACTIVE_INTERVAL.0 << if late { DEFER_SHIFT } else { 0 });
         (looks && self.tunables.compaction_proactiveness > 0).then_some(interval)
     }
 
@@ -104,8 +105,9 @@ impl Mm {
 
     /// The proactiveness was written: kcompactd of every node looks at once.
     pub(crate) fn trigger_proactive_compaction(&mut self) {
-        if self.rules.proactive_compaction == ProactiveCompaction::Never || self.tunables.compaction_proactiveness == 0
-        {
+        let rule = self.rules.proactive_compaction;
+        let deaf = rule == ProactiveCompaction::Never || rule.leaves_out_looks();
+        if deaf || self.tunables.compaction_proactiveness == 0 {
             return;
         }
         for node in 0..self.nodes.len() {
@@ -147,10 +149,17 @@ pub struct ProactiveWork {
 impl ProactiveWork {
     /// kcompactd looks at its node; `None` if it sleeps again.
     pub fn begin(mm: &mut Mm, node: NodeId) -> Option<ProactiveWork> {
-        let starts = mm.should_proactive_compact_node(node);
+        let fragmented = mm.should_proactive_compact_node(node);
         let score_before = mm.fragmentation_score(node);
+        let leaves_out = mm.rules.proactive_compaction.leaves_out_looks();
         let state = &mut mm.nodes[node.index()].kcompactd;
-        (state.running, state.proactive_deferred) = (starts, false);
+        let starts = fragmented && !(leaves_out && state.proactive_defer > 0);
+        if !leaves_out {
+            state.proactive_defer = 0;
+        } else if fragmented {
+            state.proactive_defer = state.proactive_defer.saturating_sub(1);
+        }
+        state.running = starts;
         if !starts {
             state.proactive_trigger = false;
         }
@@ -181,7 +190,8 @@ impl ProactiveWork {
     fn end(&self, mm: &mut Mm) {
         let deferred = mm.fragmentation_score(self.node) >= self.score_before;
         let state = &mut mm.nodes[self.node.index()].kcompactd;
-        (state.proactive_deferred, state.proactive_trigger) = (deferred, false);
+        state.proactive_defer = if deferred { 1 << DEFER_SHIFT } else { 0 };
+        state.proactive_trigger = false;
     }
 
     /// Gives up a round that has not ended.

@@ -176,7 +176,8 @@ rule!(
     ProactiveCompaction {
         /// Never: until 5.8.
         Never,
-        /// By its fragmentation score, a zone until its own is low, weighted by its part of the node: facdaa917c4d (5.9) to 5.10.
+        /// By its fragmentation score, a zone until its own is low, weighted by its part of the node. After a round
+        /// of no use it leaves out 64 looks at which it would start: facdaa917c4d (5.9) to 5.14.
         ScoreWeighted,
         /// The same, but a zone until its own is low as it stands, and with the back-off of e1e92bfa3825 (5.15): mm/compaction.c (6.1).
         Score,
@@ -184,6 +185,12 @@ rule!(
         ScoreCounted,
     }
 );
+impl ProactiveCompaction {
+    /// Whether a round of no use makes kcompactd leave out looks, and not sleep the longer.
+    pub fn leaves_out_looks(self) -> bool {
+        self == ProactiveCompaction::ScoreWeighted
+    }
+}
 rule!(
     /// When compaction's scanners have met.
     ScannersMeet {

@@ -34,6 +34,8 @@ rule!(
     /// When workers that come at intervals since boot came first, as traced in guests that count instructions. A deferrable timer waits for
     /// the next tick of a CPU that sleeps, so that not only their place in the boot decides.
     BootTimers {
+        /// kcompactd looks at 300 ms: Debian's 5.10, which adds nothing up at intervals; 6.1's time is named for it.
+        Linux510,
         /// Statistics of cgroups are added up 153 ms after the boot began, kcompactd looks at 377 ms: Debian's 6.1.
         Linux61,
         /// At 225 and 481 ms: Debian's 6.12.

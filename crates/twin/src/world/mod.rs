@@ -56,6 +56,7 @@ pub(crate) const MEMCG_FLUSH_INTERVAL: Nanos = Nanos::millis(2016);
 /// after them.
 pub(crate) fn first_after_boot(rule: BootTimers) -> [Nanos; 2] {
     match rule {
+        BootTimers::Linux510 => [Nanos::micros(152_700), Nanos::micros(300_200)],
         BootTimers::Linux61 => [Nanos::micros(152_700), Nanos::micros(376_700)],
         BootTimers::Linux612 => [Nanos::micros(225_200), Nanos::micros(481_300)],
     }

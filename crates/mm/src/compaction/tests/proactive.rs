@@ -100,6 +100,25 @@ fn a_round_of_no_use_puts_the_next_look_off_64_times_as_long() {
 }
 
 #[test]
+fn a_round_of_no_use_has_5_10_leave_out_64_looks_whoever_wakes_it() {
+    let cells: Vec<Cell> = (0..8 * BLOCK).map(|n| if n % 2 == 0 { Cell::Stuck } else { Cell::Free }).collect();
+    let mut mm =
+        zone_of_cells(&cells, Rules { proactive_compaction: ProactiveCompaction::ScoreWeighted, ..rules_6_1() });
+    mm.tunables.compaction_proactiveness = 20;
+    mm.nodes[0].kswapd.asleep = true;
+    assert!(round(&mut mm));
+    assert_eq!(mm.kcompactd_timeout(NODE), Some(Nanos::millis(512)), "it sleeps no longer");
+    mm.nodes[0].kcompactd.max_order = HUGE;
+    assert!(KcompactdWork::begin(&mut mm, NODE).is_some());
+    // Looks at which it would not start do not count.
+    mm.nodes[0].kswapd.asleep = false;
+    assert!(!round(&mut mm));
+    mm.nodes[0].kswapd.asleep = true;
+    assert_eq!((0..64).filter(|_| round(&mut mm)).count(), 0);
+    assert!(round(&mut mm));
+}
+
+#[test]
 fn without_proactiveness_it_sleeps_until_woken_and_writing_it_wakes_it() {
     let mut mm = fragmented(0, rules_6_12());
     assert_eq!(mm.kcompactd_timeout(NODE), None);
