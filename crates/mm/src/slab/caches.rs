@@ -1,8 +1,9 @@
 //! The caches that every machine has, with the sizes of their objects.
 //!
-//! Source: sizes of 6.12 from `/proc/slabinfo` of real guests (Debian's 6.12.117, x86-64), except those marked K, and
-//! those of 6.1 and 5.10 of such guests too. Sizes of 4.20, and all of XFS's, are from knowledge of `/proc/slabinfo` of distributions' kernels of that time
-//! (marked K); the exact figures depend on the configuration. A size includes alignment and, where a constructor
+//! Source: sizes of 6.12, 6.1 and 5.10 from `/proc/slabinfo` of real guests (Debian's kernels, x86-64), those of XFS in
+//! the last two; except those marked K. Sizes of 4.20, and XFS's where a guest shows none, are from knowledge of
+//! `/proc/slabinfo` of distributions' kernels of that time (marked K); the exact figures depend on the configuration.
+//! Kernels between these have the sizes of the one that their file names. A size includes alignment and, where a constructor
 //! exists, the free pointer behind the object (radix_tree_node: 576 + 8). Flags: fs/inode.c, fs/dcache.c,
 //! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, `SLAB_RECLAIM_ACCOUNT` in each.
 //! Omitted: merging of caches with equal sizes (`slab_unmergeable()`), the kmalloc caches by cgroup and by DMA,
