@@ -92,7 +92,8 @@ impl Mm {
         }
     }
 
-    fn known_dirty(&self, memcg: MemcgId) -> GroupDirty {
+    /// What is dirty in a group and those below it, as far as it is known.
+    pub(crate) fn known_dirty(&self, memcg: MemcgId) -> GroupDirty {
         match self.rules.lru_statistics {
             LruStatistics::Flushed => self.memcg[memcg].flushed_dirty,
             LruStatistics::Live | LruStatistics::ByThreshold => {

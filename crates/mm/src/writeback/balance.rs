@@ -173,6 +173,7 @@ impl Mm {
             return Pause::None;
         }
         self.start_background(wb);
+        self.flush_foreign(env, wb.group);
         let mut control = self.dirty_control(wb, limits, dirty, now);
         self.writeback.set_exceeded(wb, control.exceeded() || group.is_some_and(|group| group.exceeded()));
         let state = &self.writeback.wbs[wb];

@@ -47,6 +47,7 @@ impl Mm {
         }
         let (wb, listed) = self.dirty_state_of(file, pfn);
         self.count_dirtied(pfn, wb);
+        self.track_foreign(env, pfn, wb);
         if !listed {
             self.list_dirty_inode(env, file);
         }

@@ -18,6 +18,7 @@ use rules::{BackgroundInodes, BackgroundLimit};
 use smallvec::SmallVec;
 use units::{FileId, Nanos, Pfn};
 
+use super::foreign::RecordId;
 use super::inodes::On;
 use super::limits::DirtyLimits;
 use super::submit::{JournalWait, OpenBio, Written};
@@ -36,7 +37,9 @@ const BATCH: u64 = HZ / 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reason {
     /// Somebody waits for everything.
-    Request(Request),
+    Sync { ticket: u64 },
+    /// A group wants written what some of its pages are among.
+    Foreign(RecordId),
     /// Reclaim or sync wants as much written as is dirty now.
     All,
     /// Reclaim, or a throttled writer, wants so many pages written.
@@ -58,6 +61,13 @@ struct Work {
     /// The present batch: when it began, pages and inodes written in it.
     batch: Option<(u64, u64)>,
     inode: Option<Slice>,
+}
+
+impl Work {
+    /// Whether somebody waits until all of it is on the device (`WB_SYNC_ALL`).
+    fn is_sync(&self) -> bool {
+        matches!(self.reason, Reason::Sync { .. })
+    }
 }
 
 /// The inode that is being written.
@@ -243,10 +253,11 @@ impl Mm {
         let state = &mut self.writeback.wbs[wb];
         flush.work = match flush.stage {
             Stage::Requests => match state.requests.pop_front() {
-                Some(request) => {
+                Some(Request::Sync { ticket }) => {
                     state.dirty_dir = None;
-                    begin(Reason::Request(request), i64::MAX)
+                    begin(Reason::Sync { ticket }, i64::MAX)
                 }
+                Some(Request::Foreign { record, pages }) => begin(Reason::Foreign(record), pages as i64),
                 None => {
                     flush.stage = Stage::All;
                     None
@@ -317,7 +328,8 @@ impl Mm {
     fn finish_work(&mut self, wb: WbId, work: &Work) {
         let state = &mut self.writeback.wbs[wb];
         match work.reason {
-            Reason::Request(request) => state.tickets_done = request.ticket,
+            Reason::Sync { ticket } => state.tickets_done = ticket,
+            Reason::Foreign(record) => self.writeback.foreign.done(record),
             Reason::All => state.start_all = false,
             Reason::Pages | Reason::Kupdate | Reason::Background => {}
         }
@@ -345,7 +357,7 @@ impl Mm {
                 }
             }
         }
-        let waits = matches!(work.reason, Reason::Request(_));
+        let waits = work.is_sync();
         let (state, records) = (&mut self.writeback.wbs[wb], &mut self.writeback.records);
         let Some(file) = state.next_to_write(records, waits) else {
             let (_, wrote) = work.batch.unwrap_or_default();
@@ -353,7 +365,7 @@ impl Mm {
         };
         let file = FileId(file);
         let left = self.slice_pages(wb, file, work);
-        let cyclic = !matches!(work.reason, Reason::Request(_));
+        let cyclic = !work.is_sync();
         let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
         self.writeback.records[file.0].set_syncing(true);
         work.inode = Some(Slice {
@@ -395,13 +407,13 @@ impl Mm {
             }
             Reason::Background if self.rules.background_inodes == BackgroundInodes::DirtyNow => Some(env.now),
             Reason::Background => Some(work.since),
-            Reason::Request(_) | Reason::All | Reason::Pages => Some(work.since),
+            Reason::Sync { .. } | Reason::Foreign(_) | Reason::All | Reason::Pages => Some(work.since),
         }
     }
 
     /// Pages that an inode may write at a time (`writeback_chunk_size()`).
     fn slice_pages(&self, wb: WbId, file: FileId, work: &Work) -> u64 {
-        if let Reason::Request(_) = work.reason {
+        if work.is_sync() {
             return u64::from(self.pagecache.trees.nr_dirty(file.0));
         }
         let state = &self.writeback.wbs[wb];
@@ -418,7 +430,7 @@ impl Mm {
             work.inode = None;
             return FlushStep::More;
         }
-        let sync = matches!(work.reason, Reason::Request(_));
+        let sync = work.is_sync();
         let max = slice.left.min(u64::from(budget.max(1))) as u32;
         slice.open.set_left(slice.left);
         let run = self.write_into(env, slice.file, slice.next, max, sync, &mut slice.open);

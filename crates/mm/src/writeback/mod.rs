@@ -16,6 +16,7 @@ mod dirty;
 mod end_io;
 mod errors;
 mod flusher;
+mod foreign;
 mod groups;
 mod ilock;
 mod inodes;
@@ -78,11 +79,13 @@ fn from_jiffies(ticks: u64) -> Nanos {
     Nanos(ticks * (1_000_000_000 / HZ))
 }
 
-/// Work that somebody asked a flusher for and waits for (`struct wb_writeback_work`).
+/// Work that somebody asked a flusher for (`struct wb_writeback_work`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Request {
-    /// Counts requests of the same flusher.
-    ticket: u64,
+enum Request {
+    /// All that is dirty now, for which somebody waits. The tickets of a flusher are counted.
+    Sync { ticket: u64 },
+    /// So many pages, for a group that some of them are of.
+    Foreign { record: foreign::RecordId, pages: u64 },
 }
 
 /// What is known of a group's writeback of a device (`struct bdi_writeback`).
@@ -190,6 +193,8 @@ pub struct Writeback {
     wbs: Wbs,
     /// Group that an inode's dirty pages are written for.
     owners: owner::Owners,
+    /// Writebacks of others that groups have dirty pages in.
+    foreign: foreign::Foreign,
     /// Logs by device.
     journals: Vec<Journal>,
     records: Records,

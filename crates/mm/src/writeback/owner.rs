@@ -8,8 +8,7 @@
 //! Since/until: since 4.2 where groups are of version 2, on XFS since 5.3 ([`XfsWriter`]).
 //! Abstracted: a group's writeback is there from the boot on, so that its bandwidth is first measured an interval after its first inode;
 //! bandwidths are added up when they are asked for (`tot_write_bandwidth`).
-//! Omitted: inodes that go to another group as most of what is written of them is its (`wbc_detach_inode()`), and the flush of what
-//! others own (`mem_cgroup_track_foreign_dirty()`).
+//! Omitted: inodes that go to another group as most of what is written of them is its (`wbc_detach_inode()`).
 
 use rules::XfsWriter;
 use units::{FileId, MemcgId, Pfn};

@@ -9,7 +9,7 @@
 use smallvec::SmallVec;
 use units::{FileId, Pfn};
 
-use super::WbId;
+use super::{Request, WbId};
 use super::submit::{JournalWait, OpenBio, Written};
 use crate::memcg::ROOT;
 use crate::pagecache::Slot;
@@ -124,7 +124,7 @@ impl Mm {
         for wb in asked {
             let state = &mut self.writeback.wbs[wb];
             state.tickets += 1;
-            state.requests.push_back(super::Request { ticket: state.tickets });
+            state.requests.push_back(Request::Sync { ticket: state.tickets });
             tickets.push((wb, state.tickets));
             self.effects.push(crate::Effect::WakeFlusher(wb));
         }

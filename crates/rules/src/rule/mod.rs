@@ -329,6 +329,8 @@ pub struct Rules {
     pub background_limit: BackgroundLimit,
     /// Inodes of background writeback.
     pub background_inodes: BackgroundInodes,
+    /// Dirty pages that are another group's to write.
+    pub foreign_dirty: ForeignDirty,
     /// Reports of failed writes.
     pub write_errors: WriteErrors,
     /// State of XFS's pages.
@@ -539,6 +541,7 @@ impl Rules {
             dirty_spread: DirtySpread::Node,
             background_limit: BackgroundLimit::DeviceShare,
             background_inodes: BackgroundInodes::DirtyNow,
+            foreign_dirty: ForeignDirty::Flushed,
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,
             large_folios: LargeFolios::Written,

@@ -124,6 +124,15 @@ rule!(
     }
 );
 rule!(
+    /// Pages of a group that another group's writeback is to write.
+    ForeignDirty {
+        /// Wait for that one: until 5.3.
+        Ignored,
+        /// A throttled writer of the group has them written: since 97b27821b485 (5.4).
+        Flushed,
+    }
+);
+rule!(
     /// Who learns from fsync that a write failed.
     WriteErrors {
         /// The first who asks (`AS_EIO`): until 4.12.
