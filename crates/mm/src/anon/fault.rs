@@ -48,6 +48,8 @@ pub struct Touch {
     asked: Gfp,
     /// The page of a file that the fault at `vpn` holds locked until its writeback has ended.
     pub(super) locked: Option<(FileId, u32)>,
+    /// The fault at `vpn` made a page of a file dirty and is taken again ([`StoreFault`](rules::StoreFault)).
+    pub(super) taken_again: bool,
     /// Huge page that waits for its page table.
     huge: Pfn,
     /// Number of the attempt at a huge page for the region at `vpn`.
@@ -72,6 +74,7 @@ impl Touch {
             spare: Pfn::NONE,
             asked: Gfp::NONE,
             locked: None,
+            taken_again: false,
             huge: Pfn::NONE,
             attempt: 0,
             attempt_asked: false,

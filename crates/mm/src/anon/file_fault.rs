@@ -3,12 +3,13 @@
 //! Rule: a read fault maps what is ready around it, any other fault its own page; a store to a clean page is a fault
 //! that makes it dirty, after which the task answers for dirty pages. A page that was cleaned until it has done so faults once more.
 //! While the page is under writeback the fault may have to wait with the page locked ([`WrittenMeanwhile`]), which holds up who would write it.
-//! Abstracted: who reads for such a fault is not preempted as it submits the read; a store to a page that is dirty already is no fault,
+//! Since/until: [`StoreFault`].
+//! Abstracted: a fault that is taken again and finds its page dirty takes no time; who reads for such a fault is not preempted as it submits the read; a store to a page that is dirty already is no fault,
 //! though another mapping of it, or another fault that holds it locked, may have made it so.
 //! Source: `do_read_fault()`, `do_shared_fault()`, `wp_page_shared()`, `fault_dirty_shared_page()` (mm/memory.c), 6.12;
 //! `__do_fault()`, `do_wp_page()` (mm/memory.c), `__block_page_mkwrite()` (fs/buffer.c), 3.1.
 
-use rules::{FaultAround, WrittenMeanwhile};
+use rules::{FaultAround, StoreFault, WrittenMeanwhile};
 use units::{FileId, Pfn};
 
 use super::{REGION_PAGES, Slot, Tally, Touch, TouchStop, Vma};
@@ -58,6 +59,7 @@ impl Mm {
         hand: &mut Option<Pfn>,
         tally: &mut Tally,
     ) -> Option<TouchStop> {
+        let again = std::mem::take(&mut touch.taken_again);
         let mut faulted = false;
         let pfn = loop {
             match self.spaces.leaves.get(leaf, touch.vpn) {
@@ -86,12 +88,15 @@ impl Mm {
         }
         if faulted || store {
             self.charge(self.costs.fault);
+        }
+        if faulted || store || again {
             tally.fault();
         }
         if !store {
             touch.vpn += 1;
             return None;
         }
+        touch.taken_again = self.rules.store_fault == StoreFault::Retries && !again;
         if self.rules.written_meanwhile == WrittenMeanwhile::Waits && self.frames[pfn].has(Frame::WRITEBACK) {
             self.frames[pfn].set(Frame::LOCKED | Frame::WAITERS);
             touch.locked = Some((area.file, touch.vpn - area.base));

@@ -1,6 +1,6 @@
 //! Mapped files on a small machine.
 
-use rules::{FaultAround, FaultAroundHits, FaultGfp, LargeFolios, ReadaheadMark, Rules, WrittenMeanwhile};
+use rules::{FaultAround, FaultAroundHits, FaultGfp, LargeFolios, ReadaheadMark, Rules, StoreFault, WrittenMeanwhile};
 use units::{FileId, Gfp, Order, Pfn, SpaceId};
 
 use super::Slot;
@@ -144,6 +144,30 @@ fn a_page_that_was_written_before_its_writer_goes_on_faults_again() {
     }
     assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Done);
     m.check();
+}
+
+#[test]
+fn a_store_takes_its_fault_again_once_from_5_5_to_5_19() {
+    let faults = |rule, is_written: bool| {
+        let mut m = Mapped::new(64);
+        m.rig.mm.rules.store_fault = rule;
+        m.touch(0, 1, false);
+        let before = m.event(VmEvent::Pgfault);
+        let mut touch = Touch::new(m.space, m.base, 1, true, u64::MAX >> 1);
+        assert_eq!(m.rig.mm.touch(&m.rig.env, &mut touch, None), TouchStop::Dirtied(m.file, 1));
+        if is_written {
+            m.rig.write_back(m.file);
+            m.rig.complete_all();
+        }
+        while m.rig.mm.touch(&m.rig.env, &mut touch, None) != TouchStop::Done {}
+        m.check();
+        m.event(VmEvent::Pgfault) - before
+    };
+    for rule in [StoreFault::KeepsLock, StoreFault::Completes] {
+        assert_eq!((faults(rule, false), faults(rule, true)), (1, 2));
+    }
+    // Who takes it again makes a page dirty that was written meanwhile.
+    assert_eq!((faults(StoreFault::Retries, false), faults(StoreFault::Retries, true)), (2, 2));
 }
 
 #[test]

@@ -9,8 +9,8 @@
 use smallvec::SmallVec;
 use units::{FileId, Pfn};
 
-use super::{Request, WbId};
 use super::submit::{JournalWait, OpenBio, Written};
+use super::{Request, WbId};
 use crate::memcg::ROOT;
 use crate::pagecache::Slot;
 use crate::vfs::CommitId;

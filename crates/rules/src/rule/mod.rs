@@ -317,6 +317,8 @@ pub struct Rules {
     pub flushers: Flushers,
     /// Writes to pages under writeback.
     pub written_meanwhile: WrittenMeanwhile,
+    /// Stores to clean pages of shared mappings.
+    pub store_fault: StoreFault,
     /// Devices' shares of the dirty limit.
     pub device_share: DeviceShare,
     /// Base of the dirty ratios.
@@ -535,6 +537,7 @@ impl Rules {
             dirty_throttle: DirtyThrottle::Rate,
             flushers: Flushers::Works,
             written_meanwhile: WrittenMeanwhile::Changes,
+            store_fault: StoreFault::Completes,
             device_share: DeviceShare::ByTime,
             dirtyable_memory: DirtyableMemory::PageCache,
             boot_pages: BootPages::FirstSection,

@@ -68,6 +68,17 @@ rule!(
     }
 );
 rule!(
+    /// What a store to a clean page of a shared mapping does before it is throttled.
+    StoreFault {
+        /// It keeps `mmap_lock`: until 5.4.
+        KeepsLock,
+        /// It lets go, and the fault is taken again: since 89b15332af7c (5.5).
+        Retries,
+        /// It lets go, and the fault is over: since d92725256b4f (6.0).
+        Completes,
+    }
+);
+rule!(
     /// When what a device wrote fades from its share of the dirty limit.
     DeviceShare {
         /// By half whenever all devices together have written so many pages as the limit's power of two: lib/proportions.c,

@@ -2,6 +2,7 @@
 
 use mm::Frame;
 use mm::anon::{Advice as MmAdvice, Touch, TouchStop};
+use rules::StoreFault;
 use smallvec::SmallVec;
 use sys::{Access, Advice, Fd, Mapping, Result, SysError};
 use units::{Bytes, Gfp, Nanos, PAGE_SIZE, PAGEBLOCK_PAGES, Pfn, SpaceId};
@@ -182,7 +183,11 @@ impl SysTwin {
                 }
                 TouchStop::Need(need) => self.with_mmap_sem(space, self.satisfy(need)).await?,
                 TouchStop::Dirtied(file, pages) => {
-                    self.with_mmap_sem(space, self.task.balance_dirty_pages(file, pages)).await;
+                    let throttled = self.task.balance_dirty_pages(file, pages);
+                    match self.task.look(|mm| mm.rules.store_fault) {
+                        StoreFault::KeepsLock => self.with_mmap_sem(space, throttled).await,
+                        StoreFault::Retries | StoreFault::Completes => throttled.await,
+                    }
                     // Before the store is tried again (`exit_to_user_mode_loop()`).
                     self.task.ctx.preempt_point().await;
                 }
