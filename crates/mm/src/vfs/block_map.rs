@@ -49,6 +49,7 @@ impl Mm {
         if !self.vfs.spec_of(file).block_mapped || self.map_block(file, index).is_some() {
             return Ok(());
         }
+        self.wait_for_log_room(env, self.vfs.fs_of(file))?;
         self.may_change_inode(file)?;
         self.allocate_blocks(env, file, index, 1);
         self.charge(self.costs.allocate_ext3);

@@ -175,6 +175,7 @@ impl Mm {
     /// What its vector lacks.
     pub(super) fn log_item(&mut self, env: &Env, file: FileId) -> Result<(), Need> {
         self.get_inode_block(env, file)?;
+        self.wait_for_log_room(env, self.vfs.fs_of(file))?;
         self.may_change_inode(file)?;
         self.log_inode(file);
         if self.vfs.spec_of(file).kind != FsKind::Xfs {

@@ -16,8 +16,7 @@
 //! again while it is dirty stays so, and is written without I/O; an fsync does not wait for a commit that is
 //! under way; a copy is on its way from when the last block of its commit is handed over until the commit is in the log, and who
 //! makes or removes a name, sets a time or allocates blocks waits for it; who frees an inode, changes a leaf or the inode of a directory does not.
-//! Omitted: what running handles have reserved of a transaction; copies of blocks that are changed while they are being committed (`frozen_data`), records of revoked blocks, transactions that
-//! wait for room in the log; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
+//! Omitted: what running handles have reserved of a transaction; copies of blocks that are changed while they are being committed (`frozen_data`), records of revoked blocks; of the journal's shrinker, whose batch is a quarter of the log, all but `drop_caches`.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +24,7 @@ use rules::{JournalRelease, JournalTransaction};
 use units::{FileId, Gfp, Nanos, PAGE_SIZE, Pfn};
 
 use super::disk::Metadata;
+use super::log_room::InLog;
 use super::{FsId, Need, Obj};
 use crate::slab::CacheId;
 use crate::{Bio, Effect, Env, Frame, Kind, Mm};
@@ -33,7 +33,7 @@ use crate::{Bio, Effect, Env, Frame, Kind, Mm};
 const COMMIT_INTERVAL: Nanos = Nanos::secs(5);
 /// Blocks that a descriptor block names: after its header (`journal_header_t`, 12 B) and the UUID (16 B) of the first, tags of
 /// checksums v3 (`journal_block_tag3_t`, 16 B) as long as there is room for a tag, a UUID and the tail (4 B) behind one.
-const TAGS: u64 = (PAGE_SIZE - 12 - 16 - (16 + 16 + 4)) / 16 + 1;
+pub(super) const TAGS: u64 = (PAGE_SIZE - 12 - 16 - (16 + 16 + 4)) / 16 + 1;
 
 /// What the journal keeps of a block (`struct journal_head`).
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,13 @@ struct Commit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommitId(u64);
 
+#[cfg(test)]
+impl CommitId {
+    pub(super) fn nth(n: u64) -> CommitId {
+        CommitId(n)
+    }
+}
+
 /// The journal of a file system.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
@@ -77,11 +84,14 @@ pub(super) struct Journal {
     requested: bool,
     commits: Vec<Commit>,
     next: u64,
+    pub(super) in_log: InLog,
 }
 
 impl Journal {
     pub(super) fn host_bytes(&self) -> usize {
-        self.heads.len() * size_of::<(u32, Head)>() + self.running.capacity() * size_of::<(u32, Metadata)>()
+        self.heads.len() * size_of::<(u32, Head)>()
+            + self.running.capacity() * size_of::<(u32, Metadata)>()
+            + self.in_log.host_bytes()
     }
 
     /// Whether a block of the device is kept.
@@ -95,7 +105,7 @@ impl Journal {
     }
 
     /// Whether a block was changed, and its last change is not in the log yet.
-    fn is_uncommitted(&self, block: u32) -> bool {
+    pub(super) fn is_uncommitted(&self, block: u32) -> bool {
         self.heads.get(&block).is_some_and(|head| head.running || head.commits > 0)
     }
 }
@@ -138,7 +148,8 @@ impl Mm {
 
     /// A block is not metadata any more: nothing of its changes is written from now on (`jbd2_journal_forget()`).
     pub(super) fn journal_forget(&mut self, env: &Env, fs: FsId, block: u32) {
-        let Journal { heads, running, .. } = &mut self.vfs.fs_mut(fs).journal;
+        let Journal { heads, running, in_log, .. } = &mut self.vfs.fs_mut(fs).journal;
+        in_log.release(block);
         if let Some(head) = heads.get_mut(&block) {
             head.forgotten = true;
             if std::mem::take(&mut head.running) {
@@ -187,12 +198,22 @@ impl Mm {
 
     /// Blocks that a transaction may change (`jbd2_max_user_trans_buffers()`).
     pub(super) fn user_credits_max(&self, fs: FsId) -> u64 {
+        let most = self.transaction_max(fs);
+        most - most.div_ceil(TAGS)
+    }
+
+    /// Blocks that a transaction may take in the log (`j_max_transaction_buffers`).
+    pub(super) fn transaction_max(&self, fs: FsId) -> u64 {
         let part = match self.rules.journal_transaction {
             JournalTransaction::Quarter => 4,
             JournalTransaction::Third => 3,
         };
-        let most = self.vfs.fs[fs.0 as usize].spec.log.pages_down().0 / part;
-        most - most.div_ceil(TAGS)
+        self.log_blocks(fs) / part
+    }
+
+    /// Blocks of the log.
+    pub(super) fn log_blocks(&self, fs: FsId) -> u64 {
+        self.vfs.fs[fs.0 as usize].spec.log.pages_down().0
     }
 
     /// Brings blocks of the running transaction into memory that are not.
@@ -232,7 +253,9 @@ impl Mm {
         }
         let copies = changed.iter().map(|_| self.slab_alloc_nowait(env, CacheId::BUFFER_HEAD, Gfp::NOFS)).collect();
         let blocks: Vec<u32> = changed.into_iter().map(|(block, _)| block).collect();
-        self.vfs.fs_mut(fs).journal.commits.push(Commit { id, blocks, copies, logged: 0 });
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        journal.in_log.add(id, blocks.len());
+        journal.commits.push(Commit { id, blocks, copies, logged: 0 });
         Some(id)
     }
 
@@ -287,6 +310,9 @@ impl Mm {
         }
         self.effects.push(Effect::WakeJournalled);
         let bdev = self.vfs.fs[fs.0 as usize].bdev.expect("it has a journal");
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        let metadata = blocks.iter().copied().filter(|block| !journal.heads[block].forgotten);
+        journal.in_log.arrived(id, metadata);
         for block in blocks {
             let journal = &mut self.vfs.fs_mut(fs).journal;
             let head = journal.heads.get_mut(&block).expect("it is kept");
@@ -359,8 +385,10 @@ impl Mm {
     }
 
     /// The journal keeps a block no longer.
-    fn let_go(&mut self, env: &Env, fs: FsId, bdev: FileId, block: u32) {
-        let head = self.vfs.fs_mut(fs).journal.heads.remove(&block).expect("it is kept");
+    pub(super) fn let_go(&mut self, env: &Env, fs: FsId, bdev: FileId, block: u32) {
+        let journal = &mut self.vfs.fs_mut(fs).journal;
+        journal.in_log.release(block);
+        let head = journal.heads.remove(&block).expect("it is kept");
         if head.obj.is_some() {
             self.slab_free(env, CacheId::JBD2_JOURNAL_HEAD, head.obj);
         }
@@ -379,15 +407,17 @@ impl Mm {
     /// Lets blocks go that have been written since they were committed (`__jbd2_journal_clean_checkpoint_list()`).
     fn clean_checkpoints(&mut self, env: &Env, fs: FsId) {
         let Some(bdev) = self.vfs.fs[fs.0 as usize].bdev else { return };
-        let journal = &self.vfs.fs[fs.0 as usize].journal;
-        let is_done = |block: &u32| {
-            let page = self.block_page(bdev, *block);
-            !journal.is_uncommitted(*block)
-                && page.is_none_or(|pfn| !self.frames[pfn].has_any(Frame::DIRTY | Frame::WRITEBACK))
-        };
-        let done: Vec<u32> = journal.kept().filter(is_done).collect();
+        let kept = self.vfs.fs[fs.0 as usize].journal.kept();
+        let done: Vec<u32> = kept.filter(|block| self.is_written_in_place(fs, bdev, *block)).collect();
         for block in done {
             self.let_go(env, fs, bdev, block);
         }
+    }
+
+    /// Whether all changes of a block are in the log, and the block was written since.
+    pub(super) fn is_written_in_place(&self, fs: FsId, bdev: FileId, block: u32) -> bool {
+        let page = self.block_page(bdev, block);
+        !self.vfs.fs[fs.0 as usize].journal.is_uncommitted(block)
+            && page.is_none_or(|pfn| !self.frames[pfn].has_any(Frame::DIRTY | Frame::WRITEBACK))
     }
 }

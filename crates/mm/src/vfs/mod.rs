@@ -29,6 +29,7 @@ mod htree;
 mod iext;
 mod inode;
 mod jbd2;
+mod log_room;
 mod names;
 mod namespace;
 mod orlov;
@@ -79,6 +80,8 @@ pub enum Need {
     Charge(Uncharged),
     /// What is being written to the journal is to be there first: wait for that, repeat.
     Journal,
+    /// A page of metadata is to be on the device first: wait until it is neither locked nor under writeback, repeat.
+    Written(Pfn),
     /// Nothing: who was woken may take the CPU first; repeat.
     Resched,
     /// Blocks on the device: have `vfs_free_preallocations` free some and repeat, or give up (`ENOSPC`).
@@ -100,7 +103,7 @@ impl Need {
             Need::Page(request) => request.gfp.contains(Gfp::NORETRY),
             Need::Slab(_, request) => request.fallback.unwrap_or(request.pages).gfp.contains(Gfp::NORETRY),
             Need::Charge(charge) => charge.is_optional(),
-            Need::Read(_) | Need::Journal | Need::Resched | Need::Space => false,
+            Need::Read(_) | Need::Journal | Need::Written(_) | Need::Resched | Need::Space => false,
         }
     }
 }

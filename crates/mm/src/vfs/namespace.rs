@@ -194,6 +194,7 @@ impl Mm {
                 let (_, cluster) = self.vfs.fs_mut(fs).cluster_of(slot);
                 self.get_buffer(env, fs, Metadata::Inodes { chunk, cluster })?;
                 self.get_inode_block(env, file)?;
+                self.wait_for_log_room(env, fs)?;
                 self.may_change(fs, Metadata::Inodes { chunk, cluster })?;
                 self.may_change_name(dir, dirent)?;
                 self.may_change_split(env, dir)?;

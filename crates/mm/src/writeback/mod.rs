@@ -52,7 +52,7 @@ pub use ilock::TASK_SLICE;
 pub(crate) use ioend::IoendId;
 pub use limits::DirtyLimits;
 pub use submit::JournalWait;
-pub(crate) use submit::Written;
+pub(crate) use submit::{OpenBio, Written};
 pub use sync::{Fsync, FsyncStep, SyncTickets};
 pub use wbs::WbId;
 

@@ -18,7 +18,7 @@ use super::ioend::IoendId;
 use super::{WbId, jiffies};
 use crate::pagecache::{Direction, Slot};
 use crate::stat::{NodeStat, ZoneStat};
-use crate::vfs::{Change, Extent, FsKind};
+use crate::vfs::{Change, Extent, FsKind, Need};
 use crate::{Bio, BioMemory, BioTarget, Env, Frame, Mm};
 
 /// Most pages that XFS allocates at once: 1 GiB. A guess; it stops at an extent of 8 GiB.
@@ -169,8 +169,10 @@ impl Mm {
                 run.next = index + 1;
                 continue;
             }
-            if let Some(wait) = self.journal_wait(file).filter(|_| self.map_block(file, index).is_none()) {
-                run.stop = Written::Journal(wait);
+            if self.map_block(file, index).is_none()
+                && let Some(stop) = self.journal_wait(env, file)
+            {
+                run.stop = stop;
                 break;
             }
             self.start_writeback(pfn, file);
@@ -208,11 +210,13 @@ impl Mm {
     }
 
     /// What has to be waited for before blocks of a file can be allocated.
-    fn journal_wait(&self, file: FileId) -> Option<JournalWait> {
-        if self.may_change_inode(file).is_err() {
-            return Some(JournalWait::Block);
+    fn journal_wait(&mut self, env: &Env, file: FileId) -> Option<Written> {
+        let free = self.wait_for_log_room(env, self.fs_id(file)).and_then(|()| self.may_change_inode(file));
+        match free {
+            Err(Need::Written(pfn)) => Some(Written::Wait(pfn)),
+            Err(_) => Some(Written::Journal(JournalWait::Block)),
+            Ok(()) => (!self.has_credits_for(file)).then_some(Written::Journal(JournalWait::Credits)),
         }
-        (!self.has_credits_for(file)).then_some(JournalWait::Credits)
     }
 
     /// Submits the open bio, if there is one.

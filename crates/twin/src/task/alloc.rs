@@ -16,7 +16,7 @@ use mm::slab::SlabRequest;
 use mm::vfs::Need;
 use mm::writeback::JournalWait;
 use mm::zone::{AllocFlags, CompactRetries, ReclaimRetry};
-use mm::{AllocRequest, Env, MigrateType, Mm};
+use mm::{AllocRequest, Env, Frame, MigrateType, Mm};
 use rules::DirectCompaction;
 use units::{Gfp, Order, Pfn};
 
@@ -92,6 +92,7 @@ impl Task {
             Need::Read(bio) => self.metadata_io(bio).await,
             Need::Resched => self.ctx.preempt_point().await,
             Need::Journal => self.wait_for_journal(JournalWait::Block).await,
+            Need::Written(pfn) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
             Need::Charge(charge) => Box::pin(self.charge_memcg(charge)).await?,
             Need::Space => return self.mm(|mm, _| (mm.vfs_free_preallocations() > 0).then_some(())),
         }

@@ -10,6 +10,7 @@ mod extent_tree;
 mod freeing;
 mod jbd2;
 mod log;
+mod log_room;
 mod rmdir;
 mod shares;
 
@@ -253,9 +254,7 @@ fn what_lacks_memory_keeps_nothing_and_is_repeated() {
                     let (cache, missing) = match need {
                         Need::Slab(cache, missing) => (Some(cache), missing.pages),
                         Need::Page(missing) => (None, missing),
-                        Need::Read(_) | Need::Journal | Need::Resched | Need::Space | Need::Charge(_) => {
-                            panic!("{need:?}")
-                        }
+                        other => panic!("{other:?}"),
                     };
                     let flags = mm.gfp_to_alloc_flags(&on(0), missing);
                     let pfn = mm.get_page_from_freelist(&on(0), missing, flags).expect("16 pages came free");
