@@ -4,7 +4,7 @@
 //! it once each of its blocks was written, or has been changed by a later one that is in the log, too. Who waits sees to that: if
 //! a transaction that is not in the log has changed one of these blocks, it is committed; what is dirty is written.
 //! Source: `add_transaction_credits()` (fs/jbd2/transaction.c), `jbd2_log_space_left()` (include/linux/jbd2.h), `__jbd2_log_wait_for_space()`,
-//! `jbd2_log_do_checkpoint()`, `__jbd2_journal_insert_checkpoint()` (fs/jbd2/checkpoint.c), 6.12; 2.6.39's fs/jbd the same.
+//! `jbd2_log_do_checkpoint()`, `__jbd2_journal_insert_checkpoint()` (fs/jbd2/checkpoint.c), 6.12; `__log_wait_for_space()` of 2.6.39 is taken to be the same.
 //! Abstracted: a transaction leaves at once, where Linux first writes the superblock of the log; a dirty block is written as a page is, and clean then, where
 //! Linux leaves a dirty page with a clean buffer; who frees an inode, changes a leaf or the inode of a directory does not wait.
 //! Omitted: that one task at a time sees to it (`j_checkpoint_mutex`).
