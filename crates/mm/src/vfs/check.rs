@@ -38,10 +38,12 @@ impl Mm {
         self.check_journals(violations);
     }
 
-    /// The pages of a device that are kept are those of blocks that its journal keeps.
+    /// The pages of a device that are kept are those of blocks that its journal keeps, and so are those that its log waits for.
     fn check_journals(&self, violations: &mut Vec<Violation>) {
         for (n, fs) in self.vfs.fs.iter().enumerate() {
             let Some(bdev) = fs.bdev else { continue };
+            violations
+                .extend(fs.journal.check_log().into_iter().map(|what| violation(format!("file system {n}: {what}"))));
             let pinned =
                 |block: u32| self.block_page(bdev, block).is_some_and(|pfn| self.frames[pfn].has(Frame::PINNED));
             let mut from = Some(0);

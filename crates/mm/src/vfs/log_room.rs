@@ -5,7 +5,8 @@
 //! a transaction that is not in the log has changed one of these blocks, it is committed; what is dirty is written.
 //! Source: `add_transaction_credits()` (fs/jbd2/transaction.c), `jbd2_log_space_left()` (include/linux/jbd2.h), `__jbd2_log_wait_for_space()`,
 //! `jbd2_log_do_checkpoint()`, `__jbd2_journal_insert_checkpoint()` (fs/jbd2/checkpoint.c), 6.12; `__log_wait_for_space()` of 2.6.39 is taken to be the same.
-//! Abstracted: a transaction leaves at once, where Linux first writes the superblock of the log; a dirty block is written as a page is, and clean then, where
+//! Abstracted: a transaction on its way takes what it has changed and not what was reserved for it; it leaves at once, where Linux first writes the superblock of
+//! the log; what is not metadata any more is not waited for; a dirty block is written as a page is, and clean then, where
 //! Linux leaves a dirty page with a clean buffer; who frees an inode, changes a leaf or the inode of a directory does not wait.
 //! Omitted: that one task at a time sees to it (`j_checkpoint_mutex`).
 
@@ -87,6 +88,22 @@ impl InLog {
 }
 
 impl Journal {
+    /// What is wrong with the transactions in the log: blocks that no head keeps or that two wait for, and room that is not counted.
+    pub(super) fn check_log(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut seen = BTreeSet::new();
+        for block in self.in_log.transactions.iter().flat_map(|transaction| &transaction.left) {
+            if !self.keeps(*block) || !seen.insert(*block) {
+                wrong.push(format!("block {block} of the log is kept by nobody, or waited for twice"));
+            }
+        }
+        let used: u64 = self.in_log.transactions.iter().map(|transaction| transaction.blocks).sum();
+        if used != self.in_log.used {
+            wrong.push(format!("{} blocks of the log are taken, recounted {used}", self.in_log.used));
+        }
+        wrong
+    }
+
     /// Whether there is room for a transaction in a log of so many blocks.
     fn has_room(&self, log: u64, transaction: u64) -> bool {
         log.saturating_sub(SLACK + self.in_log.used()) >= transaction.min(log.saturating_sub(SLACK))
@@ -111,8 +128,7 @@ impl Mm {
     fn free_log_room(&mut self, env: &Env, fs: FsId, bdev: FileId) -> Result<(), Need> {
         let journal = &self.vfs.fs[fs.0 as usize].journal;
         let oldest = journal.in_log.transactions.front().expect("something takes the room");
-        let (id, left): (_, Vec<u32>) = (oldest.id, oldest.left.iter().copied().collect());
-        let is_there = oldest.is_there;
+        let (id, is_there, left) = (oldest.id, oldest.is_there, Vec::from_iter(oldest.left.iter().copied()));
         for block in &left {
             if self.is_written_in_place(fs, bdev, *block) {
                 self.let_go(env, fs, bdev, *block);

@@ -165,6 +165,11 @@ impl Mm {
         Nanos::millis(self.tunables.dirty_writeback_centisecs * 10)
     }
 
+    /// Age at which what is dirty is old.
+    pub(super) fn expire_interval(&self) -> Nanos {
+        Nanos::millis(self.tunables.dirty_expire_centisecs * 10)
+    }
+
     /// Whether a flusher, which has not worked since it was armed, is to wake up now: there is one timer
     /// (`bdi_writeback.dwork`), and whoever wakes the flusher before takes it.
     pub fn flusher_is_due(&self, wb: WbId, now: Nanos) -> bool {
@@ -401,10 +406,7 @@ impl Mm {
     /// Inodes dirtied after this instant are not taken; none at all before time began.
     fn dirtied_until(&self, env: &Env, work: &Work) -> Option<Nanos> {
         match work.reason {
-            Reason::Kupdate => {
-                let age = Nanos::millis(self.tunables.dirty_expire_centisecs * 10);
-                env.now.0.checked_sub(age.0).map(Nanos)
-            }
+            Reason::Kupdate => env.now.0.checked_sub(self.expire_interval().0).map(Nanos),
             Reason::Background if self.rules.background_inodes == BackgroundInodes::DirtyNow => Some(env.now),
             Reason::Background => Some(work.since),
             Reason::Sync { .. } | Reason::Foreign(_) | Reason::All | Reason::Pages => Some(work.since),

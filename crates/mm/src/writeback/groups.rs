@@ -7,7 +7,7 @@
 //! Since/until: on XFS a group's directories are its own since 5.3 ([`XfsWriter`](rules::XfsWriter)).
 //! Omitted: inodes other than directories that are dirty without pages.
 
-use units::{FileId, Nanos};
+use units::FileId;
 
 use super::{Wb, WbId, jiffies};
 use crate::stat::NodeStat;
@@ -51,7 +51,7 @@ impl Mm {
 
     /// What is old is to be written, directories at once: pages that are asked for.
     pub(super) fn asked_of_old(&mut self, env: &Env, wb: WbId) -> u64 {
-        let expire = jiffies(Nanos::millis(self.tunables.dirty_expire_centisecs * 10));
+        let expire = jiffies(self.expire_interval());
         let now = jiffies(env.now);
         let state = &mut self.writeback.wbs[wb];
         state.dirty_dir = state.dirty_dir.filter(|since| *since + expire > now);

@@ -169,9 +169,7 @@ impl Mm {
                 run.next = index + 1;
                 continue;
             }
-            if self.map_block(file, index).is_none()
-                && let Some(stop) = self.journal_wait(env, file)
-            {
+            if let Some(stop) = self.journal_wait(env, file, index) {
                 run.stop = stop;
                 break;
             }
@@ -209,8 +207,11 @@ impl Mm {
         end
     }
 
-    /// What has to be waited for before blocks of a file can be allocated.
-    fn journal_wait(&mut self, env: &Env, file: FileId) -> Option<Written> {
+    /// What has to be waited for before the page's block can be allocated, where that takes a transaction of a journal.
+    fn journal_wait(&mut self, env: &Env, file: FileId, index: u32) -> Option<Written> {
+        if self.fs_kind(file) != FsKind::Ext4 || self.map_block(file, index).is_some() {
+            return None;
+        }
         let free = self.wait_for_log_room(env, self.fs_id(file)).and_then(|()| self.may_change_inode(file));
         match free {
             Err(Need::Written(pfn)) => Some(Written::Wait(pfn)),
