@@ -156,6 +156,15 @@ impl BlockDevice {
         }
     }
 
+    /// Whether a write has been freed, since this was asked last, from a list that is not congested: that wakes those who wait
+    /// for congestion to end.
+    pub fn take_eased(&mut self) -> bool {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.take_eased(),
+            Kind::Raid0(raid) => raid.members_mut().iter_mut().fold(false, |eased, disk| disk.take_eased() | eased),
+        }
+    }
+
     fn disks(&self) -> &[Disk] {
         match &self.kind {
             Kind::Disk(disk) => std::slice::from_ref(disk),

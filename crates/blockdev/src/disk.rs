@@ -306,6 +306,10 @@ impl Disk {
         self.congestion.as_ref().is_some_and(|c| c.refuses(now, sync, batch))
     }
 
+    pub(crate) fn take_eased(&mut self) -> bool {
+        self.congestion.as_mut().is_some_and(Congestion::take_eased)
+    }
+
     pub(crate) fn take_wakes(&mut self) -> Wakes {
         self.congestion.as_mut().map_or(Wakes::Oldest(0), Congestion::take_wakes)
     }

@@ -158,6 +158,11 @@ impl Devices {
         refused
     }
 
+    /// Whether a device has told those who wait for congestion to end to look again.
+    pub(crate) fn take_eased(&mut self, number: u16) -> bool {
+        self.list[usize::from(number)].model.take_eased()
+    }
+
     /// Wakes those for whom requests of a device became free.
     pub(crate) fn wake_waiters(&mut self, ctl: &mut Ctl<World>, number: u16) {
         let device = &mut self.list[usize::from(number)];

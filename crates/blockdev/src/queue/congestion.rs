@@ -4,10 +4,12 @@
 //! congested when it reaches 7/8 of `nr_requests` plus one, stays so until it falls below 13/16 minus one, and
 //! is full at `nr_requests`. Who fills it begins a [`Batch`]; others have to sleep for a request until one is freed that leaves fewer than
 //! `nr_requests`, which wakes who has waited longest, and lets anybody fill the queue again. Those with a batch may take
-//! up to half as many again. In a multi-queue (blk-mq) both sides share `nr_requests`, nobody takes more, and
-//! nothing ever says that it is congested.
-//! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()` and
-//! `freed_request()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue); `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
+//! up to half as many again. Every request that is freed while its side is not congested says so again, and thereby wakes whoever waits
+//! for congestion to end, of whatever device. In a multi-queue (blk-mq) both sides share `nr_requests`, nobody takes more, and
+//! nothing ever says that it is congested, or not.
+//! **Source.** `queue_congestion_on_threshold()`, `blk_queue_congestion_threshold()`, `__get_request()`, `freed_request()` and
+//! `blk_clear_congested()`, block/blk-core.c, `clear_wb_congested()`, mm/backing-dev.c, 2.6 to 4.20 (the legacy queue);
+//! `blk_mq_get_tag()`, block/blk-mq-tag.c (4.20).
 //! **Abstracted.** Who has to sleep gets the request all the same, and is told to; a multi-queue wakes all who wait, and so does an empty
 //! queue, for those who were woken may have had nothing to write any more. Readers never wait.
 
@@ -23,6 +25,8 @@ struct Side {
     full: bool,
     /// Requests freed that each wake a waiter.
     wakes: u32,
+    /// A request was freed that left it below the threshold of congestion.
+    eased: bool,
 }
 
 /// Which of the tasks that wait for requests are to be woken.
@@ -75,7 +79,10 @@ impl Congestion {
         let side = &mut self.sides[usize::from(sync)];
         assert!(side.count > 0, "a request leaves once");
         side.count -= 1;
-        side.congested &= side.count >= self.off;
+        if !self.shared && side.count < self.off {
+            side.congested = false;
+            side.eased = true;
+        }
         if side.count < self.nr_requests {
             side.full = false;
             side.wakes += 1;
@@ -102,6 +109,11 @@ impl Congestion {
             true => Wakes::Oldest(0),
             false => Wakes::Oldest(freed),
         }
+    }
+
+    /// Whether a freed write has said since this was asked last that there is no congestion.
+    pub(crate) fn take_eased(&mut self) -> bool {
+        std::mem::take(&mut self.sides[0].eased)
     }
 
     pub(crate) fn is_congested(&self, sync: bool) -> bool {
@@ -145,8 +157,24 @@ mod tests {
             congestion.remove(false);
             assert!(congestion.is_congested(false));
         }
+        assert!(!congestion.take_eased(), "nothing was freed below the threshold");
         congestion.remove(false);
         assert!(!congestion.is_congested(false));
+        assert!(congestion.take_eased());
+        assert!(!congestion.take_eased());
+    }
+
+    #[test]
+    fn every_write_that_is_freed_without_congestion_says_so() {
+        let mut congestion = with(2, 128, false);
+        congestion.remove(false);
+        assert!(congestion.take_eased(), "though it was not congested");
+        assert!(!congestion.add(Nanos::ZERO, true, &mut Batch::default()));
+        congestion.remove(true);
+        assert!(!congestion.take_eased(), "a read does not");
+        let mut shared = with(2, 128, true);
+        shared.remove(false);
+        assert!(!shared.take_eased(), "nor does a multi-queue");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! When reclaimers wait, for what and how long.
 //!
-//! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps 100 ms on the queue of congested devices
-//! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), and 100 ms if too many
-//! pages are isolated. Since 5.16 `reclaim_throttle()` has four reasons:
+//! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps for at most 100 ms on the queue of congested devices
+//! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), until a device that is not congested
+//! has done with a write (those with blk-mq never say so), and 100 ms if too many pages are isolated. Since 5.16 `reclaim_throttle()` has four reasons:
 //!
 //! | reason | longest wait | woken early by |
 //! |---|---|---|
@@ -20,7 +20,8 @@
 //! `throttle_vm_writeout()` (mm/page-writeback.c, 3.1, 3.19).
 //! Abstracted: a device is congested when its owner says so ([`Mm::set_device_congested`]); with blk-mq it never is.
 //! A jiffy is 4 ms (HZ=250).
-//! Omitted: kernel threads other than kswapd, which do not wait.
+//! Omitted: kernel threads other than kswapd, which do not wait; that an end of congestion wakes also those who find too many pages
+//! isolated (until 4.12).
 
 use rules::{IsolationLimit, ReclaimThrottle, VmWriteout};
 use units::{Gfp, Nanos, NodeId, Pfn};

@@ -62,3 +62,57 @@ impl Task {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use mm::reclaim::ThrottleReason;
+    use profile::{Kernel, Machine};
+    use sim::Wake;
+    use sys::{FileName, OpenMode, SpawnOptions, Sys};
+    use units::{Bytes, Nanos, NodeId};
+
+    use crate::RunSpec;
+    use crate::reason::SleepReason;
+    use crate::run::{boot, start_workload};
+
+    /// Longer than a page stays dirty.
+    const MINUTE: Nanos = Nanos::secs(60);
+
+    /// For how long who waits for congestion to end sleeps when another has written a page, and waited for one.
+    fn slept(machine: &str) -> Nanos {
+        let machine = Machine::load(machine).expect("built in");
+        let mut sim = boot(&RunSpec::new(machine, Kernel::load("3.19-rc4").expect("built in"))).expect("it has room");
+        let slept = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&slept);
+        start_workload(&mut sim, |sys| async move {
+            let writer = sys.spawn(SpawnOptions::process("writer"), |sys| async move {
+                let name = FileName { dir: sys.mkdir("d").await.expect("new"), number: 0 };
+                let fd = sys.open(name, OpenMode::Create).await.expect("new");
+                sys.write(fd, Bytes(0), Bytes(4096)).await.expect("there is room");
+                // That write is synchronous, and tells nobody.
+                sys.fsync(fd).await.expect("the disk works");
+                sys.write(fd, Bytes(4096), Bytes(4096)).await.expect("there is room");
+            });
+            let now = || sys.task.ctx.with(|_, ctl| ctl.now());
+            let (queue, began) =
+                (sys.task.ctx.with(|world, _| world.queues.throttle(NodeId(0), ThrottleReason::Device)), now());
+            let wake = sys.task.ctx.wait_timeout(queue, SleepReason::ReclaimThrottle, MINUTE).await;
+            seen.store(now().since(began).0, Ordering::Relaxed);
+            assert_eq!(wake == Wake::Woken, now().since(began) < MINUTE);
+            sys.join(writer).await;
+            Ok(())
+        });
+        sim.run().expect("nobody waits for ever");
+        Nanos(slept.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn who_waits_for_congestion_to_end_goes_on_when_the_flusher_has_written() {
+        let slept_beside_cfq = slept("desktop-4g");
+        assert!((Nanos::secs(30)..MINUTE).contains(&slept_beside_cfq), "{slept_beside_cfq:?}");
+        assert!(slept("skylake-1s") >= MINUTE, "a multi-queue says nothing");
+    }
+}

@@ -344,7 +344,7 @@ impl World {
         let mut batch = task.map_or_else(Batch::default, |task| self.task(task).batch);
         let overdrawn = self.mm.overdraws(&bio);
         let refused = self.devices.submit(ctl, bio, waiter, &mut batch);
-        self.note_congestion(bio.device);
+        self.note_congestion(ctl, bio.device);
         if let Some(task) = task {
             let info = self.task_mut(task);
             info.batch = batch;
@@ -355,10 +355,16 @@ impl World {
         }
     }
 
-    /// Tells reclaim whether the write queue of a device is congested.
-    fn note_congestion(&mut self, device: u16) {
+    /// Tells reclaim whether the write queue of a device is congested, and those who wait for congestion to end if it was not
+    /// when a request was freed (`clear_wb_congested()`).
+    fn note_congestion(&mut self, ctl: &mut Ctl<World>, device: u16) {
         let congested = self.devices.list[device as usize].congested(Op::Write);
         self.mm.set_device_congested(device, congested);
+        if self.devices.take_eased(device) {
+            for queues in &self.queues.reclaim {
+                ctl.wake_all(queues[ThrottleReason::Device as usize]);
+            }
+        }
     }
 
     fn device_event(&mut self, ctl: &mut Ctl<World>, number: u16) {
@@ -375,7 +381,7 @@ impl World {
         }
         self.completed = completed;
         if any {
-            self.note_congestion(number);
+            self.note_congestion(ctl, number);
             self.devices.wake_waiters(ctl, number);
         }
     }
