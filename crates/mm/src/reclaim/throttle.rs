@@ -11,8 +11,8 @@
 //! | `NoProgress`, `Congested` | 1 jiffy | (skipped unless writing is what is missing) a reclaimer with progress |
 //!
 //! Until 3.10 `wait_iff_congested()` asks for the zone too, and stands after a batch ([`super::inactive`]) and between
-//! priorities of direct reclaim. Until 4.8 whoever is through with a zone waits while more than the dirty limit and a tenth is
-//! under writeback ([`VmWriteout`]). In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
+//! priorities of direct reclaim; until 4.6 a request that is tried once more waits by it for 20 ms. Until 4.8 whoever is through with
+//! a zone waits while more than the dirty limit and a tenth is under writeback ([`VmWriteout`]). In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
 //! kswapd wakes it.
 //! Source: `congestion_wait()`, `wait_iff_congested()` (mm/backing-dev.c, 4.20), `too_many_isolated()`,
 //! `throttle_direct_reclaim()`, `allow_direct_reclaim()` (mm/vmscan.c, 4.20; 6.12), `reclaim_throttle()`,
@@ -30,10 +30,12 @@ use super::{SWAP_CLUSTER_MAX, ScanControl};
 use crate::env::JIFFY;
 use crate::stat::{NodeStat, ZoneStat};
 use crate::zone::{MAX_RECLAIM_RETRIES, Wmark};
-use crate::{Effect, Env, LruList, LruvecId, Mm, ZoneKind};
+use crate::{AllocRequest, Effect, Env, LruList, LruvecId, Mm, ZoneKind};
 
 /// `HZ / 10`.
 pub(super) const TENTH: Nanos = Nanos::millis(100);
+/// `HZ / 50`.
+const FIFTIETH: Nanos = Nanos::millis(20);
 
 /// What a reclaimer waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -160,6 +162,16 @@ impl Mm {
     pub(super) fn wait_iff_congested(&self, lru: LruvecId) -> Option<Wait> {
         (self.lruvec(self.root_of(lru)).congested && self.any_device_congested())
             .then_some((ThrottleReason::Device, TENTH))
+    }
+
+    /// How long a request that failed waits for the zone that it prefers, as a reclaimer would, before it is tried once more; the wait is to be
+    /// ended as one of reclaim (`__alloc_pages_slowpath()`, until 4.6).
+    pub fn wait_before_retry(&mut self, request: AllocRequest) -> Option<(NodeId, ThrottleReason, Nanos)> {
+        let preferred = self.request_zones(request).next()?;
+        let lru = self.zones[preferred.index()].lru;
+        let (reason, _) = self.wait_iff_congested(lru)?;
+        self.throttle_begin(lru.node, reason);
+        Some((lru.node, reason, FIFTIETH))
     }
 
     /// How long a reclaimer that is through with a zone waits for what is under writeback, swap included; one that may not do I/O
@@ -387,5 +399,19 @@ mod tests {
         assert_eq!(m.mm.throttle_congested(NODE), Some((ThrottleReason::Device, Nanos::millis(100))));
         m.mm.set_device_congested(3, false);
         assert_eq!(m.mm.throttle_congested(NODE), None);
+    }
+
+    #[test]
+    fn a_request_is_tried_once_more_after_20_ms_where_zone_and_device_are_congested() {
+        let mut m = Machine::new(rules_4_20());
+        let request = AllocRequest { gfp: Gfp::HIGHUSER_MOVABLE, order: Order(0), node: NODE };
+        m.mm.set_device_congested(3, true);
+        assert_eq!(m.mm.wait_before_retry(request), None, "its zone is not congested");
+        m.mm.lruvec_mut(LRU).congested = true;
+        assert_eq!(m.mm.wait_before_retry(request), Some((NODE, ThrottleReason::Device, Nanos::millis(20))));
+        assert_eq!(m.mm.throttled(NODE, ThrottleReason::Device), 1);
+        m.mm.throttle_end(NODE, ThrottleReason::Device);
+        m.mm.set_device_congested(3, false);
+        assert_eq!(m.mm.wait_before_retry(request), None);
     }
 }

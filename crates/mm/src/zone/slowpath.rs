@@ -143,7 +143,7 @@ impl Mm {
     }
 
     /// Zones that a request may use, in the order of the zonelist.
-    fn request_zones(&self, req: AllocRequest) -> impl Iterator<Item = ZoneId> + '_ {
+    pub(crate) fn request_zones(&self, req: AllocRequest) -> impl Iterator<Item = ZoneId> + '_ {
         let (highest, this_node) = (gfp_zone(req.gfp), req.gfp.contains(Gfp::THISNODE));
         let zones = self.nodes[req.node.index()].zonelist.iter().copied();
         zones.filter(move |z| {
