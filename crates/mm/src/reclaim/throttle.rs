@@ -2,7 +2,8 @@
 //!
 //! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps for at most 100 ms on the queue of congested devices
 //! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), until a device that is not congested
-//! has done with a write (those with blk-mq never say so), and 100 ms if too many pages are isolated. Since 5.16 `reclaim_throttle()` has four reasons:
+//! has done with a write (those with blk-mq never say so), and 100 ms if too many pages are isolated. Since 5.16
+//! `reclaim_throttle()` has four reasons:
 //!
 //! | reason | longest wait | woken early by |
 //! |---|---|---|
@@ -12,8 +13,8 @@
 //!
 //! Until 3.10 `wait_iff_congested()` asks for the zone too, and stands after a batch ([`super::inactive`]) and between
 //! priorities of direct reclaim; until 4.6 a request that is tried once more waits by it for 20 ms. Until 4.8 whoever is through with
-//! a zone waits while more than the dirty limit and a tenth is under writeback ([`VmWriteout`]). In every era a direct reclaimer waits while less than half of the reserve for reclaim itself is free (`Reserve`);
-//! kswapd wakes it.
+//! a zone waits while more than the dirty limit and a tenth is under writeback ([`VmWriteout`]). In every era a direct reclaimer
+//! waits while less than half of the reserve for reclaim itself is free (`Reserve`); kswapd wakes it.
 //! Source: `congestion_wait()`, `wait_iff_congested()` (mm/backing-dev.c, 4.20), `too_many_isolated()`,
 //! `throttle_direct_reclaim()`, `allow_direct_reclaim()` (mm/vmscan.c, 4.20; 6.12), `reclaim_throttle()`,
 //! `skip_throttle_noprogress()`, `__acct_reclaim_writeback()` (6.12).
@@ -21,7 +22,7 @@
 //! Abstracted: a device is congested when its owner says so ([`Mm::set_device_congested`]); with blk-mq it never is.
 //! A jiffy is 4 ms (HZ=250).
 //! Omitted: kernel threads other than kswapd, which do not wait; that an end of congestion wakes also those who find too many pages
-//! isolated (until 4.12).
+//! isolated (until 4.12), and a request whose zones have nothing but pages under writeback (`should_reclaim_retry()`, since 4.7).
 
 use rules::{IsolationLimit, ReclaimThrottle, VmWriteout};
 use units::{Gfp, Nanos, NodeId, Pfn};
