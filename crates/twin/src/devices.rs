@@ -48,6 +48,11 @@ impl Device {
         self.model.congested(op)
     }
 
+    /// Whether it has told those who wait for congestion to end to look again, since this was asked last.
+    pub(crate) fn take_eased(&mut self) -> bool {
+        self.model.take_eased()
+    }
+
     /// The list of requests at which a task that writes would have to sleep first.
     pub(crate) fn refusing(&self, now: Nanos, batch: &Batch) -> Option<usize> {
         (0..self.room.len()).find(|list| self.refuses(*list, now, batch))
@@ -156,11 +161,6 @@ impl Devices {
         );
         self.arm(ctl, bio.device);
         refused
-    }
-
-    /// Whether a device has told those who wait for congestion to end to look again.
-    pub(crate) fn take_eased(&mut self, number: u16) -> bool {
-        self.list[usize::from(number)].model.take_eased()
     }
 
     /// Wakes those for whom requests of a device became free.

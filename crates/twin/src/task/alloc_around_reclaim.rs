@@ -1,10 +1,10 @@
 //! The slow path of the page allocator until 4.7.
 //!
 //! Rule: a request above order 0 compacts asynchronously, then every request reclaims. If the request is retried (up to
-//! order 3 always; above only with `__GFP_REPEAT`, until as much as it asks for was reclaimed), it waits if the zone that it prefers is
-//! congested, and all starts anew, now with light-synchronous compaction. If not, it compacts so a last time. Huge pages give up as soon as compaction is
-//! deferred, or every zone's was contended for a lock; those of a fault also if its CPU was wanted, and they never compact
-//! synchronously, as khugepaged does.
+//! order 3 always; above only with `__GFP_REPEAT`, until as much as it asks for was reclaimed), it waits if the zone that it
+//! prefers is congested, and all starts anew, now with light-synchronous compaction. If not, it compacts so a last time. Huge
+//! pages give up as soon as compaction is deferred, or every zone's was contended for a lock; those of a fault also if its CPU
+//! was wanted, and they never compact synchronously, as khugepaged does.
 //! Source: `__alloc_pages_slowpath()`, `should_alloc_retry()`, mm/page_alloc.c, 3.19.
 //! Until: [`DirectCompaction::AroundReclaim`](rules::DirectCompaction), 4.7.
 

@@ -358,9 +358,10 @@ impl World {
     /// Tells reclaim whether the write queue of a device is congested, and those who wait for congestion to end if it was not
     /// when a request was freed (`clear_wb_congested()`).
     fn note_congestion(&mut self, ctl: &mut Ctl<World>, device: u16) {
-        let congested = self.devices.list[device as usize].congested(Op::Write);
-        self.mm.set_device_congested(device, congested);
-        if self.devices.take_eased(device) {
+        let model = &mut self.devices.list[usize::from(device)];
+        let eased = model.take_eased();
+        self.mm.set_device_congested(device, model.congested(Op::Write));
+        if eased {
             for queues in &self.queues.reclaim {
                 ctl.wake_all(queues[ThrottleReason::Device as usize]);
             }
