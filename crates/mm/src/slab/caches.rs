@@ -5,7 +5,7 @@
 //! `/proc/slabinfo` of distributions' kernels of that time (marked K); the exact figures depend on the configuration.
 //! Kernels between these have the sizes of the one that their file names. A size includes alignment and, where a constructor
 //! exists, the free pointer behind the object (radix_tree_node: 576 + 8). Flags: fs/inode.c, fs/dcache.c,
-//! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, `SLAB_RECLAIM_ACCOUNT` in each.
+//! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, fs/ext4/page-io.c, `SLAB_RECLAIM_ACCOUNT` in each.
 //! Omitted: merging of caches with equal sizes (`slab_unmergeable()`), the kmalloc caches by cgroup and by DMA,
 //! caches of networking and of parts that nothing here allocates from.
 
@@ -38,6 +38,9 @@ macro_rules! caches {
             let mut table = vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable, accounted: is_accounted!($accounted) },)*];
             for &(cache, size) in other_sizes(sizes) {
                 table[cache.index()].size = size;
+            }
+            if !old {
+                RECLAIMABLE_SINCE_510.iter().for_each(|cache| table[cache.index()].reclaimable = true);
             }
             table
         }
@@ -82,6 +85,9 @@ const SIZES_61: [(CacheId, u32); 11] = [
     (CacheId::MM_STRUCT, 1152),
     (CacheId::TASK_STRUCT, 6144),
 ];
+
+/// Caches whose pages are reclaimable in 5.10 and later (`SLAB_RECLAIM_ACCOUNT`; fs/xfs/xfs_super.c, xfs_buf.c), and in 4.20 are not.
+const RECLAIMABLE_SINCE_510: [CacheId; 2] = [CacheId::XFS_ILI, CacheId::XFS_BUF];
 
 /// Sizes of 2.6.39, where they are known: an ext4 inode's from `/proc/slabinfo` of a guest of 2.6.39-rc7, the others computed from their structures.
 const SIZES_2639: [(CacheId, u32); 2] = [
@@ -154,7 +160,7 @@ caches! {
     /// An ioend of XFS or iomap: it, a bio and four vectors. Computed for 4.20.
     XFS_IOEND "bio-320" 320 320 false free;
     /// What ext4 keeps beside a bio. 3.19: `/proc/slabinfo` of a guest.
-    EXT4_IO_END "ext4_io_end" 72 64 false free;
+    EXT4_IO_END "ext4_io_end" 72 64 true free;
     /// 16, 64, 128 and as many vectors of a bio as there may be, 256 here.
     BIOVEC_16 "biovec-16" 256 256 false free;
     /// See above.
