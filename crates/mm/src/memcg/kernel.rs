@@ -56,9 +56,13 @@ impl Mm {
 
     /// Bytes that an object of a cache counts with; none if the cache is not accounted.
     pub(super) fn accounted_size(&self, cache: CacheId) -> Option<u64> {
-        let spec = self.slabs.spec(cache);
+        self.slabs.spec(cache).accounted.then(|| self.charged_size(cache))
+    }
+
+    /// Bytes that an object of a cache counts with once it is charged.
+    pub(super) fn charged_size(&self, cache: CacheId) -> u64 {
         let owner = if self.rules.object_accounting == ObjectAccounting::Vectors { OWNER_BYTES } else { 0 };
-        spec.accounted.then_some(u64::from(spec.size) + owner)
+        u64::from(self.slabs.object_size(cache)) + owner
     }
 
     /// Sees to it that an object can be charged to the task's group; `Err` says that a limit forbids it and has to be dealt

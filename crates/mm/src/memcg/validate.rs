@@ -78,7 +78,7 @@ impl Mm {
         let mut bytes = BTreeMap::new();
         for cache in self.slabs.ids() {
             for memcg in self.slabs.owners(cache) {
-                *bytes.entry(memcg).or_default() += self.accounted_size(cache).expect("others have no owner");
+                *bytes.entry(memcg).or_default() += self.charged_size(cache);
             }
         }
         bytes

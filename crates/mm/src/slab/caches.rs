@@ -5,13 +5,14 @@
 //! `/proc/slabinfo` of distributions' kernels of that time (marked K); the exact figures depend on the configuration.
 //! Kernels between these have the sizes of the one that their file names. A size includes alignment and, where a constructor
 //! exists, the free pointer behind the object (radix_tree_node: 576 + 8). Flags: fs/inode.c, fs/dcache.c,
-//! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, fs/ext4/page-io.c, `SLAB_RECLAIM_ACCOUNT` in each.
-//! Omitted: merging of caches with equal sizes (`slab_unmergeable()`), the kmalloc caches by cgroup and by DMA,
-//! caches of networking and of parts that nothing here allocates from.
+//! fs/buffer.c, lib/radix-tree.c, fs/xfs/xfs_super.c, fs/ext4/super.c, fs/ext4/page-io.c, `SLAB_RECLAIM_ACCOUNT` in each; constructors and copies to
+//! user space: the same, and kernel/fork.c, mm/rmap.c, fs/proc/inode.c, mm/shmem.c, fs/jbd2/journal.c. The kmalloc caches are the first, as a boot creates
+//! them before all others: caches that share slabs (merging.rs) go by the name of the first of them.
+//! Omitted: the kmalloc caches by cgroup and by DMA, caches of networking and of parts that nothing here allocates from.
 
 use rules::StructSizes;
 
-use super::{CacheId, CacheSpec};
+use super::{CacheId, CacheSpec, ObjectKind};
 
 macro_rules! is_accounted {
     (accounted) => {
@@ -23,7 +24,7 @@ macro_rules! is_accounted {
 }
 
 macro_rules! caches {
-    ($($(#[$doc:meta])* $id:ident $name:literal $old:literal $new:literal $reclaimable:literal $accounted:ident;)*) => {
+    ($($(#[$doc:meta])* $id:ident $name:literal $old:literal $new:literal $reclaimable:literal $accounted:ident $kind:ident;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         #[repr(u16)]
         enum Number { $($id,)* }
@@ -35,12 +36,16 @@ macro_rules! caches {
         /// The specifications of all of them, in the order of their numbers.
         pub(crate) fn table(sizes: StructSizes) -> Vec<CacheSpec> {
             let old = sizes.older_than_510();
-            let mut table = vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable, accounted: is_accounted!($accounted) },)*];
+            let mut table = vec![$(CacheSpec { name: $name, size: if old { $old } else { $new }, reclaimable: $reclaimable, accounted: is_accounted!($accounted), kind: ObjectKind::$kind },)*];
             for &(cache, size) in other_sizes(sizes) {
                 table[cache.index()].size = size;
             }
             if !old {
                 RECLAIMABLE_SINCE_510.iter().for_each(|cache| table[cache.index()].reclaimable = true);
+            }
+            // SLAB_TYPESAFE_BY_RCU, fs/file_table.c (6.12); not in 6.1.
+            if sizes == StructSizes::Linux612 {
+                table[CacheId::FILP.index()].kind = ObjectKind::Constructed;
             }
             table
         }
@@ -97,91 +102,91 @@ const SIZES_2639: [(CacheId, u32); 2] = [
 ];
 
 caches! {
+    KMALLOC_8 "kmalloc-8" 8 8 false free UserCopied;
+    KMALLOC_16 "kmalloc-16" 16 16 false free UserCopied;
+    KMALLOC_32 "kmalloc-32" 32 32 false free UserCopied;
+    KMALLOC_64 "kmalloc-64" 64 64 false free UserCopied;
+    KMALLOC_96 "kmalloc-96" 96 96 false free UserCopied;
+    KMALLOC_128 "kmalloc-128" 128 128 false free UserCopied;
+    KMALLOC_192 "kmalloc-192" 192 192 false free UserCopied;
+    KMALLOC_256 "kmalloc-256" 256 256 false free UserCopied;
+    KMALLOC_512 "kmalloc-512" 512 512 false free UserCopied;
+    KMALLOC_1K "kmalloc-1k" 1024 1024 false free UserCopied;
+    KMALLOC_2K "kmalloc-2k" 2048 2048 false free UserCopied;
+    KMALLOC_4K "kmalloc-4k" 4096 4096 false free UserCopied;
+    KMALLOC_8K "kmalloc-8k" 8192 8192 false free UserCopied;
     /// 4.20: K.
-    DENTRY "dentry" 192 192 true accounted;
+    DENTRY "dentry" 192 192 true accounted UserCopied;
     /// 4.20: K.
-    INODE "inode_cache" 600 632 true accounted;
+    INODE "inode_cache" 600 632 true accounted Constructed;
     /// Both K; aligned to a cache line.
-    XFS_INODE "xfs_inode" 960 1024 true accounted;
+    XFS_INODE "xfs_inode" 960 1024 true accounted Constructed;
     /// 4.20: the size that it is merged at in guests of 4.18 and 5.0. 6.12: K.
-    XFS_ILI "xfs_ili" 192 192 false free;
+    XFS_ILI "xfs_ili" 192 192 false free Plain;
     /// Both items, of what is to be freed and of what is done: the size that they are merged at in guests of 5.0.
-    XFS_EFD "xfs_efd_item" 440 440 false free;
+    XFS_EFD "xfs_efd_item" 440 440 false free Plain;
     /// Both K; aligned to a cache line.
-    XFS_BUF "xfs_buf" 384 384 false free;
+    XFS_BUF "xfs_buf" 384 384 false free Plain;
     /// The size that it has in guests of 5.0.
-    XFS_BUF_ITEM "xfs_buf_item" 272 272 false free;
+    XFS_BUF_ITEM "xfs_buf_item" 272 272 false free Plain;
     /// 4.20: K.
-    EXT4_INODE "ext4_inode_cache" 1080 1168 true accounted;
+    EXT4_INODE "ext4_inode_cache" 1080 1168 true accounted Constructed;
     /// 4.20: K.
-    EXTENT_STATUS "extent_status" 40 40 true free;
+    EXTENT_STATUS "extent_status" 40 40 true free Plain;
     /// 4.20: K. Merged with `iommu_iova` where that is built in.
-    JBD2_INODE "jbd2_inode" 64 64 false free;
+    JBD2_INODE "jbd2_inode" 64 64 false free Plain;
     /// 4.20: K.
-    JBD2_JOURNAL_HEAD "jbd2_journal_head" 120 120 true free;
+    JBD2_JOURNAL_HEAD "jbd2_journal_head" 120 120 true free Constructed;
     /// What security modules keep of an inode; 4.20 and 5.10 have no such cache, and nothing allocates from it.
-    LSM_INODE "lsm_inode_cache" 88 88 false free;
+    LSM_INODE "lsm_inode_cache" 88 88 false free Plain;
     /// 4.20: K.
-    BUFFER_HEAD "buffer_head" 104 104 true accounted;
+    BUFFER_HEAD "buffer_head" 104 104 true accounted Plain;
     /// 4.20: K.
-    RADIX_TREE_NODE "radix_tree_node" 584 584 true accounted;
+    RADIX_TREE_NODE "radix_tree_node" 584 584 true accounted Constructed;
     /// 4.20: K.
-    FILP "filp" 256 192 false accounted;
+    FILP "filp" 256 192 false accounted Plain;
     /// 4.20: K.
-    NAMES "names_cache" 4096 4096 false free;
+    NAMES "names_cache" 4096 4096 false free UserCopied;
     /// 4.20: K.
-    PROC_INODE "proc_inode_cache" 664 704 true accounted;
+    PROC_INODE "proc_inode_cache" 664 704 true accounted Constructed;
     /// 4.20: K.
-    SHMEM_INODE "shmem_inode_cache" 704 760 true accounted;
+    SHMEM_INODE "shmem_inode_cache" 704 760 true accounted Constructed;
     /// 4.20: K.
-    KERNFS_NODE "kernfs_node_cache" 136 136 false free;
+    KERNFS_NODE "kernfs_node_cache" 136 136 false free Plain;
     /// 4.20: K.
-    VM_AREA_STRUCT "vm_area_struct" 208 176 false accounted;
+    VM_AREA_STRUCT "vm_area_struct" 208 176 false accounted Plain;
     /// 4.20: K.
-    ANON_VMA "anon_vma" 88 104 false accounted;
+    ANON_VMA "anon_vma" 88 104 false accounted Constructed;
     /// 4.20: K.
-    ANON_VMA_CHAIN "anon_vma_chain" 64 64 false accounted;
+    ANON_VMA_CHAIN "anon_vma_chain" 64 64 false accounted Plain;
     /// 4.20: K.
-    MM_STRUCT "mm_struct" 1088 1408 false accounted;
+    MM_STRUCT "mm_struct" 1088 1408 false accounted UserCopied;
     /// 4.20: K.
-    TASK_STRUCT "task_struct" 5952 6208 false accounted;
+    TASK_STRUCT "task_struct" 5952 6208 false accounted UserCopied;
     /// 4.20: K.
-    SIGNAL "signal_cache" 1088 1152 false accounted;
+    SIGNAL "signal_cache" 1088 1152 false accounted Plain;
     /// 4.20: K.
-    SIGHAND "sighand_cache" 2112 2112 false accounted;
+    SIGHAND "sighand_cache" 2112 2112 false accounted Constructed;
     /// 4.20: K.
-    FILES "files_cache" 704 704 false accounted;
+    FILES "files_cache" 704 704 false accounted Plain;
     /// 4.20: K.
-    CRED "cred_jar" 192 192 false accounted;
+    CRED "cred_jar" 192 192 false accounted Plain;
     /// 4.20: K.
-    PID "pid" 128 128 false accounted;
+    PID "pid" 128 128 false accounted Plain;
     /// 4.20: K.
-    BIO "bio-0" 192 192 false free;
+    BIO "bio-0" 192 192 false free Plain;
     /// An ioend of XFS or iomap: it, a bio and four vectors. Computed for 4.20.
-    XFS_IOEND "bio-320" 320 320 false free;
+    XFS_IOEND "bio-320" 320 320 false free Plain;
     /// What ext4 keeps beside a bio. 3.19: `/proc/slabinfo` of a guest.
-    EXT4_IO_END "ext4_io_end" 72 64 true free;
+    EXT4_IO_END "ext4_io_end" 72 64 true free Plain;
     /// 16, 64, 128 and as many vectors of a bio as there may be, 256 here.
-    BIOVEC_16 "biovec-16" 256 256 false free;
+    BIOVEC_16 "biovec-16" 256 256 false free Plain;
     /// See above.
-    BIOVEC_64 "biovec-64" 1024 1024 false free;
+    BIOVEC_64 "biovec-64" 1024 1024 false free Plain;
     /// See above.
-    BIOVEC_128 "biovec-128" 2048 2048 false free;
+    BIOVEC_128 "biovec-128" 2048 2048 false free Plain;
     /// See above.
-    BIOVEC_MAX "biovec-max" 4096 4096 false free;
-    KMALLOC_8 "kmalloc-8" 8 8 false free;
-    KMALLOC_16 "kmalloc-16" 16 16 false free;
-    KMALLOC_32 "kmalloc-32" 32 32 false free;
-    KMALLOC_64 "kmalloc-64" 64 64 false free;
-    KMALLOC_96 "kmalloc-96" 96 96 false free;
-    KMALLOC_128 "kmalloc-128" 128 128 false free;
-    KMALLOC_192 "kmalloc-192" 192 192 false free;
-    KMALLOC_256 "kmalloc-256" 256 256 false free;
-    KMALLOC_512 "kmalloc-512" 512 512 false free;
-    KMALLOC_1K "kmalloc-1k" 1024 1024 false free;
-    KMALLOC_2K "kmalloc-2k" 2048 2048 false free;
-    KMALLOC_4K "kmalloc-4k" 4096 4096 false free;
-    KMALLOC_8K "kmalloc-8k" 8192 8192 false free;
+    BIOVEC_MAX "biovec-max" 4096 4096 false free Plain;
 }
 
 impl CacheId {
@@ -216,7 +221,7 @@ mod tests {
         let table = table(StructSizes::Linux420);
         assert_eq!(table[CacheId::XFS_INODE.index()].name, "xfs_inode");
         assert_eq!(table[CacheId::KMALLOC_8K.index()].name, "kmalloc-8k");
-        assert_eq!(table.len(), CacheId::KMALLOC_8K.index() + 1);
+        assert_eq!(table.len(), CacheId::BIOVEC_MAX.index() + 1);
     }
 
     /// Four CPUs ask for 16 objects. An inode of 880 bytes: 14,080, which order 2 holds with 18 of them (waste 544, a 16th is 1024), where

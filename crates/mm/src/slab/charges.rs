@@ -24,14 +24,14 @@ fn cache_for(objects: u32) -> Option<CacheId> {
 impl Mm {
     /// Gives a new slab its vector, if it needs one.
     pub(super) fn attach_charges(&mut self, env: &Env, cache: CacheId, number: u32) {
-        let owner = &self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache(cache);
         let accounting = self.memcg.in_use() && self.rules.object_accounting == ObjectAccounting::Vectors;
         if !accounting || !owner.spec.accounted {
             return;
         }
         let Some(kmalloc) = cache_for(owner.slabs.objects(number)) else { return };
         let charges = self.slab_alloc_nowait(env, kmalloc, Gfp::NOFS);
-        self.slabs.caches[cache.index()].charges.set(number, charges);
+        self.slabs.cache_mut(cache).charges.set(number, charges);
     }
 
     /// Frees the vector of a slab that is gone.

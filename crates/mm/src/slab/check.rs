@@ -2,7 +2,7 @@
 
 use units::{NodeId, Pfn};
 
-use super::{Cache, CacheId, Keeper, Place};
+use super::{Cache, Keeper, Place};
 use crate::stat::NodeStat;
 use crate::{Kind, Mm, Violation};
 
@@ -12,8 +12,8 @@ impl Mm {
     pub(crate) fn validate_slab(&self, violations: &mut Vec<Violation>) {
         let nr_nodes = self.nodes.len();
         let mut pages = vec![[0u64; 2]; nr_nodes];
-        for (n, cache) in self.slabs.caches.iter().enumerate() {
-            self.check_slabs(CacheId(n as u16), cache, &mut pages, violations);
+        for cache in &self.slabs.caches {
+            self.check_slabs(cache, &mut pages, violations);
             cache.check_lists(violations);
         }
         for (node, counted) in pages.iter().enumerate() {
@@ -27,7 +27,7 @@ impl Mm {
         }
     }
 
-    fn check_slabs(&self, id: CacheId, cache: &Cache, pages: &mut [[u64; 2]], violations: &mut Vec<Violation>) {
+    fn check_slabs(&self, cache: &Cache, pages: &mut [[u64; 2]], violations: &mut Vec<Violation>) {
         let (mut slabs, mut objects) = (0, 0);
         for (number, slab) in cache.slabs.iter() {
             slabs += 1;
@@ -39,8 +39,8 @@ impl Mm {
                 violations.push(cache.violation(Some(slab.pfn), what));
             }
             let frame = &self.frames[slab.pfn];
-            if frame.kind() != Kind::Slab || (frame.cache(), frame.place) != (id, number) {
-                let what = format!("slab {number} of {id:?} says {frame:?}");
+            if frame.kind() != Kind::Slab || (frame.cache(), frame.place) != (cache.id, number) {
+                let what = format!("slab {number} says {frame:?}");
                 violations.push(cache.violation(Some(slab.pfn), what));
             } else {
                 let column = usize::from(!cache.spec.reclaimable);

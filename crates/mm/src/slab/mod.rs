@@ -6,13 +6,14 @@
 //! Source: mm/slub.c, 2.6.39 to 6.12; mm/slab.c, 3.1 to 4.20.
 //! Since/until: [`SlabAllocator`].
 //! Abstracted: which free slot of a slab is taken (the lowest, the kernel's order may be random).
-//! Omitted: debugging, what objects charge to a cgroup (see charges.rs for what that takes), pfmemalloc slabs, cache merging, `kmem_cache_shrink()`.
+//! Omitted: debugging, what objects charge to a cgroup (see charges.rs for what that takes), pfmemalloc slabs, `kmem_cache_shrink()`.
 
 mod arrays;
 mod caches;
 mod charges;
 mod check;
 mod list;
+mod merging;
 mod object;
 mod pages;
 mod rcu;
@@ -88,6 +89,19 @@ pub struct CacheSpec {
     pub reclaimable: bool,
     /// Its objects are charged to the cgroup of who allocates them (`SLAB_ACCOUNT`, or `__GFP_ACCOUNT` wherever that is done).
     pub accounted: bool,
+    /// What its objects are.
+    pub kind: ObjectKind,
+}
+
+/// What tells objects of one cache from those of another with the same size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectKind {
+    /// Nothing.
+    Plain,
+    /// They may be copied to and from user space (`usersize`, since 4.16).
+    UserCopied,
+    /// They have a constructor, or are found by readers under RCU after they are freed (`SLAB_TYPESAFE_BY_RCU`).
+    Constructed,
 }
 
 /// A line of `/proc/slabinfo`.
@@ -156,6 +170,8 @@ enum Keeper {
 /// One cache.
 #[derive(Debug)]
 struct Cache {
+    /// The first that it serves.
+    id: CacheId,
     spec: CacheSpec,
     layout: Layout,
     /// log2 of the objects' numbers that a slab takes.
@@ -178,13 +194,17 @@ pub struct Slabs {
     /// The node of each CPU.
     cpu_nodes: Vec<NodeId>,
     nr_nodes: usize,
+    /// What each cache holds.
+    specs: Vec<CacheSpec>,
+    /// Which of `caches` serves it.
+    homes: Vec<u16>,
     caches: Vec<Cache>,
 }
 
 impl Slabs {
     /// No cache yet.
     pub fn new(cpu_nodes: Vec<NodeId>, nr_nodes: usize) -> Slabs {
-        Slabs { cpu_nodes, nr_nodes, caches: Vec::new() }
+        Slabs { cpu_nodes, nr_nodes, specs: Vec::new(), homes: Vec::new(), caches: Vec::new() }
     }
 
     /// The lines of `/proc/slabinfo`.
@@ -199,44 +219,56 @@ impl Slabs {
 
     /// Bytes that an object of a cache takes.
     pub fn object_size(&self, cache: CacheId) -> u32 {
-        self.caches[cache.index()].spec.size
+        self.cache(cache).spec.size
     }
 
     /// What a cache holds.
     pub(crate) fn spec(&self, cache: CacheId) -> &CacheSpec {
-        &self.caches[cache.index()].spec
+        &self.specs[cache.index()]
+    }
+
+    /// The cache that serves another, or itself.
+    #[inline]
+    fn cache(&self, cache: CacheId) -> &Cache {
+        &self.caches[usize::from(self.homes[cache.index()])]
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    fn cache_mut(&mut self, cache: CacheId) -> &mut Cache {
+        &mut self.caches[usize::from(self.homes[cache.index()])]
     }
 
     /// Notes which group an object is charged to.
     pub(crate) fn set_owner(&mut self, cache: CacheId, obj: Obj, memcg: MemcgId) {
-        self.caches[cache.index()].owners.set(obj.0, memcg);
+        self.cache_mut(cache).owners.set(obj.0, memcg);
     }
 
     /// The groups that objects of a cache are charged to, one for each such object.
     pub(crate) fn owners(&self, cache: CacheId) -> impl Iterator<Item = MemcgId> + '_ {
-        self.caches[cache.index()].owners.iter().map(|(_, memcg)| *memcg)
+        self.cache(cache).owners.iter().map(|(_, memcg)| *memcg)
     }
 
-    /// Caches.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = CacheId> + use<> {
-        (0..self.caches.len() as u16).map(CacheId)
+    /// Caches with slabs of their own.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CacheId> + '_ {
+        self.caches.iter().map(|cache| cache.id)
     }
 
     /// Where an object is, and which group it is charged to.
     pub(crate) fn share_of(&self, cache: CacheId, obj: Obj) -> Share {
-        Share { node: self.node_of(cache, obj), memcg: self.caches[cache.index()].owners.get(obj.0) }
+        Share { node: self.node_of(cache, obj), memcg: self.cache(cache).owners.get(obj.0) }
     }
 
     /// Node of the page that an object is on.
     #[inline]
     pub fn node_of(&self, cache: CacheId, obj: Obj) -> NodeId {
-        let cache = &self.caches[cache.index()];
+        let cache = self.cache(cache);
         cache.slabs[obj.0 >> cache.shift].node
     }
 
     /// First frame of the slab that an object is on.
     pub fn pfn_of(&self, cache: CacheId, obj: Obj) -> units::Pfn {
-        let cache = &self.caches[cache.index()];
+        let cache = self.cache(cache);
         cache.slabs[obj.0 >> cache.shift].pfn
     }
 
@@ -294,8 +326,18 @@ impl Mm {
         }
     }
 
-    /// Creates a cache.
+    /// Creates a cache: with slabs of its own, unless one that there is serves it.
     pub fn create_cache(&mut self, spec: CacheSpec) -> CacheId {
+        let id = CacheId(self.slabs.specs.len() as u16);
+        self.slabs.specs.push(spec);
+        match self.slabs.find_mergeable(&spec, self.rules.slab_merging) {
+            Some(other) => self.slabs.homes.push(self.slabs.homes[other.index()]),
+            None => self.add_cache(id, spec),
+        }
+        id
+    }
+
+    fn add_cache(&mut self, id: CacheId, spec: CacheSpec) {
         let Slabs { cpu_nodes, nr_nodes, .. } = &self.slabs;
         let (nr_cpus, nr_nodes) = (cpu_nodes.len(), *nr_nodes);
         let allocator = self.rules.slab_allocator;
@@ -311,8 +353,9 @@ impl Mm {
             }
             _ => Keeper::Slab(arrays::Arrays::new(spec.size, objects, cpu_nodes, nr_nodes)),
         };
-        let id = CacheId(self.slabs.caches.len() as u16);
+        self.slabs.homes.push(self.slabs.caches.len() as u16);
         self.slabs.caches.push(Cache {
+            id,
             spec,
             layout,
             shift: objects.next_power_of_two().trailing_zeros(),
@@ -324,7 +367,6 @@ impl Mm {
             nr_objects: 0,
             order_fallback: 0,
         });
-        id
     }
 }
 

@@ -47,7 +47,7 @@ impl Mm {
 
     fn slab_take(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
         let cpu = env.cpu.index();
-        let owner = &mut self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache_mut(cache);
         if let Some(obj) = owner.take(cpu) {
             return Ok(obj);
         }
@@ -59,7 +59,7 @@ impl Mm {
 
     /// An object of the slab that a CPU was given last.
     pub(super) fn slab_take_new(&mut self, env: &Env, cache: CacheId) -> Obj {
-        let own = self.slabs.caches[cache.index()].take(env.cpu.index());
+        let own = self.slabs.cache_mut(cache).take(env.cpu.index());
         own.or_else(|| self.slab_take_from_others(env, cache)).expect("a new slab has free objects")
     }
 
@@ -77,7 +77,7 @@ impl Mm {
 
     /// A free object of another node, the nearest first.
     pub(super) fn slab_take_from_others(&mut self, env: &Env, cache: CacheId) -> Option<Obj> {
-        let cache = &mut self.slabs.caches[cache.index()];
+        let cache = self.slabs.cache_mut(cache);
         if self.nodes.len() == 1 {
             return None;
         }
@@ -90,7 +90,7 @@ impl Mm {
     pub fn slab_free(&mut self, env: &Env, cache: CacheId, obj: Obj) {
         self.charge(self.costs.slab_object);
         self.memcg_uncharge_object(cache, obj);
-        match self.slabs.caches[cache.index()].keeper {
+        match self.slabs.cache(cache).keeper {
             Keeper::Slub(_) => self.slub_free(env, cache, obj),
             Keeper::Slab(_) => self.array_free(env, cache, obj),
         }

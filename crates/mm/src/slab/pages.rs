@@ -57,7 +57,7 @@ impl Mm {
 
     /// An object of a new slab or of another node, or what to ask the slow path for.
     pub(super) fn slab_grow(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Obj, SlabRequest> {
-        let Cache { spec, layout: Layout { order, .. }, .. } = self.slabs.caches[cache.index()];
+        let Cache { spec, layout: Layout { order, .. }, .. } = *self.slabs.cache(cache);
         let mut gfp = gfp;
         if order.0 > 0 {
             gfp = gfp.with(Gfp::COMP);
@@ -92,7 +92,7 @@ impl Mm {
 
     /// Pages for a new slab, or the request for the slow path; SLAB knows the least order only.
     fn slab_page(&mut self, env: &Env, cache: CacheId, gfp: Gfp) -> Result<Pfn, SlabRequest> {
-        let Layout { order, min_order, .. } = self.slabs.caches[cache.index()].layout;
+        let Layout { order, min_order, .. } = self.slabs.cache(cache).layout;
         let least = AllocRequest { gfp, order: min_order, node: env.node };
         if order > min_order {
             let gfp = speculative(gfp, self.rules.slab_speculation);
@@ -117,7 +117,7 @@ impl Mm {
         if self.rules.slab_allocator == SlabAllocator::Slub {
             self.flush_cpu_slab(env, cache);
         }
-        let owner = &mut self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache_mut(cache);
         let Layout { order: most, min_order, .. } = owner.layout;
         debug_assert!(order == min_order || order == most, "{}: order {}", owner.spec.name, order.0);
         let number = owner.new_slab(pfn, order, node);
@@ -127,9 +127,10 @@ impl Mm {
             Keeper::Slub(lists) => lists.give(env.cpu.index(), number),
             Keeper::Slab(arrays) => arrays.give(&mut owner.slabs, owner.shift, (env.cpu, env.node), number),
         }
+        let id = owner.id;
         let frame = &mut self.frames[pfn];
         debug_assert!(frame.kind() == Kind::Held);
-        frame.set_slab(cache, number, order);
+        frame.set_slab(id, number, order);
         self.stat.node_add(node, stat, i64::from(order.pages()));
         if self.rules.slab_freelist == SlabFreelist::Random {
             self.charge(self.costs.random_number);
@@ -139,7 +140,7 @@ impl Mm {
 
     /// Gives the pages of an empty slab that is on no list back.
     pub(super) fn discard_slab(&mut self, env: &Env, cache: CacheId, number: u32) {
-        let owner = &mut self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache_mut(cache);
         let slab = &owner.slabs[number];
         debug_assert!(slab.inuse == 0);
         let Slab { pfn, node, .. } = *slab;

@@ -81,7 +81,7 @@ mod tests {
 
     /// Dentries that are not free.
     fn in_use(mm: &Mm) -> u32 {
-        mm.slabs.caches[CacheId::DENTRY.index()].slabs.iter().map(|(_, slab)| u32::from(slab.inuse)).sum()
+        mm.slabs.cache(CacheId::DENTRY).slabs.iter().map(|(_, slab)| u32::from(slab.inuse)).sum()
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(crate) fn assert_valid(mm: &Mm) {
     assert!(violations.is_empty(), "{violations:?}");
 }
 
-fn alloc(mm: &mut Mm, cpu: u16, cache: CacheId) -> Obj {
+pub(crate) fn alloc(mm: &mut Mm, cpu: u16, cache: CacheId) -> Obj {
     mm.slab_alloc(&on(cpu), cache, Gfp::KERNEL).expect("memory is plentiful")
 }
 
@@ -212,7 +212,13 @@ fn until_3_0_an_empty_slab_of_a_node_is_given_back_at_once() {
 fn empty_slabs_are_freed_at_min_partial_and_not_before() {
     let mut mm = machine(1, 1 << 14, rules_4_20());
     // One object a slab: 4096 B of order 0 would be 8 a slab of order 3; a cache of 20000 B has one in order 3.
-    let cache = mm.create_cache(CacheSpec { name: "large", size: 20_000, reclaimable: false, accounted: false });
+    let cache = mm.create_cache(CacheSpec {
+        name: "large",
+        size: 20_000,
+        reclaimable: false,
+        accounted: false,
+        kind: super::ObjectKind::Plain,
+    });
     let objects: Vec<Obj> = (0..20).map(|_| alloc(&mut mm, 0, cache)).collect();
     assert_eq!(slab_pages(&mm), 20 * 8);
     // cpu_partial is 2 objects; each slab comes with 1 free, so the list is unfrozen when its sum exceeds 2.

@@ -259,6 +259,8 @@ pub struct Rules {
     pub slab_allocator: SlabAllocator,
     /// Order of slabs of SLUB.
     pub slab_order: SlabOrder,
+    /// Caches that share slabs.
+    pub slab_merging: SlabMerging,
     /// Large slabs.
     pub slab_speculation: SlabSpeculation,
     /// Partial slabs of a CPU.
@@ -508,6 +510,7 @@ impl Rules {
             memcg_walk: MemcgWalkSharing::DirectReclaim,
             slab_allocator: SlabAllocator::Slub,
             slab_order: SlabOrder::MoreWaste,
+            slab_merging: SlabMerging::UnlessCopied,
             slab_speculation: SlabSpeculation::FreeAboveReserves,
             cpu_partial: CpuPartial::Slabs,
             tree_nodes: TreeNodes::UnderLock,

@@ -41,6 +41,19 @@ rule!(
     }
 );
 rule!(
+    /// Which caches of objects share slabs.
+    SlabMerging {
+        /// None: SLAB until 3.17, and `slab_nomerge`.
+        Never,
+        /// Those with objects of one size, reclaimable or not alike: SLUB, until 4.4.
+        BySize,
+        /// Of those, the ones that are accounted alike: since 230e9fc28604 (4.5).
+        ByAccount,
+        /// Of those, the ones whose objects are not copied to user space, so that kmalloc has caches of its own: since 8eb8284b4129 (4.16).
+        UnlessCopied,
+    }
+);
+rule!(
     /// What limits the partial slabs that a CPU keeps.
     CpuPartial {
         /// There are none: a slab that gets a free object goes to its node's list, and is given back once it is empty:

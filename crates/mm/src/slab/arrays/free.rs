@@ -107,7 +107,7 @@ impl Arrays {
 impl Mm {
     /// Frees an object of SLAB.
     pub(in super::super) fn array_free(&mut self, env: &Env, cache: CacheId, obj: Obj) {
-        let owner = &mut self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache_mut(cache);
         let (slabs, shift) = (&mut owner.slabs, owner.shift);
         let Keeper::Slab(arrays) = &mut owner.keeper else { unreachable!("all caches are of one allocator") };
         let (node, home) = (env.node, slabs[obj.0 >> shift].node);

@@ -57,10 +57,12 @@ pub(super) fn shared(size: u32, nr_cpus: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::ObjectKind;
     use super::*;
 
     fn order_and_objects(size: u32, reclaimable: bool, rule: SlabAllocator) -> (u8, u32) {
-        let layout = layout(&CacheSpec { name: "objects", size, reclaimable, accounted: false }, rule);
+        let layout =
+            layout(&CacheSpec { name: "objects", size, reclaimable, accounted: false, kind: ObjectKind::Plain }, rule);
         (layout.order.0, layout.objects(layout.order))
     }
 

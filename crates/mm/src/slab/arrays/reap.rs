@@ -9,8 +9,8 @@
 
 use units::{CpuId, Nanos, NodeId};
 
+use super::super::Keeper;
 use super::super::table::Table;
-use super::super::{CacheId, Keeper};
 use super::free::Discarded;
 use super::{Array, Arrays};
 use crate::{Env, Mm};
@@ -69,8 +69,9 @@ impl Mm {
             for cache in 0..self.slabs.caches.len() {
                 let owner = &mut self.slabs.caches[cache];
                 let Keeper::Slab(arrays) = &mut owner.keeper else { return };
+                let id = owner.id;
                 for number in arrays.reap(&mut owner.slabs, owner.shift, &env, alien) {
-                    self.discard_slab(&env, CacheId(cache as u16), number);
+                    self.discard_slab(&env, id, number);
                 }
             }
         }

@@ -182,7 +182,7 @@ proptest! {
         let mut touched = [false; 4];
         for (cpu, frees, pick) in steps {
             let (at, node) = (cpu as usize, cpu as usize / 2);
-            let super::super::Keeper::Slab(arrays) = &mm.slabs.caches[cache.index()].keeper else { unreachable!() };
+            let super::super::Keeper::Slab(arrays) = &mm.slabs.cache(cache).keeper else { unreachable!() };
             let in_slabs = arrays.nodes[node].free_objects;
             if !frees || model.live.is_empty() {
                 let obj = alloc(&mut mm, cpu, cache);
@@ -204,7 +204,7 @@ proptest! {
                     model.cpus[at] += 1;
                 }
             }
-            let super::super::Keeper::Slab(arrays) = &mm.slabs.caches[cache.index()].keeper else { unreachable!() };
+            let super::super::Keeper::Slab(arrays) = &mm.slabs.cache(cache).keeper else { unreachable!() };
             prop_assert_eq!(arrays.cpus[at].objects.len() as u32, model.cpus[at]);
             // Dozens from the other node come to what CPUs share, too.
             model.shared = [0, 1].map(|node: usize| arrays.nodes[node].shared.objects.len() as u32);

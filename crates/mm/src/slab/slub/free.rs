@@ -86,7 +86,7 @@ impl Mm {
     /// The lists of a cache, its slabs, and how its objects are numbered.
     #[inline]
     fn slub_lists(&mut self, cache: CacheId) -> (&mut Lists, &mut Table, u32) {
-        let owner = &mut self.slabs.caches[cache.index()];
+        let owner = self.slabs.cache_mut(cache);
         let Keeper::Slub(lists) = &mut owner.keeper else { unreachable!("all caches are of one allocator") };
         (lists, &mut owner.slabs, owner.shift)
     }

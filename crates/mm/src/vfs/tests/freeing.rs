@@ -35,7 +35,7 @@ fn extents_are_freed_two_at_a_time_and_their_items_stay_until_the_checkpoint_is_
     checkpoint(&mut mm, fs);
     mm.vfs_unlink(&on(0), file).expect("memory is plentiful");
     // 2, 2 and 1 extents: an intent and its end with a vector each, of 80 + 16 + 32 and 80 + 16 + 16 bytes; 5 busy extents.
-    let expected = [(CacheId::XFS_EFD, 6), (CacheId::KMALLOC_64, 5), (CacheId::KMALLOC_128, 6)];
+    let expected = [(CacheId::KMALLOC_64, 5), (CacheId::KMALLOC_128, 6), (CacheId::XFS_EFD, 6)];
     assert_eq!(others(&mm, fs), expected);
     // 16 bytes of format, 16 an extent, a header of 12; and the inode, of which only the core is left.
     let target = push_target(&mut mm, fs);
