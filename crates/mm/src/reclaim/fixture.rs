@@ -33,6 +33,7 @@ pub(super) fn rules_4_20() -> Rules {
         boosted_slab: BoostedSlab::Skip,
         slab_pressure: SlabPressure::PriorityAtLeastBatch,
         reclaim_throttle: ReclaimThrottle::Congestion,
+        isolation_wait: rules::IsolationWait::Sleep,
         anon_start: AnonStart::Active,
         swapin_workingset: rules::SwapinWorkingset::EveryPage,
         eviction_clock: rules::EvictionClock::TicksFirst,

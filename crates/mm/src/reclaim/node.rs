@@ -12,7 +12,7 @@
 //! happens, and given up with the next round since 6.1 ([`ProportionalReclaim`]). The multi-gen LRU has a pass of its own; in
 //! 6.1 it takes the place of the lists alone.
 
-use rules::{LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
+use rules::{IsolationWait, LruPolicy, MemcgWalkSharing, ProportionalReclaim, WritebackThrottle};
 use units::{MemcgId, Nanos, NodeId, Pfn};
 
 use super::balance::ScanCount;
@@ -348,7 +348,7 @@ impl ShrinkNode {
                 continue;
             }
             if let Some(wait) = mm.too_many_isolated(env, self.lru, list, sc) {
-                if !self.stalled {
+                if !self.stalled || mm.rules.isolation_wait == IsolationWait::Congestion {
                     self.stalled = true;
                     return Some(self.throttle(mm, wait));
                 }

@@ -2,7 +2,7 @@
 //!
 //! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps for at most 100 ms on the queue of congested devices
 //! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), until a device that is not congested
-//! has done with a write (those with blk-mq never say so), and 100 ms if too many pages are isolated. Since 5.16
+//! has done with a write (those with blk-mq never say so). If too many pages are isolated he waits the same way until 4.12, and 100 ms then. Since 5.16
 //! `reclaim_throttle()` has four reasons:
 //!
 //! | reason | longest wait | woken early by |
@@ -21,10 +21,10 @@
 //! `throttle_vm_writeout()` (mm/page-writeback.c, 3.1, 3.19).
 //! Abstracted: a device is congested when its owner says so ([`Mm::set_device_congested`]); with blk-mq it never is.
 //! A jiffy is 4 ms (HZ=250).
-//! Omitted: kernel threads other than kswapd, which do not wait; that an end of congestion wakes also those who find too many pages
-//! isolated (until 4.12), and a request whose zones have nothing but pages under writeback (`should_reclaim_retry()`, since 4.7).
+//! Omitted: kernel threads other than kswapd, which do not wait; that an end of congestion wakes also a request whose zones have nothing
+//! but pages under writeback (`should_reclaim_retry()`, since 4.7).
 
-use rules::{IsolationLimit, ReclaimThrottle, VmWriteout};
+use rules::{IsolationLimit, IsolationWait, ReclaimThrottle, VmWriteout};
 use units::{Gfp, Nanos, NodeId, Pfn};
 
 use super::{SWAP_CLUSTER_MAX, ScanControl};
@@ -230,14 +230,18 @@ impl Mm {
         let inactive = self.lru_size_below(node, list);
         let eighth = self.rules.isolation_limit == IsolationLimit::Eighth && sc.gfp.contains(Gfp::IO.with(Gfp::FS));
         let allowed = if eighth { inactive >> 3 } else { inactive };
-        let reasons = self.rules.reclaim_throttle == ReclaimThrottle::Reasons;
-        if isolated > allowed {
-            return Some((ThrottleReason::Isolated, if reasons { Nanos::millis(20) } else { TENTH }));
+        let wait = self.rules.isolation_wait;
+        if isolated <= allowed {
+            if wait == IsolationWait::Throttle {
+                self.wake_throttled(lru.node, ThrottleReason::Isolated);
+            }
+            return None;
         }
-        if reasons {
-            self.wake_throttled(lru.node, ThrottleReason::Isolated);
-        }
-        None
+        Some(match wait {
+            IsolationWait::Congestion => (ThrottleReason::Device, TENTH),
+            IsolationWait::Sleep => (ThrottleReason::Isolated, TENTH),
+            IsolationWait::Throttle => (ThrottleReason::Isolated, FIFTIETH),
+        })
     }
 
     /// Whether a task may reclaim directly: half of the reserve below the min watermarks is free. If not, kswapd is
@@ -314,6 +318,21 @@ mod tests {
         assert_eq!(m.mm.too_many_isolated(&env(true), LRU, list, &sc), None, "kswapd never waits for that");
         let noio = ScanControl::direct(Gfp::NOIO, Order(0), ZoneKind::Normal);
         assert_eq!(m.mm.too_many_isolated(&direct, LRU, list, &noio), None, "15 >= 3");
+    }
+
+    #[test]
+    fn until_4_12_who_finds_too_many_isolated_waits_as_for_a_device() {
+        let wait = |isolation_wait| {
+            let mut m = Machine::new(Rules { isolation_wait, ..rules_4_20() });
+            m.add("ab", Kind::File, 0);
+            let a = m.page('a');
+            m.mm.lru_isolate(a);
+            let sc = ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal);
+            m.mm.too_many_isolated(&env(false), LRU, LruList::InactiveFile, &sc)
+        };
+        assert_eq!(wait(IsolationWait::Congestion), Some((ThrottleReason::Device, TENTH)));
+        assert_eq!(wait(IsolationWait::Sleep), Some((ThrottleReason::Isolated, TENTH)));
+        assert_eq!(wait(IsolationWait::Throttle), Some((ThrottleReason::Isolated, FIFTIETH)));
     }
 
     #[test]

@@ -183,6 +183,8 @@ pub struct Rules {
     pub reserve_throttle: ReserveThrottle,
     /// Waits for isolated pages.
     pub isolation_limit: IsolationLimit,
+    /// Waits for them.
+    pub isolation_wait: IsolationWait,
     /// What is isolated together.
     pub isolation_unit: IsolationUnit,
     /// Read faults of mapped files.
@@ -472,6 +474,7 @@ impl Rules {
             reclaim_throttle: ReclaimThrottle::Reasons,
             reserve_throttle: ReserveThrottle::HalfOfReserve,
             isolation_limit: IsolationLimit::Eighth,
+            isolation_wait: IsolationWait::Throttle,
             isolation_unit: IsolationUnit::Page,
             fault_around: FaultAround::MapsAround,
             write_access: WriteAccess::Plain,

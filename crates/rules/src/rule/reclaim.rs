@@ -244,6 +244,17 @@ rule!(
     }
 );
 rule!(
+    /// How direct reclaim waits for isolated pages to become fewer.
+    IsolationWait {
+        /// As for a congested device, and again until they are: until 4.12.
+        Congestion,
+        /// Once, 100 ms; if they are still too many it leaves the list: since db73ee0d4637 (4.13).
+        Sleep,
+        /// Once, 20 ms at most, until somebody finds fewer: since d818fca1cac3 (5.16).
+        Throttle,
+    }
+);
+rule!(
     /// Range of the OOM killer's badness.
     OomScore {
         /// At least 1 for whoever can be killed: 4.20.
