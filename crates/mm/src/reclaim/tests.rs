@@ -1,10 +1,10 @@
 //! Whole runs of kswapd and direct reclaim on a small machine.
 
-use rules::{BoostedSlab, MemcgWalkSharing, Rules, ThpEnabled, WatermarkBoost};
+use rules::{BoostedSlab, IsolationWait, MemcgWalkSharing, Rules, ThpEnabled, WatermarkBoost};
 use units::{Gfp, Order, PAGEBLOCK_ORDER, SpaceId};
 
 use super::fixture::{self, LRU, Machine, NODE, rules_4_20};
-use super::{BalancePgdat, BoostSnapshot, ScanControl, ShrinkNode, ThrottleReason};
+use super::{BalancePgdat, BoostSnapshot, ScanControl, ShrinkNode, Step, ThrottleReason};
 use crate::anon::{Touch, TouchStop};
 use crate::pagecache::Slot;
 use crate::stat::{NodeStat, VmEvent, ZoneEvent};
@@ -444,5 +444,28 @@ fn since_6_8_direct_reclaim_in_vain_goes_through_all_groups_once_more_even_if_th
             (0, rounds),
             "there is nothing to reclaim"
         );
+    }
+}
+
+/// Half of the pages are isolated while the first four steps are taken.
+#[test]
+fn until_4_12_direct_reclaim_waits_until_fewer_are_isolated_and_later_it_leaves_the_list() {
+    for (isolation_wait, waits, reclaims) in [(IsolationWait::Congestion, 4, true), (IsolationWait::Sleep, 1, false)] {
+        let mut m = Machine::new(Rules { isolation_wait, ..rules_4_20() });
+        m.add("abcdefgh", Kind::File, 0);
+        let isolated = "abcd".chars().map(|name| m.page(name)).collect::<Vec<_>>();
+        assert!(isolated.iter().all(|pfn| m.mm.lru_isolate(*pfn)));
+        let mut sc = ScanControl { priority: 1, ..ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal) };
+        let (mut shrink, env) = (ShrinkNode::new(LRU), fixture::env(false));
+        let mut steps = Vec::new();
+        while steps.last() != Some(&Step::Done) {
+            let throttled = steps.iter().filter(|step| matches!(step, Step::Throttle(..))).count();
+            if throttled == 4 && isolated.iter().any(|pfn| m.mm.frames[*pfn].has(Frame::ISOLATED)) {
+                isolated.iter().for_each(|pfn| m.mm.lru_putback(&env, *pfn));
+            }
+            steps.push(shrink.step(&mut m.mm, &env, &mut sc));
+        }
+        let throttled = steps.iter().filter(|step| matches!(step, Step::Throttle(..))).count();
+        assert_eq!((throttled, sc.nr_reclaimed > 0), (waits, reclaims), "{isolation_wait:?}");
     }
 }
