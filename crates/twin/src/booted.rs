@@ -7,7 +7,7 @@
 //! Source: the sizes are the machine's (`[booted]`); the shares of the caches are those of guests of 6.12 before their
 //! workload (`/proc/slabinfo`), without the caches that tasks bring along.
 //! Abstracted: threads of daemons are processes; all daemons are of one size; what shrinkers can free of the boot's
-//! dentries and inodes is gone. That a daemon uses an eighth of its memory is a guess.
+//! dentries and inodes is gone; what is free of slabs is every seventh object, where it clusters on a real machine. That a daemon uses an eighth of its memory is a guess.
 //! Omitted: the files that daemons map and those that the boot has read; daemons that log.
 
 use mm::slab::{CacheId, Obj};

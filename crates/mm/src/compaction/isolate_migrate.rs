@@ -15,7 +15,8 @@
 //! - **Abstracted**: the LRU lock and its contention, so that no two instances race for a block either. What migration would wait for (writeback in full synchronous
 //!   mode, the lock of a page that kcompactd wants) is waited for before the page is taken, not after. The dirty pages of
 //!   every file system's files can be moved (`->migratepage`), as those of xfs and ext4 can. A pageblock of a zone with
-//!   holes whose first and last frames are reserved is taken for a hole.
+//!   holes whose first and last frames are reserved is taken for a hole. Who finds too many pages isolated waits 100 ms, where until 5.15 the end of
+//!   a device's congestion may wake him before.
 //! - **Omitted**: movable pages off the LRU (balloon, zsmalloc), `compact_unevictable_allowed=0`.
 
 use rules::{

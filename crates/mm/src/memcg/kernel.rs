@@ -56,7 +56,7 @@ impl Mm {
 
     /// Bytes that an object of a cache counts with; none if the cache is not accounted.
     pub(super) fn accounted_size(&self, cache: CacheId) -> Option<u64> {
-        self.slabs.spec(cache).accounted.then(|| self.charged_size(cache))
+        self.slabs.is_accounted(cache).then(|| self.charged_size(cache))
     }
 
     /// Bytes that an object of a cache counts with once it is charged.
@@ -124,7 +124,7 @@ impl Mm {
     /// Bytes of objects as reclaimable as these on their node, of their group.
     fn slab_bytes_of(&mut self, cache: CacheId, obj: Obj) -> &mut u64 {
         let Share { node, memcg } = self.slabs.share_of(cache, obj);
-        let kind = usize::from(!self.slabs.spec(cache).reclaimable);
+        let kind = usize::from(!self.slabs.is_reclaimable(cache));
         let lru = self.lruvec_of_memcg(node, memcg);
         &mut self.lruvec_mut(lru).slab_bytes[kind]
     }

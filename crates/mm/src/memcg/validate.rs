@@ -78,6 +78,7 @@ impl Mm {
         let mut bytes = BTreeMap::new();
         for cache in self.slabs.ids() {
             for memcg in self.slabs.owners(cache) {
+                assert!(self.slabs.has_accounted(cache), "others have no owner");
                 *bytes.entry(memcg).or_default() += self.charged_size(cache);
             }
         }

@@ -447,7 +447,7 @@ fn since_6_8_direct_reclaim_in_vain_goes_through_all_groups_once_more_even_if_th
     }
 }
 
-/// Half of the pages are isolated while the first four steps are taken.
+/// Half of the pages are isolated until direct reclaim has waited four times.
 #[test]
 fn until_4_12_direct_reclaim_waits_until_fewer_are_isolated_and_later_it_leaves_the_list() {
     for (isolation_wait, waits, reclaims) in [(IsolationWait::Congestion, 4, true), (IsolationWait::Sleep, 1, false)] {
@@ -457,15 +457,17 @@ fn until_4_12_direct_reclaim_waits_until_fewer_are_isolated_and_later_it_leaves_
         assert!(isolated.iter().all(|pfn| m.mm.lru_isolate(*pfn)));
         let mut sc = ScanControl { priority: 1, ..ScanControl::direct(Gfp::KERNEL, Order(0), ZoneKind::Normal) };
         let (mut shrink, env) = (ShrinkNode::new(LRU), fixture::env(false));
-        let mut steps = Vec::new();
-        while steps.last() != Some(&Step::Done) {
-            let throttled = steps.iter().filter(|step| matches!(step, Step::Throttle(..))).count();
-            if throttled == 4 && isolated.iter().any(|pfn| m.mm.frames[*pfn].has(Frame::ISOLATED)) {
+        let mut throttled = 0;
+        loop {
+            match shrink.step(&mut m.mm, &env, &mut sc) {
+                Step::Done => break,
+                Step::Throttle(..) => throttled += 1,
+                _ => continue,
+            }
+            if throttled == 4 {
                 isolated.iter().for_each(|pfn| m.mm.lru_putback(&env, *pfn));
             }
-            steps.push(shrink.step(&mut m.mm, &env, &mut sc));
         }
-        let throttled = steps.iter().filter(|step| matches!(step, Step::Throttle(..))).count();
         assert_eq!((throttled, sc.nr_reclaimed > 0), (waits, reclaims), "{isolation_wait:?}");
     }
 }

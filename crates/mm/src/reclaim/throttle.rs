@@ -2,7 +2,7 @@
 //!
 //! Rule ([`ReclaimThrottle`]): until 5.15 a reclaimer sleeps for at most 100 ms on the queue of congested devices
 //! (`congestion_wait()`), or the same only if some device is congested (`wait_iff_congested()`), until a device that is not congested
-//! has done with a write (those with blk-mq never say so). If too many pages are isolated he waits the same way until 4.12, and 100 ms then. Since 5.16
+//! has done with a write (those with blk-mq never say so). If too many pages are isolated he waits the same way until 4.12, again and again, and 100 ms once then. Since 5.16
 //! `reclaim_throttle()` has four reasons:
 //!
 //! | reason | longest wait | woken early by |

@@ -12,7 +12,7 @@
 
 use rules::SlabMerging;
 
-use super::{CacheId, CacheSpec, ObjectKind, Slabs};
+use super::{CacheSpec, ObjectKind, Slabs};
 
 /// Bytes by which an object may be smaller than the place that it gets: less than a word.
 const WORD: u32 = size_of::<u64>() as u32;
@@ -35,9 +35,9 @@ fn serves(other: &CacheSpec, new: &CacheSpec, rule: SlabMerging) -> bool {
 }
 
 impl Slabs {
-    /// The cache that serves a new one, if one can.
-    pub(super) fn find_mergeable(&self, new: &CacheSpec, rule: SlabMerging) -> Option<CacheId> {
-        self.ids().find(|id| serves(&self.cache(*id).spec, new, rule))
+    /// Which of the caches with slabs serves a new one, if one can.
+    pub(super) fn find_mergeable(&self, new: &CacheSpec, rule: SlabMerging) -> Option<usize> {
+        self.caches.iter().position(|cache| serves(&cache.spec, new, rule))
     }
 }
 
@@ -45,8 +45,8 @@ impl Slabs {
 mod tests {
     use rules::{Rules, SlabAllocator, StructSizes};
 
-    use super::super::caches;
     use super::super::tests::{alloc, assert_valid, exhaust, machine, on, rules_2_6_39};
+    use super::super::{CacheId, caches};
     use super::*;
     use crate::Mm;
     use units::Gfp;

@@ -194,17 +194,25 @@ pub struct Slabs {
     /// The node of each CPU.
     cpu_nodes: Vec<NodeId>,
     nr_nodes: usize,
-    /// What each cache holds.
-    specs: Vec<CacheSpec>,
-    /// Which of `caches` serves it.
-    homes: Vec<u16>,
+    /// The caches by their numbers; some share slabs.
+    names: Vec<Name>,
+    /// Those with slabs of their own.
     caches: Vec<Cache>,
+}
+
+/// What a cache does not share with the one that serves it.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    /// Which of the caches with slabs serves it.
+    home: u16,
+    /// [`CacheSpec::accounted`].
+    accounted: bool,
 }
 
 impl Slabs {
     /// No cache yet.
     pub fn new(cpu_nodes: Vec<NodeId>, nr_nodes: usize) -> Slabs {
-        Slabs { cpu_nodes, nr_nodes, specs: Vec::new(), homes: Vec::new(), caches: Vec::new() }
+        Slabs { cpu_nodes, nr_nodes, names: Vec::new(), caches: Vec::new() }
     }
 
     /// The lines of `/proc/slabinfo`.
@@ -222,21 +230,32 @@ impl Slabs {
         self.cache(cache).spec.size
     }
 
-    /// What a cache holds.
-    pub(crate) fn spec(&self, cache: CacheId) -> &CacheSpec {
-        &self.specs[cache.index()]
+    /// Whether a shrinker frees a cache's objects.
+    pub(crate) fn is_reclaimable(&self, cache: CacheId) -> bool {
+        self.cache(cache).spec.reclaimable
+    }
+
+    /// Whether a cache's objects are charged to cgroups.
+    pub(crate) fn is_accounted(&self, cache: CacheId) -> bool {
+        self.names[cache.index()].accounted
+    }
+
+    /// Whether those of any cache that shares its slabs are.
+    pub(crate) fn has_accounted(&self, cache: CacheId) -> bool {
+        let home = self.names[cache.index()].home;
+        self.names.iter().any(|name| name.home == home && name.accounted)
     }
 
     /// The cache that serves another, or itself.
     #[inline]
     fn cache(&self, cache: CacheId) -> &Cache {
-        &self.caches[usize::from(self.homes[cache.index()])]
+        &self.caches[usize::from(self.names[cache.index()].home)]
     }
 
     /// The same, to be changed.
     #[inline]
     fn cache_mut(&mut self, cache: CacheId) -> &mut Cache {
-        &mut self.caches[usize::from(self.homes[cache.index()])]
+        &mut self.caches[usize::from(self.names[cache.index()].home)]
     }
 
     /// Notes which group an object is charged to.
@@ -328,16 +347,15 @@ impl Mm {
 
     /// Creates a cache: with slabs of its own, unless one that there is serves it.
     pub fn create_cache(&mut self, spec: CacheSpec) -> CacheId {
-        let id = CacheId(self.slabs.specs.len() as u16);
-        self.slabs.specs.push(spec);
-        match self.slabs.find_mergeable(&spec, self.rules.slab_merging) {
-            Some(other) => self.slabs.homes.push(self.slabs.homes[other.index()]),
-            None => self.add_cache(id, spec),
-        }
+        let id = CacheId(self.slabs.names.len() as u16);
+        let found = self.slabs.find_mergeable(&spec, self.rules.slab_merging);
+        let home = found.unwrap_or_else(|| self.add_cache(id, spec)) as u16;
+        self.slabs.names.push(Name { home, accounted: spec.accounted });
         id
     }
 
-    fn add_cache(&mut self, id: CacheId, spec: CacheSpec) {
+    /// Adds a cache with slabs of its own, and says where.
+    fn add_cache(&mut self, id: CacheId, spec: CacheSpec) -> usize {
         let Slabs { cpu_nodes, nr_nodes, .. } = &self.slabs;
         let (nr_cpus, nr_nodes) = (cpu_nodes.len(), *nr_nodes);
         let allocator = self.rules.slab_allocator;
@@ -353,7 +371,6 @@ impl Mm {
             }
             _ => Keeper::Slab(arrays::Arrays::new(spec.size, objects, cpu_nodes, nr_nodes)),
         };
-        self.slabs.homes.push(self.slabs.caches.len() as u16);
         self.slabs.caches.push(Cache {
             id,
             spec,
@@ -367,6 +384,7 @@ impl Mm {
             nr_objects: 0,
             order_fallback: 0,
         });
+        self.slabs.caches.len() - 1
     }
 }
 
