@@ -125,17 +125,28 @@ fn zone_of(zone: &ZoneSection, nodes: &[PagetypeNode]) -> ZoneDef {
         ..ZoneDef::default()
     };
     for node in nodes {
-        let known = |name: &String| MIGRATE_TYPES.contains(&name.as_str());
         let here = |node: u32, name: &str| node == zone.node && name == zone.zone;
-        for free in node.free.iter().filter(|free| here(free.node, &free.zone) && known(&free.migratetype)) {
-            def.free.insert(free.migratetype.clone(), free.blocks.clone());
+        for free in node.free.iter().filter(|free| here(free.node, &free.zone)) {
+            if let Some(name) = mobility(&free.migratetype) {
+                def.free.insert(name.to_string(), free.blocks.clone());
+            }
         }
         for blocks in node.zones.iter().filter(|blocks| here(blocks.node, &blocks.zone)) {
             let named = node.migratetypes.iter().zip(&blocks.pageblocks);
-            def.pageblocks = named.filter(|(name, _)| known(name)).map(|(name, n)| (name.clone(), *n)).collect();
+            def.pageblocks = named.filter_map(|(name, n)| Some((mobility(name)?.to_string(), *n))).collect();
         }
     }
+    // Until 3.7 there is no `managed`, and `present` leaves out a zone's memmap wherever it lies (`free_area_init_core()`).
+    let seen = def.free_pages() + def.pcp.iter().map(|pcp| pcp.count).sum::<u64>() + def.anon.iter().sum::<u64>();
+    def.managed = def.managed.max(seen);
+    def.present = def.present.max(def.managed);
     def
+}
+
+/// What the twin calls a mobility of `/proc/pagetypeinfo`; it has none for CMA. Until 4.3 `MIGRATE_RESERVE` is in the place of HighAtomic.
+fn mobility(shown: &str) -> Option<&'static str> {
+    let name = if shown == "Reserve" { "HighAtomic" } else { shown };
+    MIGRATE_TYPES.into_iter().find(|known| *known == name)
 }
 
 /// The settings in force in a guest whose run is kept in `run`: what it showed, and what was written.
@@ -156,7 +167,7 @@ pub(crate) fn huge_page_settings(shown: [String; 2]) -> impl Iterator<Item = (St
 
 #[cfg(test)]
 mod tests {
-    use observe::PopulatedZone;
+    use observe::{PagetypeFree, PopulatedZone};
 
     use super::*;
 
@@ -183,5 +194,29 @@ mod tests {
         map_anon(&mut zones, &sections);
         // 90 + 60 less 30 that are locked: 70 and the other 50; of node 1 more is locked than mapped.
         assert_eq!(zones.map(|zone| zone.mapped), [70, 0, 50]);
+    }
+
+    #[test]
+    fn a_zone_of_3_1_has_its_reserve_and_all_that_is_free() {
+        let zone = |pages| ZoneSection {
+            zone: "DMA".to_string(),
+            spanned: 4080,
+            present: pages,
+            managed: pages,
+            populated: Some(PopulatedZone::default()),
+            ..ZoneSection::default()
+        };
+        let free = |migratetype: &str, whole| PagetypeFree {
+            node: 0,
+            zone: "DMA".to_string(),
+            migratetype: migratetype.to_string(),
+            blocks: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, whole, 0],
+        };
+        let node = PagetypeNode { free: vec![free("Movable", 7), free("Reserve", 1)], ..PagetypeNode::default() };
+        let def = zone_of(&zone(3914), &[node.clone()]);
+        assert_eq!((def.free["HighAtomic"][9], def.free.len()), (1, 2));
+        assert_eq!((def.managed, def.present), (4096, 4096), "eight whole pageblocks are free");
+        assert_eq!(zone_of(&zone(4100), &[node]).managed, 4100);
+        assert_eq!(["CMA", "Isolate"].map(mobility), [None, Some("Isolate")]);
     }
 }
