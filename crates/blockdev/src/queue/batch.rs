@@ -1,7 +1,7 @@
 //! What a task may ask of a full queue.
 //!
 //! **Rule.** A task that fills a queue, or that slept because one was full, may take 32 requests beyond the limit, all but the
-//! first of them within 20 ms from then on. Queues share this, as it belongs to the task.
+//! first of them within 20 ms from then on. What it takes below the limit does not count. Queues share this, as it belongs to the task.
 //! **Source.** `ioc_batching()`, `ioc_set_batching()`, block/blk-core.c, 2.6 to 4.20 (the legacy queue).
 //! **Abstracted.** The kernel counts the time in ticks.
 
@@ -32,7 +32,7 @@ impl Batch {
         self.left == BATCH_REQUESTS || self.left > 0 && now < self.since + BATCH_TIME
     }
 
-    /// The task took a request.
+    /// The task took a request of a queue that is full with it.
     pub(crate) fn take(&mut self, now: Nanos) {
         self.left -= u32::from(self.is_open(now));
     }

@@ -64,11 +64,13 @@ impl Congestion {
     pub(crate) fn add(&mut self, now: Nanos, sync: bool, batch: &mut Batch) -> bool {
         let refused = self.refuses(now, sync, batch);
         let side = &mut self.sides[usize::from(sync)];
-        if !self.shared && side.count + 1 >= self.nr_requests && !side.full {
-            batch.begin(now);
-            side.full = true;
+        if !self.shared && side.count + 1 >= self.nr_requests {
+            if !side.full {
+                batch.begin(now);
+                side.full = true;
+            }
+            batch.take(now);
         }
-        batch.take(now);
         side.count += 1;
         side.congested |= !self.shared && side.count >= self.on;
         refused
