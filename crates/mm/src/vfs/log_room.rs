@@ -153,7 +153,7 @@ impl Mm {
             let is_dirty = |pfn: Pfn| self.frames[pfn].has(Frame::DIRTY);
             if self.block_page(bdev, *block).is_some_and(is_dirty) {
                 let mut open = OpenBio::default();
-                let run = self.write_into(env, bdev, *block, 1, true, &mut open);
+                let run = self.write_into(env, bdev, *block..u32::MAX, 1, true, &mut open);
                 self.submit_open(env, &mut open);
                 if let Written::Wait(pfn) = run.stop {
                     return Err(Need::Written(pfn));

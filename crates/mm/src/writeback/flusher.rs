@@ -9,21 +9,22 @@
 //! `requeue_inode()`, fs/fs-writeback.c, `wb_over_bg_thresh()`, mm/page-writeback.c (4.20; 6.12 the same).
 //! An inode that a task is writing is put off by others who come to it, for `b_more_io`.
 //! Since/until: [`BackgroundLimit`], [`BackgroundInodes`]; until 4.10 reclaim asks for a number of pages ([`WakeFlusher::Pages`]), until 3.1
-//! throttled writers write too (see writer_writes.rs). Cyclic writeback of a file wrapped around at its end until 4.19; not here.
+//! throttled writers write too (see writer_writes.rs); [`CyclicWriteback`]. What reclaim asked for by a number of pages begins with each file's first page, which it did until 4.14.
 //! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
 //! request writes as many pages of each file as were dirty when it got there (Linux tags them).
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
 
-use rules::{BackgroundInodes, BackgroundLimit};
+use rules::{BackgroundInodes, BackgroundLimit, CyclicWriteback};
 use smallvec::SmallVec;
 use units::{FileId, Nanos, Pfn};
 
 use super::foreign::RecordId;
 use super::inodes::On;
 use super::limits::DirtyLimits;
-use super::submit::{JournalWait, OpenBio, Written};
+use super::submit::{JournalWait, OpenBio, WriteRun, Written};
 use super::{HZ, Request, WbId, jiffies};
 use crate::stat::NodeStat;
+use crate::vfs::FsKind;
 use crate::{Effect, Env, Mm, WakeFlusher};
 
 /// Smallest slice of an inode in pages (`MIN_WRITEBACK_PAGES`): 4 MiB.
@@ -42,8 +43,10 @@ enum Reason {
     Foreign(RecordId),
     /// Reclaim or sync wants as much written as is dirty now.
     All,
-    /// Reclaim, or a throttled writer, wants so many pages written.
+    /// Reclaim wants so many pages written.
     Pages,
+    /// A throttled writer writes so many pages.
+    Writer,
     /// Old data.
     Kupdate,
     /// More is dirty than the background limit.
@@ -68,6 +71,11 @@ impl Work {
     fn is_sync(&self) -> bool {
         matches!(self.reason, Reason::Sync { .. })
     }
+
+    /// Whether a file is written from where the last slice ended (`range_cyclic`), instead of from its beginning.
+    fn is_cyclic(&self) -> bool {
+        !matches!(self.reason, Reason::Sync { .. } | Reason::Pages)
+    }
 }
 
 /// The inode that is being written.
@@ -76,11 +84,39 @@ struct Slice {
     file: FileId,
     /// Pages that it may still write.
     left: u64,
+    /// Pages that are still to be looked at: from `next` to before `end`.
     next: u32,
+    end: u32,
+    /// The page looked at last.
+    looked_at: u32,
+    /// Pages before this one come after the file's last.
+    wraps_to: Option<u32>,
     wrote: u64,
     open: OpenBio,
     /// Pages were left because the inode was locked.
     skipped: bool,
+}
+
+impl Slice {
+    /// Counts what a step of it did.
+    fn add(&mut self, run: &WriteRun) {
+        if run.next > self.next {
+            self.looked_at = run.next - 1;
+        }
+        self.next = run.next;
+        self.left -= u64::from(run.pages);
+        self.wrote += u64::from(run.pages);
+        self.skipped |= run.skipped;
+    }
+
+    /// Goes on at the file's beginning, if it still may.
+    fn wrap(&mut self) -> bool {
+        let end = if self.left > 0 { self.wraps_to.take() } else { None };
+        if let Some(end) = end {
+            (self.next, self.end, self.looked_at) = (0, end, 0);
+        }
+        end.is_some()
+    }
 }
 
 /// What a flusher is at; the task keeps it.
@@ -132,7 +168,7 @@ impl FlushWork {
     /// What a throttled writer has to write: so many pages, of any inode that is dirty now.
     pub(super) fn of_writer(env: &Env, pages: u64) -> FlushWork {
         let nr_pages = i64::try_from(pages).unwrap_or(i64::MAX);
-        let work = Work { reason: Reason::Pages, nr_pages, since: env.now, batch: None, inode: None };
+        let work = Work { reason: Reason::Writer, nr_pages, since: env.now, batch: None, inode: None };
         FlushWork { stage: Stage::End, work: Some(work) }
     }
 
@@ -186,7 +222,7 @@ impl Mm {
                 _ if !state.has_dirty_io() => false,
                 WakeFlusher::Vmscan | WakeFlusher::Sync => !std::mem::replace(&mut state.start_all, true),
                 WakeFlusher::Pages(pages) => {
-                    state.asked_pages += pages;
+                    state.requests.push_back(Request::Pages(pages));
                     true
                 }
             };
@@ -263,6 +299,7 @@ impl Mm {
                     begin(Reason::Sync { ticket }, i64::MAX)
                 }
                 Some(Request::Foreign { record, pages }) => begin(Reason::Foreign(record), pages as i64),
+                Some(Request::Pages(pages)) => begin(Reason::Pages, i64::try_from(pages).unwrap_or(i64::MAX)),
                 None => {
                     flush.stage = Stage::All;
                     None
@@ -270,11 +307,7 @@ impl Mm {
             },
             Stage::All => {
                 flush.stage = Stage::Kupdate;
-                let asked = std::mem::take(&mut state.asked_pages).min(i64::MAX as u64) as i64;
-                if asked > 0 {
-                    flush.stage = Stage::All;
-                    begin(Reason::Pages, asked)
-                } else if state.start_all && nr_dirty > 0 {
+                if state.start_all && nr_dirty > 0 {
                     let part = self.part_of_all(wb);
                     begin(Reason::All, part as i64)
                 } else {
@@ -310,7 +343,7 @@ impl Mm {
     /// Even if more is dirty than the background limit: what could not be written then waits for the next wake-up.
     fn sleep_unless_asked(&mut self, env: &Env, wb: WbId) -> FlushStep {
         let state = &mut self.writeback.wbs[wb];
-        if std::mem::take(&mut state.again) || !state.requests.is_empty() || state.asked_pages > 0 {
+        if std::mem::take(&mut state.again) || !state.requests.is_empty() {
             return FlushStep::More;
         }
         state.running = false;
@@ -336,7 +369,7 @@ impl Mm {
             Reason::Sync { ticket } => state.tickets_done = ticket,
             Reason::Foreign(record) => self.writeback.foreign.done(record),
             Reason::All => state.start_all = false,
-            Reason::Pages | Reason::Kupdate | Reason::Background => {}
+            Reason::Pages | Reason::Writer | Reason::Kupdate | Reason::Background => {}
         }
     }
 
@@ -370,15 +403,17 @@ impl Mm {
         };
         let file = FileId(file);
         let left = self.slice_pages(wb, file, work);
-        let cyclic = !work.is_sync();
-        let next = if cyclic { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
+        let first = if work.is_cyclic() { self.pagecache.trees.writeback_index.get(file.0) } else { 0 };
         self.writeback.records[file.0].set_syncing(true);
         work.inode = Some(Slice {
             file,
             left,
-            next,
+            next: first,
+            end: u32::MAX,
+            looked_at: first,
+            wraps_to: (first > 0 && self.goes_on_at_the_beginning(file)).then_some(first),
             wrote: 0,
-            open: if cyclic { OpenBio::trylock() } else { OpenBio::default() },
+            open: if work.is_sync() { OpenBio::default() } else { OpenBio::trylock() },
             skipped: false,
         });
         None
@@ -409,7 +444,7 @@ impl Mm {
             Reason::Kupdate => env.now.0.checked_sub(self.expire_interval().0).map(Nanos),
             Reason::Background if self.rules.background_inodes == BackgroundInodes::DirtyNow => Some(env.now),
             Reason::Background => Some(work.since),
-            Reason::Sync { .. } | Reason::Foreign(_) | Reason::All | Reason::Pages => Some(work.since),
+            Reason::Sync { .. } | Reason::Foreign(_) | Reason::All | Reason::Pages | Reason::Writer => Some(work.since),
         }
     }
 
@@ -435,27 +470,49 @@ impl Mm {
         let sync = work.is_sync();
         let max = slice.left.min(u64::from(budget.max(1))) as u32;
         slice.open.set_left(slice.left);
-        let run = self.write_into(env, slice.file, slice.next, max, sync, &mut slice.open);
-        slice.next = run.next;
-        slice.left -= u64::from(run.pages);
-        slice.wrote += u64::from(run.pages);
-        slice.skipped |= run.skipped;
+        let run = self.write_into(env, slice.file, slice.next..slice.end, max, sync, &mut slice.open);
+        slice.add(&run);
         work.nr_pages -= i64::from(run.pages);
+        let goes_on = run.stop == Written::End && slice.wrap();
         work.inode = Some(slice);
         match run.stop {
             Written::Wait(pfn) => return FlushStep::Wait(pfn),
             Written::Journal(wait) => return FlushStep::Journal(wait),
             Written::Enough if slice.left > 0 => return FlushStep::More,
+            Written::End if goes_on => return FlushStep::More,
             Written::Enough | Written::End => self.submit_open(env, &mut slice.open),
         }
-        let end = run.stop == Written::End;
-        self.pagecache.trees.writeback_index.set(slice.file.0, if end { 0 } else { run.next });
+        let ended = run.stop == Written::End;
+        if ended || work.is_cyclic() {
+            self.keep_place(&slice, ended);
+        }
         work.inode = None;
         let clean = self.requeue_inode(env, wb, &slice, sync);
         if let Some((_, wrote)) = &mut work.batch {
             *wrote += slice.wrote + u64::from(clean);
         }
         FlushStep::More
+    }
+
+    /// Whether cyclic writeback of a file goes on at its beginning.
+    fn goes_on_at_the_beginning(&self, file: FileId) -> bool {
+        self.rules.cyclic_writeback == CyclicWriteback::Wraps || self.is_written_by_ext4(file)
+    }
+
+    /// Whether `ext4_writepages()` writes a file, and not what serves all file systems.
+    fn is_written_by_ext4(&self, file: FileId) -> bool {
+        self.fs_kind(file) == FsKind::Ext4 && self.bdev_gfp(file).is_none()
+    }
+
+    /// Keeps where the next cyclic slice of a file begins (`writeback_index`); whether this one came to the file's end.
+    fn keep_place(&mut self, slice: &Slice, ended: bool) {
+        let place = match self.rules.cyclic_writeback {
+            _ if self.is_written_by_ext4(slice.file) => slice.next,
+            CyclicWriteback::Wraps => slice.looked_at,
+            CyclicWriteback::Ends if ended => 0,
+            CyclicWriteback::Ends => slice.next,
+        };
+        self.pagecache.trees.writeback_index.set(slice.file.0, place);
     }
 
     /// Puts an inode where it belongs after its slice; says whether it is clean.

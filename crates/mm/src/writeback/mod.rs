@@ -16,6 +16,8 @@ mod dirty;
 mod end_io;
 mod errors;
 mod flusher;
+#[cfg(test)]
+mod flusher_tests;
 mod foreign;
 mod groups;
 mod ilock;
@@ -86,6 +88,8 @@ enum Request {
     Sync { ticket: u64 },
     /// So many pages, for a group that some of them are of.
     Foreign { record: foreign::RecordId, pages: u64 },
+    /// So many pages, for reclaim.
+    Pages(u64),
 }
 
 /// What is known of a group's writeback of a device (`struct bdi_writeback`).
@@ -131,8 +135,6 @@ pub(super) struct Wb {
     armed: Option<Nanos>,
     /// Everything is to be written, or is being written (`WB_start_all`).
     start_all: bool,
-    /// So many pages are to be written (`nr_pages` of all work that reclaim queued).
-    asked_pages: u64,
     /// The flusher works (`WB_writeback_running`).
     running: bool,
     /// It was woken while it worked: it goes round once more.
@@ -167,7 +169,6 @@ impl Wb {
             last_old_flush: 0,
             armed: None,
             start_all: false,
-            asked_pages: 0,
             running: false,
             again: false,
             requests: VecDeque::new(),

@@ -11,6 +11,8 @@
 //! Abstracted: XFS allocates the whole delayed extent, here at most `XFS_DELALLOC` pages of it.
 //! Omitted: pages beyond the end of the file.
 
+use std::ops::Range;
+
 use rules::BioVectors;
 use units::{FileId, Pfn};
 
@@ -123,27 +125,28 @@ impl Mm {
     /// Starts the writeback of up to `max` dirty pages of a file from page `from` on, and submits them.
     pub(crate) fn write_dirty_pages(&mut self, env: &Env, file: FileId, from: u32, max: u32) -> WriteRun {
         let mut open = OpenBio::default();
-        let run = self.write_into(env, file, from, max, false, &mut open);
+        let run = self.write_into(env, file, from..u32::MAX, max, false, &mut open);
         self.submit_open(env, &mut open);
         run
     }
 
-    /// Starts the writeback of up to `max` dirty pages of a file from page `from` on; the last of them may be left in the
+    /// Starts the writeback of up to `max` dirty pages of a file among `pages`; the last of them may be left in the
     /// open bio. With `sync` somebody waits for the data, and pages under an earlier writeback are waited for; locked ones
     /// always are.
     pub(crate) fn write_into(
         &mut self,
         env: &Env,
         file: FileId,
-        from: u32,
+        pages: Range<u32>,
         max: u32,
         sync: bool,
         open: &mut OpenBio,
     ) -> WriteRun {
-        let mut run = WriteRun { pages: 0, next: from, skipped: false, stop: Written::Enough };
+        let mut run = WriteRun { pages: 0, next: pages.start, skipped: false, stop: Written::Enough };
         let of_device = self.bdev_gfp(file).is_some();
         while run.pages < max {
-            let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next) else {
+            let Some(index) = self.pagecache.trees.next_dirty(file.0, run.next).filter(|index| *index < pages.end)
+            else {
                 run.stop = Written::End;
                 break;
             };

@@ -60,7 +60,7 @@ impl Mm {
     pub fn fsync_step(&mut self, env: &Env, file: FileId, fsync: &mut Fsync) -> FsyncStep {
         match fsync.phase {
             Phase::Write => {
-                let run = self.write_into(env, file, fsync.next, STEP, true, &mut fsync.open);
+                let run = self.write_into(env, file, fsync.next..u32::MAX, STEP, true, &mut fsync.open);
                 fsync.next = run.next;
                 match run.stop {
                     Written::Enough => {}

@@ -335,6 +335,8 @@ pub struct Rules {
     pub background_limit: BackgroundLimit,
     /// Inodes of background writeback.
     pub background_inodes: BackgroundInodes,
+    /// Cyclic writeback at the end of a file.
+    pub cyclic_writeback: CyclicWriteback,
     /// Dirty pages that are another group's to write.
     pub foreign_dirty: ForeignDirty,
     /// Reports of failed writes.
@@ -550,6 +552,7 @@ impl Rules {
             dirty_spread: DirtySpread::Node,
             background_limit: BackgroundLimit::DeviceShare,
             background_inodes: BackgroundInodes::DirtyNow,
+            cyclic_writeback: CyclicWriteback::Ends,
             foreign_dirty: ForeignDirty::Flushed,
             write_errors: WriteErrors::Sequence,
             xfs_buffers: XfsBuffers::None,

@@ -135,6 +135,15 @@ rule!(
     }
 );
 rule!(
+    /// What cyclic writeback of a file does at its end.
+    CyclicWriteback {
+        /// It goes on at the beginning, and the next one begins with the page that it looked at last: until 4.19.
+        Wraps,
+        /// It ends, and the next one begins at the beginning: since 64081362e8ff (4.20), but for ext4, which goes on.
+        Ends,
+    }
+);
+rule!(
     /// Pages of a group that another group's writeback is to write.
     ForeignDirty {
         /// Wait for that one: until 5.3.
