@@ -213,10 +213,10 @@ mod tests {
             blocks: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, whole, 0],
         };
         let node = PagetypeNode { free: vec![free("Movable", 7), free("Reserve", 1)], ..PagetypeNode::default() };
-        let def = zone_of(&zone(3914), &[node.clone()]);
+        let def = zone_of(&zone(3914), std::slice::from_ref(&node));
         assert_eq!((def.free["HighAtomic"][9], def.free.len()), (1, 2));
         assert_eq!((def.managed, def.present), (4096, 4096), "eight whole pageblocks are free");
-        assert_eq!(zone_of(&zone(4100), &[node]).managed, 4100);
+        assert_eq!(zone_of(&zone(4100), std::slice::from_ref(&node)).managed, 4100);
         assert_eq!(["CMA", "Isolate"].map(mobility), [None, Some("Isolate")]);
     }
 }

@@ -13,7 +13,6 @@ use rules::DirtyThrottle;
 use smallvec::SmallVec;
 use units::{FileId, Nanos};
 
-use super::flusher::FlushWork;
 use super::pause::{self, POLL_THRESH};
 use super::position::{DirtyControl, RATIO_SHIFT};
 use super::proportion::PageShare;
@@ -62,9 +61,9 @@ pub enum Pause {
     None,
     /// Sleep so long, then ask again.
     Sleep(Nanos),
-    /// Do this piece of writeback ([`Mm::writeback_by_writer`]), say what came of it
+    /// Write so many pages ([`FlushWork::of_writer`], [`Mm::writeback_by_writer`]), say what came of it
     /// ([`Mm::writer_wrote`]), then ask again.
-    Write(WbId, FlushWork),
+    Write(WbId, u64),
 }
 
 impl Mm {

@@ -166,7 +166,7 @@ pub enum FlushStep {
 
 impl FlushWork {
     /// What a throttled writer has to write: so many pages, of any inode that is dirty now.
-    pub(super) fn of_writer(env: &Env, pages: u64) -> FlushWork {
+    pub fn of_writer(env: &Env, pages: u64) -> FlushWork {
         let nr_pages = i64::try_from(pages).unwrap_or(i64::MAX);
         let work = Work { reason: Reason::Writer, nr_pages, since: env.now, batch: None, inode: None };
         FlushWork { stage: Stage::End, work: Some(work) }

@@ -473,7 +473,8 @@ fn until_3_1_a_writer_above_the_limit_writes_one_and_a_half_times_what_brought_i
         assert!(u64::from(index) < 2 * limit, "nobody stops the writer");
     };
     assert!(u64::from(index) > rig.mm.global_dirty_limits().freerun(), "not before freerun");
-    let Pause::Write(wb, mut work) = pause else { panic!("it has only itself to write: {pause:?}") };
+    let Pause::Write(wb, pages) = pause else { panic!("it has only itself to write: {pause:?}") };
+    let mut work = FlushWork::of_writer(&rig.env, pages);
     assert_eq!(wb, WB);
     // A CPU's share of 1/32 of the memory, and half of that again.
     let managed: u64 = rig.mm.zones.iter().map(|zone| zone.managed).sum();

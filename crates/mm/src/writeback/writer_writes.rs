@@ -14,7 +14,6 @@
 use units::FileId;
 
 use super::balance::{Pause, TaskDirty};
-use super::flusher::FlushWork;
 use super::proportion::page_period;
 use super::{DirtyLimits, HZ, WbId, from_jiffies, jiffies};
 use crate::stat::NodeStat;
@@ -155,7 +154,7 @@ impl Mm {
         if look.wb_reclaimable > look.task_thresh {
             writer.at = At::Written;
             task.writer = Some(writer);
-            return Pause::Write(wb, FlushWork::of_writer(env, writer.chunk));
+            return Pause::Write(wb, writer.chunk);
         }
         self.writer_naps(task, writer, &look)
     }

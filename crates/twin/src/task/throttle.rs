@@ -37,8 +37,8 @@ impl Task {
             match pause {
                 Pause::None => return,
                 Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
-                Pause::Write(wb, work) => {
-                    let pages = Box::pin(self.write_for_others(wb, work)).await;
+                Pause::Write(wb, wanted) => {
+                    let pages = Box::pin(self.write_for_others(wb, wanted)).await;
                     self.ctx.with(|world, _| Mm::writer_wrote(&mut world.task_mut(task).dirty, pages));
                 }
             }
@@ -49,15 +49,15 @@ impl Task {
     }
 
     /// Writes what a throttled writer has to write (`writeback_inodes_wb()`); returns how many pages that were.
-    async fn write_for_others(&self, wb: WbId, mut work: FlushWork) -> u64 {
-        let wanted = work.pages_left();
+    async fn write_for_others(&self, wb: WbId, wanted: u64) -> u64 {
+        let mut work = self.mm(|_, env| FlushWork::of_writer(env, wanted));
         loop {
             self.wait_for_room(wb.device).await;
             match self.mm(|mm, env| mm.writeback_by_writer(env, wb, &mut work, STEP_PAGES)) {
                 Some(FlushStep::Wait(pfn)) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
                 Some(FlushStep::Journal(wait)) => self.wait_for_journal(wait).await,
                 Some(_) => self.ctx.preempt_point().await,
-                None => return u64::try_from(wanted - work.pages_left()).unwrap_or(0),
+                None => return wanted.saturating_add_signed(-work.pages_left()),
             }
         }
     }
