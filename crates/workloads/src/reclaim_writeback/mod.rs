@@ -44,6 +44,7 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
+        Param { name: "strm-start-ms", default: "1", doc: "what its script takes to start each process, in milliseconds" },
         Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: MemTotal" },
         Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
         Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },
@@ -67,6 +68,7 @@ pub struct ReclaimWriteback {
     strm_memory: u64,
     strm_anon_pct: u64,
     strm_passes: u64,
+    strm_start: Nanos,
     memory_mib: Option<u64>,
     resident: Resident,
     launches: bool,
@@ -87,6 +89,7 @@ impl ReclaimWriteback {
             strm_memory: params.number("strm-memory", 1, 100)?,
             strm_anon_pct: params.number("strm-anon", 0, 100)?,
             strm_passes: params.number("strm-passes", 0, 1000)?,
+            strm_start: Nanos::millis(params.number("strm-start-ms", 0, 10_000)?),
             memory_mib: params.number_or_auto("memory", 1, 1 << 24)?,
             resident: Resident {
                 size: params.size("resident", Bytes(PAGE_SIZE), Bytes::gib(64))?,
@@ -139,8 +142,14 @@ impl ReclaimWriteback {
         if self.strm_passes > 0 {
             let mixed = times(self.strm_memory);
             let anon = Bytes(mixed.0 / 100 * self.strm_anon_pct);
-            let stream =
-                MmapStrm { threads, stream: times(4), file: Bytes(mixed.0 - anon.0), anon, passes: self.strm_passes };
+            let stream = MmapStrm {
+                threads,
+                stream: times(4),
+                file: Bytes(mixed.0 - anon.0),
+                anon,
+                passes: self.strm_passes,
+                start: self.strm_start,
+            };
             sys.phase("mmap-strm/mixed");
             run_process(sys, "mmap-strm", move |sys: S| stream.run(sys)).await;
         }
