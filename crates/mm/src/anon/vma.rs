@@ -16,6 +16,7 @@ use units::{FileId, SpaceId};
 
 use super::swap_readahead::AddressReadahead;
 use super::{REGION_PAGES, Space};
+use crate::pagecache::Readahead;
 use crate::{Env, Mm};
 
 /// What an area maps.
@@ -157,10 +158,11 @@ impl Mm {
         self.mmap(space, pages, align, |_| VmaKind::Anon)
     }
 
-    /// Maps the first `pages` pages of a file, shared, which stays open meanwhile; returns the first page.
-    pub fn mmap_file(&mut self, space: SpaceId, file: FileId, pages: u32) -> u32 {
+    /// Maps the first `pages` pages of a file, shared, which stays open meanwhile and is read ahead as `ra` says; returns the
+    /// first page.
+    pub fn mmap_file(&mut self, space: SpaceId, file: FileId, pages: u32, ra: Readahead) -> u32 {
         let start = self.mmap(space, pages, 1, |base| VmaKind::File { file, base });
-        self.file_map(file, space, start);
+        self.file_map(file, space, start, ra);
         start
     }
 

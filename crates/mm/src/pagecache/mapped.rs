@@ -54,9 +54,9 @@ pub(crate) enum FaultStop {
 }
 
 impl Mm {
-    /// Enters a mapping of a file, whose page 0 would be at `base`.
-    pub(crate) fn file_map(&mut self, file: FileId, space: SpaceId, base: u32) {
-        let map = FileMap { file, space, base, ra: Readahead::default(), misses: 0, random: false };
+    /// Enters a mapping of a file, whose page 0 would be at `base` and which was opened so as `ra` says.
+    pub(crate) fn file_map(&mut self, file: FileId, space: SpaceId, base: u32, ra: Readahead) {
+        let map = FileMap { file, space, base, ra, misses: 0, random: false };
         self.pagecache.maps.push(map);
     }
 
@@ -118,7 +118,7 @@ impl Mm {
                 map.misses = map.misses.saturating_sub(1);
                 let pages = map.ra.window_pages();
                 let follows = !map.random && self.frames[pfn].has(Frame::READAHEAD);
-                if follows && self.read_mark(map.file, pfn, (index, pages), &mut map.ra) {
+                if follows && self.read_mark(env, map.file, pfn, (index, pages), &mut map.ra) {
                     continue;
                 }
             }
@@ -148,7 +148,7 @@ impl Mm {
         }
         map.misses = (map.misses + 1).min(MISSES_MAX);
         if map.misses <= LOTS_OF_MISSES {
-            let window: Window = map.ra.around(index);
+            let window: Window = map.ra.around(self.window_rules(env), index);
             self.start_batch(map.file, &mut map.ra, window);
         }
         Ok(())

@@ -3,8 +3,8 @@
 use rules::{FaultAround, FaultAroundHits, FaultGfp, LargeFolios, ReadaheadMark, Rules, StoreFault, WrittenMeanwhile};
 use units::{FileId, Gfp, Order, Pfn, SpaceId};
 
-use super::Slot;
 use super::rig::Rig;
+use super::{Readahead, Slot};
 use crate::anon::{Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent, ZoneStat};
 use crate::{Frame, Kind};
@@ -26,7 +26,7 @@ impl Mapped {
         let mut rig = Rig::with_rules(1, 8192, Rules { large_folios, ..Rules::newest() });
         let file = rig.on_disk(pages);
         let space = rig.mm.space_create();
-        let base = rig.mm.mmap_file(space, file, pages);
+        let base = rig.mm.mmap_file(space, file, pages, Readahead::default());
         Mapped { rig, space, file, base }
     }
 
@@ -330,4 +330,15 @@ fn since_5_8_a_window_that_the_file_cuts_is_marked_before_its_end() {
     // 40 to before 72: 64 and 56; 16 to before 48 is within the file.
     assert_eq!([ReadaheadMark::OfWindow, ReadaheadMark::OfRead].map(|rule| mark(rule, 56)), [None, Some(56)]);
     assert_eq!([ReadaheadMark::OfWindow, ReadaheadMark::OfRead].map(|rule| mark(rule, 32)), [Some(40); 2]);
+}
+
+#[test]
+fn a_mapping_is_read_ahead_as_far_as_its_device_allows() {
+    for (ahead, window) in [(8, 96..104), (32, 84..116)] {
+        let mut m = Mapped::new(200);
+        m.base = m.rig.mm.mmap_file(m.space, m.file, 200, Readahead::new(ahead));
+        m.touch(100, 1, false);
+        let cached = |index: &u32| matches!(m.rig.mm.pagecache_get(m.file, *index), Slot::Page(_));
+        assert_eq!((0..200).filter(cached).collect::<Vec<_>>(), window.collect::<Vec<_>>());
+    }
 }

@@ -25,6 +25,7 @@ mod model;
 mod packed;
 mod read;
 mod readahead;
+mod readahead_limit;
 #[cfg(test)]
 pub(crate) mod rig;
 mod root;

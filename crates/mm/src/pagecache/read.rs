@@ -72,7 +72,7 @@ impl Mm {
                 }
                 continue;
             };
-            if self.frames[pfn].has(Frame::READAHEAD) && self.read_folio_mark(file, pfn, (index, request), ra) {
+            if self.frames[pfn].has(Frame::READAHEAD) && self.read_folio_mark(env, file, pfn, (index, request), ra) {
                 continue;
             }
             self.free_hand(env, hand);
@@ -166,7 +166,7 @@ impl Mm {
         if ra.tried != Some(index) {
             ra.tried = Some(index);
             let pages = FilePages(&self.pagecache.trees, file.0);
-            if let Some(window) = ra.on_miss((&self.rules).into(), &pages, index, request) {
+            if let Some(window) = ra.on_miss(self.window_rules(env), &pages, index, request) {
                 self.start_batch(file, ra, window);
             }
             return Ok(());
@@ -262,22 +262,36 @@ impl Mm {
     }
 
     /// The mark of a window was met by a read of so many pages from page `at` on: it asks for them from the folio's first.
-    fn read_folio_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
+    fn read_folio_mark(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        pfn: Pfn,
+        (at, request): (u32, u32),
+        ra: &mut Readahead,
+    ) -> bool {
         let (_, first) = self.file_home(pfn);
-        self.read_mark(file, pfn, (first, at - first + request), ra)
+        self.read_mark(env, file, pfn, (first, at - first + request), ra)
     }
 
     /// The mark of a window was met by who asks for so many pages from a page of its folio on: starts the next one, if there is
     /// one.
-    pub(super) fn read_mark(&mut self, file: FileId, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
+    pub(super) fn read_mark(
+        &mut self,
+        env: &Env,
+        file: FileId,
+        pfn: Pfn,
+        (at, request): (u32, u32),
+        ra: &mut Readahead,
+    ) -> bool {
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
         }
         frame.clear(Frame::READAHEAD);
         let order = frame.order();
-        let pages = FilePages(&self.pagecache.trees, file.0);
-        match ra.on_mark((&self.rules).into(), &pages, (at, order), request) {
+        let (rules, pages) = (self.window_rules(env), FilePages(&self.pagecache.trees, file.0));
+        match ra.on_mark(rules, &pages, (at, order), request) {
             Some(window) => {
                 self.start_batch(file, ra, window);
                 true

@@ -118,11 +118,14 @@ pub(super) struct WindowRules {
     window: ReadaheadWindow,
     next: NextWindow,
     run: CachedRun,
+    /// Pages that a window may have at most.
+    limit: u32,
 }
 
-impl From<&Rules> for WindowRules {
-    fn from(rules: &Rules) -> WindowRules {
-        WindowRules { window: rules.readahead_window, next: rules.next_window, run: rules.cached_run }
+impl WindowRules {
+    /// Those of a kernel, with so many pages for a window at most.
+    pub(super) fn new(rules: &Rules, limit: u32) -> WindowRules {
+        WindowRules { window: rules.readahead_window, next: rules.next_window, run: rules.cached_run, limit }
     }
 }
 
@@ -220,8 +223,10 @@ impl Readahead {
         grown.min(max)
     }
 
-    fn max_pages(&self, request: u32) -> u32 {
-        if request > self.ra_pages && IO_PAGES > self.ra_pages { request.min(IO_PAGES) } else { self.ra_pages }
+    fn max_pages(&self, rules: WindowRules, request: u32) -> u32 {
+        let pages =
+            if request > self.ra_pages && IO_PAGES > self.ra_pages { request.min(IO_PAGES) } else { self.ra_pages };
+        pages.min(rules.limit)
     }
 
     /// What to read when page `index` is missing and `request` pages are wanted from it on.
@@ -239,7 +244,7 @@ impl Readahead {
             let size = request.min(IO_PAGES.max(self.ra_pages));
             return Some(Window { start: index, size, mark: None, folios: None });
         }
-        let max = self.max_pages(request);
+        let max = self.max_pages(rules, request);
         if rules.window == ReadaheadWindow::OnDemand && index != 0 && self.expects(index, Order(0), true) {
             return Some(self.advance(rules, (index, Order(0)), max));
         }
@@ -261,9 +266,9 @@ impl Readahead {
     }
 
     /// What to read when page `index` of a mapped file is missing: a window around it (`do_sync_mmap_readahead()`).
-    pub(super) fn around(&mut self, index: u32) -> Window {
-        (self.start, self.size, self.async_size) =
-            (index.saturating_sub(self.ra_pages / 2), self.ra_pages, self.ra_pages / 4);
+    pub(super) fn around(&mut self, rules: WindowRules, index: u32) -> Window {
+        let pages = self.ra_pages.min(rules.limit);
+        (self.start, self.size, self.async_size) = (index.saturating_sub(pages / 2), pages, pages / 4);
         self.window(Order(0))
     }
 
@@ -288,7 +293,7 @@ impl Readahead {
         if self.ra_pages == 0 {
             return None;
         }
-        let max = self.max_pages(request);
+        let max = self.max_pages(rules, request);
         if rules.window == ReadaheadWindow::OnDemand && index == 0 {
             return Some(self.open(rules, (index, order), request, max));
         }
@@ -357,11 +362,19 @@ mod tests {
     use super::*;
 
     /// The windows of 4.20.
-    const ON_DEMAND: WindowRules =
-        WindowRules { window: ReadaheadWindow::OnDemand, next: NextWindow::Capped, run: CachedRun::LastLooked };
+    const ON_DEMAND: WindowRules = WindowRules {
+        window: ReadaheadWindow::OnDemand,
+        next: NextWindow::Capped,
+        run: CachedRun::LastLooked,
+        limit: u32::MAX,
+    };
     /// Those of 6.12.
-    const SPLIT: WindowRules =
-        WindowRules { window: ReadaheadWindow::Split, next: NextWindow::NeverSmaller, run: CachedRun::BeyondAhead };
+    const SPLIT: WindowRules = WindowRules {
+        window: ReadaheadWindow::Split,
+        next: NextWindow::NeverSmaller,
+        run: CachedRun::BeyondAhead,
+        limit: u32::MAX,
+    };
 
     struct Pages(Vec<u32>);
 
@@ -507,8 +520,8 @@ mod tests {
         // 64 pages: 1 page is at most 64/32 = 2.
         let window = ra.on_miss(ON_DEMAND, &Pages(vec![]), 0, 1);
         assert_eq!(window, Some(Window { start: 0, size: 4, mark: Some(1), folios: Some(Order(2)) }));
-        assert_eq!(ra.max_pages(1), 64);
+        assert_eq!(ra.max_pages(SPLIT, 1), 64);
         ra.advise_normal();
-        assert_eq!(ra.max_pages(1), 32);
+        assert_eq!(ra.max_pages(SPLIT, 1), 32);
     }
 }

@@ -273,7 +273,7 @@ mod tests {
         m.mm.fault_sleeps(space);
         let other = m.mm.space_create();
         for (owner, references) in [(space, 1), (other, 1), (space, 2)] {
-            let vpn = m.mm.mmap_file(owner, file, 1);
+            let vpn = m.mm.mmap_file(owner, file, 1, crate::pagecache::Readahead::default());
             m.mm.touch(&env, &mut crate::anon::Touch::new(owner, vpn, 1, false, 1 << 60), None);
             assert_eq!(m.mm.token_references(&env, pfn), references);
         }

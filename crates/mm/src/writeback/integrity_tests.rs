@@ -128,7 +128,7 @@ fn open(rig: &mut Rig) -> Open {
 /// A process that maps a file.
 fn map(rig: &mut Rig, file: FileId) -> (SpaceId, u32) {
     let space = rig.mm.space_create();
-    (space, rig.mm.mmap_file(space, file, PAGES))
+    (space, rig.mm.mmap_file(space, file, PAGES, crate::pagecache::Readahead::default()))
 }
 
 impl World {

@@ -361,6 +361,8 @@ pub struct Rules {
     pub read_past_end: ReadPastEnd,
     /// Windows of readahead.
     pub readahead_window: ReadaheadWindow,
+    /// Largest window.
+    pub readahead_limit: ReadaheadLimit,
     /// Pages that are read ahead.
     pub readahead_gfp: ReadaheadGfp,
     /// Windows that follow each other.
@@ -565,6 +567,7 @@ impl Rules {
             hole_lookup: HoleLookup::AroundPage,
             read_past_end: ReadPastEnd::Stops,
             readahead_window: ReadaheadWindow::Split,
+            readahead_limit: ReadaheadLimit::Device,
             readahead_gfp: ReadaheadGfp::NoFs,
             next_window: NextWindow::NeverSmaller,
             cached_run: CachedRun::BeyondAhead,

@@ -12,6 +12,17 @@ rule!(
     }
 );
 rule!(
+    /// What a window may have at most beside what its device allows (`max_sane_readahead()`).
+    ReadaheadLimit {
+        /// Half of what is inactive page cache or free on the node: until 3.14.
+        HalfOfNode,
+        /// 2 MiB: 6d2be915e589 (3.15) to 4.3.
+        TwoMib,
+        /// Nothing: since 600e19afc5f8 (4.4).
+        Device,
+    }
+);
+rule!(
     /// The size of a window that follows another (`get_next_ra_size()`).
     NextWindow {
         /// At most what the file or its reader may have, even if the last one, opened by a large read, had more: until 6.12.

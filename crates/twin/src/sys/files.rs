@@ -47,7 +47,7 @@ impl SysTwin {
     }
 
     /// The readahead state of a file that is held.
-    fn readahead(&self, fd: Fd) -> Readahead {
+    pub(super) fn readahead(&self, fd: Fd) -> Readahead {
         self.task.ctx.with(|world, _| {
             let pages_max = world.readahead_pages;
             world.processes.of_mut(self.process).files.readahead(fd, pages_max)

@@ -49,11 +49,12 @@ impl SysTwin {
             return Err(SysError::Invalid);
         }
         let file = self.fget(fd)?;
+        let ra = self.readahead(fd);
         let opened = self.until_satisfied(|world, ctl| world.enter(ctl, |mm, env| mm.vfs_open(env, file))).await;
         self.fput(fd);
         let handle = opened?;
         let space = self.space();
-        let vpn = self.task.mm(|mm, _| mm.mmap_file(space, file, pages as u32));
+        let vpn = self.task.mm(|mm, _| mm.mmap_file(space, file, pages as u32, ra));
         Ok(self.install(Mapped { vpn, pages: pages as u32, file: Some(handle) }, length))
     }
 

@@ -44,7 +44,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         Param { name: "strm-memory", default: "3", doc: "mappings of mmap-strm, in multiples of the memory" },
         Param { name: "strm-anon", default: "30", doc: "share of them that is anonymous, in percent" },
         Param { name: "strm-passes", default: "5", doc: "passes of mmap-strm; 0 leaves it out" },
-        Param { name: "strm-start-ms", default: "1", doc: "what its script takes to start each process, in milliseconds" },
+        Param {
+            name: "strm-start-ms",
+            default: "1",
+            doc: "what its script takes to start each process, in milliseconds",
+        },
         Param { name: "memory", default: "auto", doc: "what sizes follow, in MiB; auto: MemTotal" },
         Param { name: "resident", default: "64MiB", doc: "memory of the system that runs beside" },
         Param { name: "resident-period", default: "10", doc: "seconds in which all of that is accessed once" },

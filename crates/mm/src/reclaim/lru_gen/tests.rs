@@ -457,7 +457,7 @@ fn kswapd_of_6_1_reclaims_what_it_should_and_is_gentle_with_a_boost() {
 fn walks_and_look_around_promote_pages_of_mapped_files_even_without_swap() {
     let mut m = machine();
     let (env, space) = (m.env, m.mm.space_create());
-    let base = m.mm.mmap_file(space, m.file, 512);
+    let base = m.mm.mmap_file(space, m.file, 512, crate::pagecache::Readahead::default());
     m.mm.set_inode_size_pages(&m.env, m.file, 512);
     m.add(&"f".repeat(512), Kind::File, 0);
     let mut touch = Touch::new(space, base, 512, false, u64::MAX >> 1);
