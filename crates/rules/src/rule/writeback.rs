@@ -139,7 +139,7 @@ rule!(
     CyclicWriteback {
         /// It goes on at the beginning, and the next one begins with the page that it looked at last: until 4.19.
         Wraps,
-        /// It ends, and the next one begins at the beginning: since 64081362e8ff (4.20), but for ext4, which goes on.
+        /// It ends, and the next one begins at the beginning: since 64081362e8ff (4.20).
         Ends,
     }
 );
