@@ -10,9 +10,9 @@
 //! An inode that a task is writing is put off by others who come to it, for `b_more_io`.
 //! Since/until: [`BackgroundLimit`], [`BackgroundInodes`]; until 4.10 reclaim asks for a number of pages ([`WakeFlusher::Pages`]), until 3.1
 //! throttled writers write too (see writer_writes.rs); [`CyclicWriteback`]. What reclaim asked for by a number of pages begins with each file's first page, which it did until 4.14.
-//! Abstracted: ext4's own `ext4_writepages()` goes on at a file's beginning still, and begins behind the page that it wrote last; here it does as all do.
-//! With it in wbstrm under 5.10 and 6.1 was further off (medians of 4.6 and 2.6 % instead of 1.8 and 2.7, 90th percentiles of 23.7 and 17.8 instead of 22.1
-//! and 11.4), for a reason that is not known.
+//! Abstracted: ext4's own `ext4_writepages()` goes on at a file's beginning to this day, and begins behind the page that it wrote last;
+//! here it does as the others. With that, wbstrm under 5.10 and 6.1 was further off (medians of 4.6 and 2.6 % instead of 1.8 and 2.7, 90th
+//! percentiles of 23.7 and 17.8 instead of 22.1 and 11.4), for a reason that is not known.
 //! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
 //! request writes as many pages of each file as were dirty when it got there (Linux tags them).
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
