@@ -219,6 +219,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_below_the_limit_leaves_a_batch_whole() {
+        let mut congestion = with(100, 128, false);
+        let mut batch = Batch::default();
+        batch.begin(Nanos::ZERO);
+        // 27 bring it to 127, 32 to 159.
+        for _ in 0..27 + 32 {
+            assert!(!add(&mut congestion, &mut batch));
+        }
+        assert!(refuses(&congestion, &batch));
+    }
+
+    #[test]
     fn nobody_takes_more_than_half_as_many_again() {
         let mut congestion = with(191, 128, false);
         let mut batch = Batch::default();

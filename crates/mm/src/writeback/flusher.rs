@@ -16,6 +16,7 @@
 //! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
 //! request writes as many pages of each file as were dirty when it got there (Linux tags them).
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
+//! Omitted: the memory that a request takes, without which it is not made.
 
 use rules::{BackgroundInodes, BackgroundLimit, CyclicWriteback};
 use smallvec::SmallVec;

@@ -256,9 +256,10 @@ impl Writeback {
         self.write_errors
     }
 
-    /// Host bytes of the records of dirty inodes.
+    /// Host bytes of the records of dirty inodes, and of what is asked of flushers.
     pub fn host_bytes(&self) -> usize {
         self.records.host_bytes()
+            + self.wbs.host_bytes()
             + self.owners.host_bytes()
             + self.ioends.host_bytes()
             + self.ended.capacity() * size_of::<end_io::Ended>()

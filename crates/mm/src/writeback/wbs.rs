@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use units::MemcgId;
 
-use super::Wb;
+use super::{Request, Wb};
 use crate::memcg::ROOT;
 
 /// A group's writeback of a device (`struct bdi_writeback`).
@@ -42,6 +42,12 @@ impl Wbs {
 
     pub(super) fn get(&self, wb: WbId) -> Option<&Wb> {
         self.0.get(wb.group.index())?.get(usize::from(wb.device))
+    }
+
+    /// Host bytes of them and of what is asked of their flushers.
+    pub(super) fn host_bytes(&self) -> usize {
+        let asked = |wb: &Wb| size_of::<Wb>() + wb.requests.capacity() * size_of::<Request>();
+        self.0.iter().flatten().map(asked).sum()
     }
 
     /// All that were used, those of a device one after the other, the root group's first (`bdi->wb_list`).
