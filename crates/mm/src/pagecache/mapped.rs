@@ -7,7 +7,7 @@
 //! Source: `filemap_fault()`, `do_sync_mmap_readahead()`, `do_async_mmap_readahead()`, `filemap_map_pages()`
 //! (mm/filemap.c), `do_fault_around()`, `do_shared_fault()`, `zap_present_folio_ptes()` (mm/memory.c); 6.12.
 //! Since/until: [`FaultAroundHits`], [`rules::FaultAround`], [`rules::FaultGfp`].
-//! Abstracted: mappings of a file share one readahead state of their own, not that of the file descriptor; all page
+//! Abstracted: a mapping has a readahead state of its own, which begins as that of the file descriptor, where Linux has one for both; all page
 //! tables that map a page share one accessed bit.
 //! Omitted: private mappings, other `MADV_*` of files, mtime of a store, `nr_mapped` of tmpfs.
 
@@ -118,7 +118,7 @@ impl Mm {
                 map.misses = map.misses.saturating_sub(1);
                 let pages = map.ra.window_pages();
                 let follows = !map.random && self.frames[pfn].has(Frame::READAHEAD);
-                if follows && self.read_mark(env, map.file, pfn, (index, pages), &mut map.ra) {
+                if follows && self.read_mark(env, pfn, (index, pages), &mut map.ra) {
                     continue;
                 }
             }

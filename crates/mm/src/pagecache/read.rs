@@ -72,7 +72,7 @@ impl Mm {
                 }
                 continue;
             };
-            if self.frames[pfn].has(Frame::READAHEAD) && self.read_folio_mark(env, file, pfn, (index, request), ra) {
+            if self.frames[pfn].has(Frame::READAHEAD) && self.read_folio_mark(env, pfn, (index, request), ra) {
                 continue;
             }
             self.free_hand(env, hand);
@@ -262,34 +262,21 @@ impl Mm {
     }
 
     /// The mark of a window was met by a read of so many pages from page `at` on: it asks for them from the folio's first.
-    fn read_folio_mark(
-        &mut self,
-        env: &Env,
-        file: FileId,
-        pfn: Pfn,
-        (at, request): (u32, u32),
-        ra: &mut Readahead,
-    ) -> bool {
+    fn read_folio_mark(&mut self, env: &Env, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
         let (_, first) = self.file_home(pfn);
-        self.read_mark(env, file, pfn, (first, at - first + request), ra)
+        self.read_mark(env, pfn, (first, at - first + request), ra)
     }
 
     /// The mark of a window was met by who asks for so many pages from a page of its folio on: starts the next one, if there is
     /// one.
-    pub(super) fn read_mark(
-        &mut self,
-        env: &Env,
-        file: FileId,
-        pfn: Pfn,
-        (at, request): (u32, u32),
-        ra: &mut Readahead,
-    ) -> bool {
+    pub(super) fn read_mark(&mut self, env: &Env, pfn: Pfn, (at, request): (u32, u32), ra: &mut Readahead) -> bool {
         let frame = &mut self.frames[pfn];
         if frame.has(Frame::WRITEBACK) {
             return false;
         }
         frame.clear(Frame::READAHEAD);
         let order = frame.order();
+        let (file, _) = self.file_home(pfn);
         let (rules, pages) = (self.window_rules(env), FilePages(&self.pagecache.trees, file.0));
         match ra.on_mark(rules, &pages, (at, order), request) {
             Some(window) => {

@@ -237,11 +237,11 @@ impl Readahead {
         index: u32,
         request: u32,
     ) -> Option<Window> {
-        if self.ra_pages == 0 {
+        if self.ra_pages.min(rules.limit) == 0 {
             return None;
         }
         if self.random {
-            let size = request.min(IO_PAGES.max(self.ra_pages));
+            let size = request.min(IO_PAGES.max(self.ra_pages)).min(rules.limit);
             return Some(Window { start: index, size, mark: None, folios: None });
         }
         let max = self.max_pages(rules, request);
@@ -290,7 +290,7 @@ impl Readahead {
         (index, order): (u32, Order),
         request: u32,
     ) -> Option<Window> {
-        if self.ra_pages == 0 {
+        if self.ra_pages.min(rules.limit) == 0 {
             return None;
         }
         let max = self.max_pages(rules, request);
@@ -523,5 +523,17 @@ mod tests {
         assert_eq!(ra.max_pages(SPLIT, 1), 64);
         ra.advise_normal();
         assert_eq!(ra.max_pages(SPLIT, 1), 32);
+    }
+
+    #[test]
+    fn where_nothing_may_be_read_ahead_nothing_is() {
+        for limit in [0, 3] {
+            let rules = WindowRules { limit, ..SPLIT };
+            let cache = Pages(Vec::new());
+            let mut random = Readahead::new(32);
+            random.advise_random();
+            let sizes = [Readahead::new(32), random].map(|mut ra| ra.on_miss(rules, &cache, 0, 8).map(|w| w.size));
+            assert_eq!(sizes, [(limit > 0).then_some(limit); 2]);
+        }
     }
 }

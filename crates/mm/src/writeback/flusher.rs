@@ -15,6 +15,8 @@
 //! percentiles of 23.7 and 17.8 instead of 22.1 and 11.4), for a reason that is not known.
 //! Abstracted: an inode's slice is written in steps, between which the caller may wait for the device's queue. A
 //! request writes as many pages of each file as were dirty when it got there (Linux tags them).
+//! Abstracted: where a slice wraps the next begins with the last page of the run written last, where XFS, which writes a run from its first
+//! page, begins with that; and what sync(2) asks of all flushers is one flag and cyclic, which it is since 4.15.
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
 //! Omitted: the memory that a request takes, without which it is not made.
 

@@ -53,7 +53,7 @@ fn each_request_for_pages_writes_a_slice_from_a_files_beginning() {
     for pages in [7, 60] {
         assert_eq!(rig.mm.ask_flushers(WakeFlusher::Pages(pages))[..], [WB]);
     }
-    // 4 MiB are the least of a slice: the other 952 pages wait, though a slice of 2000 pages would have been allowed.
+    // 4 MiB are the least of a slice, and two were asked for: the other 952 pages wait.
     assert_eq!(written(&mut rig), [(file, 0, 2048)]);
     assert_eq!(rig.mm.pagecache.trees.writeback_index.get(file.0), 2000, "it is cyclic writeback's");
     rig.check();

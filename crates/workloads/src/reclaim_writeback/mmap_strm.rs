@@ -3,9 +3,8 @@
 //! Source: mmtests' micro tests of 2011. `mapped-file-stream`: one process loads from every page of a mapped sparse file of
 //! four times the memory. `vmscan-mixed-mmap-write`: of three times the memory, 70 % are sparse files and 30 % anonymous; for
 //! each thread one process stores into every page of its file's mapping, and one into every page of its anonymous mapping,
-//! the file twice as often. The script starts the file's first, one after the other, each in the time of its `echo`, fork and exec:
-//! with many of them what they dirty has reached the limits before anonymous memory is asked for. bash takes 0.8 ms for each on a
-//! current server (200 programs that end at once, on one CPU).
+//! the file twice as often. The script starts the file's first, one after the other, each in the time of its `echo`, fork and exec,
+//! while those before it dirty pages. bash takes 0.8 ms for each on a current server (200 programs that end at once, on one CPU).
 //! Abstracted: `MADV_RANDOM` of the first mapping (the file has no blocks to read around).
 
 use sys::{Access, Advice, FileName, OpenMode, SpawnOptions, Sys};
