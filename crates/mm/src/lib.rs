@@ -22,6 +22,7 @@ mod mm;
 pub mod near;
 mod node;
 pub mod pagecache;
+pub mod pipe;
 mod pool;
 mod process;
 pub mod reclaim;

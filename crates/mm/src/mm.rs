@@ -8,6 +8,7 @@ use crate::bio_pool::BioPools;
 use crate::contention::Contention;
 use crate::memcg::Memcgs;
 use crate::pagecache::PageCache;
+use crate::pipe::Pipes;
 use crate::reclaim::Reclaim;
 use crate::slab::{Rcu, Slabs};
 use crate::stat::VmStat;
@@ -41,6 +42,8 @@ pub struct Mm {
     pub(crate) khugepaged: Khugepaged,
     /// Memory cgroups.
     pub memcg: Memcgs,
+    /// Pipes.
+    pub pipes: Pipes,
     /// Slab caches.
     pub slabs: Slabs,
     /// Objects that wait for a grace period.
@@ -92,6 +95,7 @@ impl Mm {
             spaces: Spaces::default(),
             khugepaged: Khugepaged::default(),
             memcg: Memcgs::default(),
+            pipes: Pipes::default(),
             slabs: Slabs::new(layout.cpu_nodes.clone(), layout.nodes.len()),
             rcu: Rcu::new(layout.cpu_nodes.len()),
             swap: Swap::new(rules.swap_shadows),
@@ -211,6 +215,7 @@ impl Mm {
             + self.spaces.host_bytes()
             + self.swap.host_bytes()
             + self.memcg.host_bytes()
+            + self.pipes.host_bytes()
             + self.writeback.host_bytes()
             + self.contention.host_bytes()
     }
@@ -228,6 +233,7 @@ impl Mm {
         self.validate_anon(&mut violations);
         self.validate_swap(&mut violations);
         self.validate_memcg(&mut violations);
+        self.validate_pipes(&mut violations);
         violations
     }
 }

@@ -10,7 +10,7 @@
 //! `sh` and `cc1`, half of them written to, mapped by 9 page tables (program, libraries, heap, stack, vdso, and the
 //! levels above). The areas of the workload's own mappings are not counted. The top-level table is among the 9.
 //! Omitted: the image's own pages, which are page cache that all programs share; copy-on-write pages between fork and
-//! exec; sockets and pipes.
+//! exec; sockets. Pipes are in `pipe`.
 
 use rules::KernelStack;
 use smallvec::SmallVec;
@@ -69,9 +69,9 @@ impl Mm {
     pub fn begin_task(&mut self, env: &Env, memory: &mut TaskMemory, process: bool) -> Result<(), Need> {
         let (order, blocks) = self.stack_blocks();
         self.task_pages(env, memory, (KernelPage::Stack, order), blocks)?;
-        self.task_objects(env, memory, 0, TASK_OBJECTS)?;
+        self.kernel_objects(env, &mut memory.objects, 0, TASK_OBJECTS)?;
         if process {
-            self.task_objects(env, memory, 3, PROCESS_OBJECTS)?;
+            self.kernel_objects(env, &mut memory.objects, 3, PROCESS_OBJECTS)?;
             self.task_pages(env, memory, (KernelPage::Table, Order(0)), blocks + IMAGE_TABLES as usize)?;
         }
         Ok(())
@@ -104,19 +104,19 @@ impl Mm {
         Ok(())
     }
 
-    /// Allocates the objects of a list, the first of which is the task's number `first`.
-    fn task_objects(
+    /// Allocates the objects of a list that are not among the first `objects` yet, where the list's first one is number `first`.
+    pub(crate) fn kernel_objects(
         &mut self,
         env: &Env,
-        memory: &mut TaskMemory,
+        objects: &mut Vec<(CacheId, Obj)>,
         first: usize,
         list: &[(CacheId, u32)],
     ) -> Result<(), Need> {
         let wanted = list.iter().flat_map(|&(cache, count)| (0..count).map(move |_| cache));
-        for cache in wanted.skip(memory.objects.len() - first) {
+        for cache in wanted.skip(objects.len() - first) {
             self.memcg_reserve_object(env, cache, Gfp::KERNEL)?;
             let obj = self.slab_alloc(env, cache, Gfp::KERNEL).map_err(|request| Need::Slab(cache, request))?;
-            memory.objects.push((cache, obj));
+            objects.push((cache, obj));
         }
         Ok(())
     }

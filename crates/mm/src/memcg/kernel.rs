@@ -1,7 +1,7 @@
-//! Kernel memory of groups: slab objects, page tables and kernel stacks.
+//! Kernel memory of groups: slab objects, page tables, kernel stacks and pages of pipes.
 //!
 //! Rule: an object of an accounted cache belongs to the group of the task that allocates it, with its size and the 8 B that say
-//! so; page tables and kernel stacks do by the page. Bytes are charged as whole pages, and up to a page stays charged for
+//! so; page tables, kernel stacks and pages of pipes do by the page. Bytes are charged as whole pages, and up to a page stays charged for
 //! the next object.
 //! Source: `__memcg_slab_post_alloc_hook()`, `obj_full_size()`, `obj_cgroup_charge()`, `refill_obj_stock()` (mm/memcontrol.c),
 //! `GFP_PGTABLE_USER` (include/asm-generic/pgalloc.h), `memcg_charge_kernel_stack()` (kernel/fork.c); 6.1 and 6.12.
@@ -30,6 +30,8 @@ pub enum KernelPage {
     Table,
     /// A kernel stack, or a part of one.
     Stack,
+    /// Bytes of a pipe.
+    Pipe,
 }
 
 /// Kernel memory of one group without those below it.
@@ -37,8 +39,8 @@ pub enum KernelPage {
 pub(super) struct KernelMemory {
     /// Pages that are charged for its slab objects, whose bytes are counted by node ([`crate::Lruvec::slab_bytes`]).
     pub(super) object_pages: u64,
-    /// Pages of page tables and of kernel stacks.
-    pub(super) pages: [u64; 2],
+    /// Pages of each kind.
+    pub(super) pages: [u64; 3],
 }
 
 impl Mm {
@@ -146,9 +148,14 @@ impl Mm {
         }
     }
 
-    /// Pages of kernel memory of one kind, of a group and those below it.
+    /// Pages of kernel memory of one kind, of a group itself.
+    pub(crate) fn memcg_own_kernel_pages(&self, memcg: MemcgId, of: KernelPage) -> u64 {
+        self.memcg[memcg].kernel.pages[of as usize]
+    }
+
+    /// The same of a group and those below it.
     pub fn memcg_kernel_pages(&self, memcg: MemcgId, of: KernelPage) -> u64 {
-        self.memcg.subtree(memcg).iter().map(|(id, _)| self.memcg[*id].kernel.pages[of as usize]).sum()
+        self.memcg.subtree(memcg).iter().map(|(id, _)| self.memcg_own_kernel_pages(*id, of)).sum()
     }
 
     /// Pages charged for slab objects of a group and those below it.

@@ -5,7 +5,7 @@
 //! | `charge` | pages are charged to a group and all groups above it, in batches |
 //! | `swap` | swap slots, charged the same way |
 //! | `dirty` | what may be dirty in a group |
-//! | `kernel` | slab objects, page tables and kernel stacks |
+//! | `kernel` | slab objects, page tables, kernel stacks and pages of pipes |
 //! | `protect` | what `memory.min` and `memory.low` come to in the tree |
 //! | `walk` | the order in which reclaim goes through groups |
 //! | `fifo` | the LRU of groups of the multi-gen LRU |

@@ -393,6 +393,8 @@ pub struct Rules {
     pub dying_without_fs: DyingWithoutFs,
     /// Kernel stacks.
     pub kernel_stack: KernelStack,
+    /// Reads of pipes.
+    pub pipe_read: PipeRead,
     /// Page tables in the statistics.
     pub page_table_stat: PageTableStat,
 }
@@ -583,6 +585,7 @@ impl Rules {
             memory_full: MemoryFull::OnCpu,
             dying_without_fs: DyingWithoutFs::IsVictim,
             kernel_stack: KernelStack::Mapped,
+            pipe_read: PipeRead::Returns,
             page_table_stat: PageTableStat::AllButTop,
         }
     }

@@ -72,6 +72,15 @@ rule!(
     }
 );
 rule!(
+    /// What a `read()` of a pipe does that has some of the bytes that it asks for, and finds no more.
+    PipeRead {
+        /// It waits for more while a writer waits: until 5.4.
+        WaitsForWriters,
+        /// It returns: since a28c8b9db8a1 (5.5).
+        Returns,
+    }
+);
+rule!(
     /// Which page tables `nr_page_table_pages` counts.
     PageTableStat {
         /// PTE pages: 4.20 (`pgtable_page_ctor()` alone counts).

@@ -72,10 +72,10 @@ fn stat(mm: &Mm, memcg: MemcgId) -> String {
     let mut line = |name: &str, value: u64| writeln!(out, "{name} {value}").expect("a string takes it");
     line("anon", size(InactiveAnon) + size(ActiveAnon));
     line("file", size(InactiveFile) + size(ActiveFile));
-    let [stacks, tables] =
-        [KernelPage::Stack, KernelPage::Table].map(|kind| mm.memcg_kernel_pages(memcg, kind) * PAGE_SIZE);
+    let [stacks, tables, pipes] = [KernelPage::Stack, KernelPage::Table, KernelPage::Pipe]
+        .map(|kind| mm.memcg_kernel_pages(memcg, kind) * PAGE_SIZE);
     let [reclaimable, unreclaimable] = mm.memcg_slab_bytes(memcg);
-    line("kernel", stacks + tables + mm.memcg_object_pages(memcg) * PAGE_SIZE);
+    line("kernel", stacks + tables + pipes + mm.memcg_object_pages(memcg) * PAGE_SIZE);
     line("kernel_stack", stacks);
     line("pagetables", tables);
     let (dirty, writeback) = mm.memcg.dirty_pages(memcg);
