@@ -14,12 +14,13 @@ pub(crate) fn sys_error(errno: Errno) -> SysError {
         Errno::BADF => SysError::BadFd,
         Errno::FBIG => SysError::FileTooLarge,
         Errno::MFILE | Errno::NFILE => SysError::TooManyFiles,
+        Errno::PIPE => SysError::BrokenPipe,
         Errno::NOSYS => SysError::NotSupported,
         _ => SysError::Io,
     }
 }
 
-const CODES: [SysError; 13] = [
+const CODES: [SysError; 14] = [
     SysError::NoMemory,
     SysError::NoSpace,
     SysError::NoEntry,
@@ -33,6 +34,7 @@ const CODES: [SysError; 13] = [
     SysError::NeedsModule,
     SysError::NoSysctl,
     SysError::NotEmpty,
+    SysError::BrokenPipe,
 ];
 
 /// An error as a number above 0, for memory that processes share.

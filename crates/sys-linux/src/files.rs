@@ -93,7 +93,7 @@ impl SysLinux {
     }
 
     /// This thread's buffer for I/O, of at least `length` bytes.
-    fn buffer(&self, length: Bytes) -> Result<std::cell::RefMut<'_, Vec<u8>>> {
+    pub(crate) fn buffer(&self, length: Bytes) -> Result<std::cell::RefMut<'_, Vec<u8>>> {
         let mut buffer = self.buffer.borrow_mut();
         let length = length.0 as usize;
         if buffer.len() < length {

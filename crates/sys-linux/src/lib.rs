@@ -1,8 +1,8 @@
 //! `Sys` by real system calls, and collectors of what the kernel shows.
 //!
 //! - [`SysLinux`]: each call blocks, so that a workload's future is ready at once; [`block_on`] runs it. A thread of the
-//!   workload is a thread of the system. A process is a `fork()`: own address space, own table of open files, both
-//!   empty as the workload sees them. What the processes of a run share (stop flags, barriers, the log of samples)
+//!   workload is a thread of the system. A process is a `fork()`: own address space, own tables of open files and pipes, all
+//!   empty as the workload sees them but for its stdin and stdout. What the processes of a run share (stop flags, barriers, the log of samples)
 //!   stands in memory that they all map.
 //! - [`run`]: one workload from its first process to the end of its last, with what it recorded.
 //! - [`collect`]: the kernel's text files, a series of counters, histograms of tracepoints.
@@ -19,6 +19,7 @@ mod files;
 mod info;
 mod kernel;
 mod memory;
+mod pipes;
 mod process;
 mod run;
 mod shared;

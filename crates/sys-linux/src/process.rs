@@ -11,6 +11,7 @@ use units::Contents;
 
 use crate::contents::PageFill;
 use crate::memory::Mapped;
+use crate::pipes::Pipes;
 use crate::shared::{Shared, Told};
 use crate::spin::Spinner;
 
@@ -74,6 +75,7 @@ pub(crate) struct Process {
     pub(crate) fill: Option<Arc<PageFill>>,
     pub(crate) mappings: Mutex<Vec<Option<Mapped>>>,
     pub(crate) files: Mutex<Files>,
+    pub(crate) pipes: Mutex<Pipes>,
     pub(crate) threads: Mutex<Vec<(u32, JoinHandle<()>)>>,
     pub(crate) children: Mutex<Vec<Child>>,
 }
@@ -95,6 +97,7 @@ impl Process {
             fill,
             mappings: Mutex::default(),
             files: Mutex::default(),
+            pipes: Mutex::default(),
             threads: Mutex::default(),
             children: Mutex::default(),
         }

@@ -97,6 +97,7 @@ pub(crate) struct Shared {
     pub(crate) main_pid: AtomicI32,
     threads_used: AtomicU32,
     barriers_used: AtomicU32,
+    pipes_used: AtomicU32,
     log_used: AtomicUsize,
     /// One more than the place in the log of the last phase; 0 before the first.
     phase_at: AtomicUsize,
@@ -203,6 +204,11 @@ impl Shared {
         let number = take(&self.barriers_used, BARRIERS_MAX, "barriers");
         self.barriers[number as usize].parties.store(parties, Ordering::Release);
         number
+    }
+
+    /// Number of a new pipe.
+    pub(crate) fn new_pipe(&self) -> u32 {
+        self.pipes_used.fetch_add(1, Ordering::AcqRel)
     }
 
     /// Waits until all parties have come.

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use rustix::time::Timespec;
 use sys::{
-    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result,
-    SpawnOptions, Sys, SysError, SystemInfo, Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Pipe,
+    Result, SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
 use units::{Bytes, Gfp, Nanos, Order};
 
@@ -164,6 +164,22 @@ impl Sys for SysLinux {
 
     async fn sync(&self) -> Result<()> {
         self.sync_all()
+    }
+
+    async fn pipe(&self) -> Result<Pipe> {
+        self.make_pipe()
+    }
+
+    async fn close_pipe(&self, pipe: Pipe) -> Result<()> {
+        self.close_ends(pipe)
+    }
+
+    async fn read_stdin(&self, length: Bytes) -> Result<Bytes> {
+        self.read_from_stdin(length)
+    }
+
+    async fn write_stdout(&self, length: Bytes) -> Result<()> {
+        self.write_to_stdout(length)
     }
 
     async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {

@@ -46,13 +46,19 @@ impl SysLinux {
     {
         let shared = self.process.shared;
         let number = shared.new_thread(Some(self.thread));
-        // Held across the fork, so that the child finds the table whole whatever other threads do.
+        // Held across the fork, so that the child finds the tables whole whatever other threads do.
         let mut files = lock(&self.process.files);
+        let mut pipes = lock(&self.process.pipes);
+        if !pipes.hold(options) {
+            self.fail_run(SysError::BadFd);
+            return Thread(number);
+        }
         match fork() {
             Ok(None) => {
                 // Its own table of open files starts empty.
                 files.table.clear();
                 let process = Process::new(shared, Arc::clone(&self.process.config), self.process.spinner);
+                *lock(&process.pipes) = pipes.inherited(options);
                 exit_after(shared, number, || {
                     let sys = SysLinux::new(Arc::new(process), number);
                     set_identity(&sys, &options.name, options.nice);

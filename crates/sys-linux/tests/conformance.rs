@@ -93,7 +93,14 @@ programs!(
     a_removed_directory_has_no_entries,
     threads_share_files_and_processes_do_not,
     threads_stop_when_asked_and_meet_at_barriers,
-    who_is_stopped_is_stopped_with_all_that_it_spawned
+    who_is_stopped_is_stopped_with_all_that_it_spawned,
+    what_is_written_to_a_pipe_is_read,
+    a_full_pipe_takes_no_more,
+    a_pipe_ends_with_its_last_writer,
+    a_child_holds_no_end_that_it_was_not_given,
+    who_writes_without_a_reader_is_told,
+    a_process_has_the_ends_that_it_was_given,
+    threads_share_the_ends_of_their_process
 );
 
 #[derive(Clone)]

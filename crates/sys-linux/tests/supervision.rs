@@ -116,6 +116,18 @@ fn a_panic_and_an_error_returned_fail_the_run() {
 }
 
 #[test]
+fn a_process_cannot_be_given_a_pipe_that_its_parent_does_not_hold() {
+    let error = run_with(60, None, |sys| async move {
+        let pipe = sys.pipe().await?;
+        sys.close_pipe(pipe).await?;
+        let process = sys.spawn(SpawnOptions::process("p").stdin(pipe), |_: SysLinux| async {});
+        sys.join(process).await;
+        Ok(())
+    });
+    assert!(matches!(error, Err(RunError::Workload { error: SysError::BadFd, .. })), "{error:?}");
+}
+
+#[test]
 fn a_run_has_samples_phases_series_and_both_snapshots() {
     let done = run_with(60, None, |sys| async move {
         sys.phase("one");

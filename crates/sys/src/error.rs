@@ -23,6 +23,8 @@ pub enum SysError {
     FileTooLarge,
     /// `EMFILE` or `ENFILE`.
     TooManyFiles,
+    /// `EPIPE`: nobody is left who could read what is written.
+    BrokenPipe,
     /// `ENOSYS`: this world does not have the call.
     NotSupported,
     /// The process was killed (out of memory). No program sees it: a killed thread does not come back from its call.
@@ -45,6 +47,7 @@ impl fmt::Display for SysError {
             SysError::BadFd => "bad file descriptor (EBADF)",
             SysError::FileTooLarge => "file too large (EFBIG)",
             SysError::TooManyFiles => "too many open files (EMFILE)",
+            SysError::BrokenPipe => "broken pipe (EPIPE)",
             SysError::NotSupported => "not supported in this world (ENOSYS)",
             SysError::Killed => "killed",
             SysError::NeedsModule => "only a kernel module can do this, and there is none here",

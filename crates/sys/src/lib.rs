@@ -13,7 +13,7 @@ use units::{Bytes, Gfp, Nanos, Order};
 
 pub use error::SysError;
 pub use types::{
-    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Pipe,
     SpawnOptions, SystemInfo, Thread,
 };
 
@@ -42,7 +42,8 @@ pub trait Sys: Clone + 'static {
     fn cpu_time(&self) -> Nanos;
 
     /// Starts a thread. The closure must be `Send` because the real world runs it on a thread of its own; its
-    /// future need not be.
+    /// future need not be. A process has of its parent's pipes those ends only that are its stdin and its stdout; the run fails
+    /// with [`SysError::BadFd`] if the parent does not hold them.
     fn spawn<F, Fut>(&self, options: SpawnOptions, body: F) -> Thread
     where
         F: FnOnce(Self) -> Fut + Send + 'static,
@@ -131,6 +132,26 @@ pub trait Sys: Clone + 'static {
     async fn rmdir(&self, dir: Dir) -> Result<()>;
     /// Writes all dirty data and waits for it.
     async fn sync(&self) -> Result<()>;
+
+    /// Makes a pipe (`pipe()`), both ends of which the calling process holds: until it closes them, whoever reads sees no end and whoever
+    /// writes no lack of readers. An end is closed when no process holds it any more; a process that ends, or is killed, holds none.
+    async fn pipe(&self) -> Result<Pipe>;
+    /// Closes all ends of a pipe that the calling process holds, be it its stdin or its stdout.
+    ///
+    /// # Errors
+    /// [`SysError::BadFd`] if it holds none.
+    async fn close_pipe(&self, pipe: Pipe) -> Result<()>;
+    /// Reads from stdin (`read()`), once there is something or nobody is left who could write: what is there, but `length` bytes at most.
+    /// None are the end.
+    ///
+    /// # Errors
+    /// [`SysError::BadFd`] without stdin.
+    async fn read_stdin(&self, length: Bytes) -> Result<Bytes>;
+    /// Writes to stdout, and waits while the pipe is full.
+    ///
+    /// # Errors
+    /// [`SysError::BrokenPipe`] if nobody is left who could read, [`SysError::BadFd`] without stdout.
+    async fn write_stdout(&self, length: Bytes) -> Result<()>;
 
     /// Allocates `1 << order` pages in one block with these flags, as a kernel module does (`alloc_pages()`); none if the
     /// allocation fails. A world without such a module refuses.

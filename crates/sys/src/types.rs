@@ -36,6 +36,10 @@ pub struct Mapping {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fd(pub u32);
 
+/// A pipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pipe(pub u32);
+
 /// A directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dir(pub u32);
@@ -146,21 +150,38 @@ pub struct SpawnOptions {
     pub kernel: bool,
     /// Whether the run goes on if a real kernel kills it (a process out of memory); the twin's runs always do.
     pub may_be_killed: bool,
+    /// The pipe that a process reads from by [`Sys::read_stdin`](crate::Sys::read_stdin); a thread has its process's.
+    pub stdin: Option<Pipe>,
+    /// The pipe that it writes to by [`Sys::write_stdout`](crate::Sys::write_stdout).
+    pub stdout: Option<Pipe>,
 }
 
 impl SpawnOptions {
     /// A thread of this process.
     pub fn thread(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: false, nice: 0, kernel: false, may_be_killed: false }
+        let name = name.into();
+        SpawnOptions { name, process: false, nice: 0, kernel: false, may_be_killed: false, stdin: None, stdout: None }
     }
 
     /// A process of its own.
     pub fn process(name: impl Into<String>) -> SpawnOptions {
-        SpawnOptions { name: name.into(), process: true, nice: 0, kernel: false, may_be_killed: false }
+        SpawnOptions { process: true, ..SpawnOptions::thread(name) }
     }
 
     /// A thread that a kernel module starts; in the real world any thread.
     pub fn module(name: impl Into<String>) -> SpawnOptions {
         SpawnOptions { kernel: true, ..SpawnOptions::thread(name) }
+    }
+
+    /// The same process with a pipe as its stdin, whose read end the spawning process holds.
+    #[must_use]
+    pub fn stdin(self, pipe: Pipe) -> SpawnOptions {
+        SpawnOptions { stdin: Some(pipe), ..self }
+    }
+
+    /// The same process with a pipe as its stdout, whose write end the spawning process holds.
+    #[must_use]
+    pub fn stdout(self, pipe: Pipe) -> SpawnOptions {
+        SpawnOptions { stdout: Some(pipe), ..self }
     }
 }

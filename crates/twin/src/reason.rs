@@ -11,6 +11,8 @@ pub enum SleepReason {
     ThreadGroup,
     /// It waits at a barrier.
     Barrier,
+    /// A pipe is empty or full (`pipe_wait`, since 5.5 `pipe_read`, `pipe_write`).
+    Pipe,
     /// It waits for a page to be read or written (`folio_wait_bit`).
     PageBit,
     /// It waits for metadata from a device (`xfs_buf_iowait`).
@@ -74,7 +76,7 @@ impl SleepReason {
     /// Whether a signal that kills ends the sleep (`TASK_INTERRUPTIBLE`, `TASK_KILLABLE`).
     /// Abstracted: waits for a page under I/O, some of them killable, are left to the end of the I/O.
     pub(crate) fn is_killable(self) -> bool {
-        use SleepReason::{Barrier, DirectReclaimThrottle, DirtyThrottle, Join, MemcgHigh, Workload};
-        matches!(self, Workload | Join | Barrier | DirtyThrottle | DirectReclaimThrottle | MemcgHigh)
+        use SleepReason::{Barrier, DirectReclaimThrottle, DirtyThrottle, Join, MemcgHigh, Pipe, Workload};
+        matches!(self, Workload | Join | Barrier | Pipe | DirtyThrottle | DirectReclaimThrottle | MemcgHigh)
     }
 }

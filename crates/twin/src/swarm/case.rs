@@ -150,6 +150,13 @@ pub(super) enum Op {
         pages: u8,
         remove: bool,
     },
+    /// Has one process write to another, which may read less than that.
+    Pipe {
+        written: Share,
+        read: Share,
+        /// Bytes of each call less than pages.
+        odd: u16,
+    },
     Sleep {
         us: u32,
     },

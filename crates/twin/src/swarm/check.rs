@@ -97,6 +97,7 @@ fn check_settled(sim: &Sim<World>) -> Result<(), String> {
     };
     expect_none("address spaces", mm.spaces.live().count() as u64);
     expect_none("open files", mm.vfs.open_files());
+    expect_none("pipes", mm.pipes.len() as u64);
     expect_none("slots of swap", mm.swap.total_pages() - mm.swap.free_pages());
     // Metadata in the page cache of a device is a cache like any other.
     let metadata = mm.blockdev_pages();

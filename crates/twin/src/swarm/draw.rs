@@ -104,10 +104,15 @@ fn file_op() -> impl Strategy<Value = Op> {
     ]
 }
 
+fn pipe_op() -> impl Strategy<Value = Op> {
+    (share(), share(), 0..4096_u16).prop_map(|(written, read, odd)| Op::Pipe { written, read, odd })
+}
+
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         5 => memory_op(),
         5 => file_op(),
+        1 => pipe_op(),
         1 => (0..200_000_u32).prop_map(|us| Op::Sleep { us }),
         1 => (0..20_000_u32).prop_map(|us| Op::Compute { us }),
     ]

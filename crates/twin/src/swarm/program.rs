@@ -13,6 +13,8 @@ const COMMON: &str = "swarm/all";
 const MANY: u64 = 64;
 /// Most files of one [`Op::Many`].
 const MANY_MAX: u64 = 600;
+/// Most bytes of a call on a pipe, which holds half as much.
+const WRITTEN_AT_ONCE: u64 = 32 * PAGE_SIZE;
 /// Daemons are idle after so long.
 const SETTLE: Nanos = Nanos::secs(45);
 
@@ -177,6 +179,7 @@ impl<S: Sys> Thread<S> {
             Op::Sync => sys.sync().await,
             Op::Stream { name, shared, size, reads } => self.stream(self.name(name, shared), size, reads).await,
             Op::Many { first, size, pages, remove } => self.many(first, size, pages, remove).await,
+            Op::Pipe { written, read, odd } => self.pipe(written, read, odd).await,
             Op::Sleep { us } => {
                 sys.sleep(Nanos::micros(u64::from(us))).await;
                 Ok(())
@@ -238,6 +241,33 @@ impl<S: Sys> Thread<S> {
         let from = pages * u64::from(from) / 256;
         let size = size.of(self.machine).min(pages - from);
         self.sys.touch(mapping, Bytes(from * PAGE_SIZE), Bytes(size * PAGE_SIZE), access).await
+    }
+
+    /// The reader reads at least so much, unless the writer ends before.
+    async fn pipe(&self, written: Share, read: Share, odd: u16) -> sys::Result<()> {
+        let [written, read] = [written, read].map(|share| share.of(self.machine) * PAGE_SIZE);
+        let call = Bytes(WRITTEN_AT_ONCE - u64::from(odd));
+        let pipe = self.sys.pipe().await?;
+        let writer = self.sys.spawn(SpawnOptions::process("writer").stdout(pipe), move |sys: S| async move {
+            for _ in 0..written.div_ceil(call.0) {
+                if sys.write_stdout(call).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let reader = self.sys.spawn(SpawnOptions::process("reader").stdin(pipe), move |sys: S| async move {
+            let mut left = read;
+            while left > 0 {
+                match sys.read_stdin(call).await {
+                    Ok(Bytes(bytes)) if bytes > 0 => left = left.saturating_sub(bytes),
+                    _ => return,
+                }
+            }
+        });
+        self.sys.close_pipe(pipe).await?;
+        self.sys.join(writer).await;
+        self.sys.join(reader).await;
+        Ok(())
     }
 
     async fn many(&self, first: u8, size: Share, pages: u8, remove: bool) -> sys::Result<()> {

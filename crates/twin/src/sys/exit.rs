@@ -2,7 +2,7 @@
 //!
 //! Rule: a process ends when its first thread returns or when it is killed; either ends all of its threads. A thread that
 //! is to end finishes what it does in the kernel, whose sleeps that may be interrupted end at once, and goes before it
-//! returns to user mode. The last thread gives back the memory, then the files; only then is the first one waited for.
+//! returns to user mode. The last thread gives back the memory, then pipes and files; only then is the first one waited for.
 //! Source: `do_exit()`, `do_group_exit()`, kernel/exit.c; `complete_signal()`, kernel/signal.c; `exit_mmap()`, mm/mmap.c;
 //! `close_files()`, fs/file.c (4.20; 6.12 the same).
 //! Abstracted: files close within the exit, not as work on the way to user mode; the table of descriptors itself takes no
@@ -162,8 +162,9 @@ impl SysTwin {
         }
     }
 
-    /// Closes every open file.
+    /// Closes every open file, pipes first: they have the lowest descriptors.
     async fn exit_files(&self) {
+        self.exit_pipes();
         for handle in self.descriptors(Descriptors::take_all) {
             self.close_handle(handle);
             self.task.ctx.preempt_point().await;

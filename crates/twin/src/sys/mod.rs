@@ -8,6 +8,7 @@ mod kernel;
 mod memory;
 mod names;
 mod namespace;
+mod pipes;
 mod process;
 mod threads;
 
@@ -18,8 +19,8 @@ use mm::Costs;
 use mm::vfs::Need;
 use sim::Ctx;
 use sys::{
-    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Result,
-    SpawnOptions, Sys, SysError, SystemInfo, Thread,
+    Access, Advice, Barrier, Cgroup, CgroupLimit, Dir, Fd, FileAdvice, FileName, Mapping, OpenMode, PageBlock, Pipe,
+    Result, SpawnOptions, Sys, SysError, SystemInfo, Thread,
 };
 use units::{Bytes, Gfp, Nanos, Order};
 
@@ -227,6 +228,22 @@ impl Sys for SysTwin {
 
     async fn sync(&self) -> Result<()> {
         self.syscall(pin!(self.sync_all())).await
+    }
+
+    async fn pipe(&self) -> Result<Pipe> {
+        self.syscall(pin!(self.make_pipe())).await
+    }
+
+    async fn close_pipe(&self, pipe: Pipe) -> Result<()> {
+        self.syscall(pin!(self.close_ends(pipe))).await
+    }
+
+    async fn read_stdin(&self, length: Bytes) -> Result<Bytes> {
+        self.syscall(pin!(self.read_from_stdin(length))).await
+    }
+
+    async fn write_stdout(&self, length: Bytes) -> Result<()> {
+        self.syscall(pin!(self.write_to_stdout(length))).await
     }
 
     async fn alloc_pages(&self, gfp: Gfp, order: Order) -> Result<Option<PageBlock>> {

@@ -1,4 +1,4 @@
-//! Processes of the workload: their mappings and open files.
+//! Processes of the workload: their mappings, open files and pipes.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use units::{Bytes, FileId, PAGE_SIZE, Pages, Pfn, SpaceId};
 
 use super::descriptors::Descriptors;
 use super::names::{Names, NamesOf};
+use super::pipes::{HeldEnds, PipeQueues};
 use crate::world::World;
 
 /// A mapping.
@@ -38,6 +39,7 @@ pub(crate) struct Process {
     pub(crate) space: SpaceId,
     pub(crate) mappings: Vec<Option<Mapped>>,
     pub(crate) files: Descriptors,
+    pub(crate) pipes: HeldEnds,
     /// Its threads that have not ended.
     pub(crate) threads: Vec<TaskId>,
     /// All of its threads are to end (`SIGNAL_GROUP_EXIT`): it was killed, or its first thread has ended.
@@ -84,6 +86,7 @@ pub(crate) struct Processes {
     pub(crate) directories: Vec<Directory>,
     names: Names,
     pub(crate) barriers: Vec<BarrierState>,
+    pub(crate) pipe_queues: PipeQueues,
     /// Blocks that a kernel module holds.
     pub(crate) blocks: Vec<Option<Pfn>>,
     /// Seed of the run, for the workload's own draws.
@@ -101,6 +104,7 @@ impl Processes {
             directories,
             names: Names::default(),
             barriers: Vec::new(),
+            pipe_queues: PipeQueues::default(),
             blocks: Vec::new(),
             seed,
             last_bytes: Column::default(),
@@ -164,6 +168,7 @@ impl Processes {
             space: mm.space_create(),
             mappings: Vec::new(),
             files: Descriptors::default(),
+            pipes: HeldEnds::default(),
             threads: Vec::new(),
             exiting: false,
             gone: false,

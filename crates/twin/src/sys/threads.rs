@@ -22,12 +22,14 @@ impl SysTwin {
     {
         let leader = options.process;
         let process = if leader {
-            self.task.ctx.with(|world, ctl| {
+            let process = self.task.ctx.with(|world, ctl| {
                 let memcg = world.mm.memcg_of_space(world.processes.of(self.process).space);
                 let process = world.processes.create(&mut world.mm, ctl);
                 world.enter_memcg(ctl, process, memcg);
                 process
-            })
+            });
+            self.hand_on_ends(&options, process);
+            process
         } else {
             self.process
         };

@@ -3,11 +3,12 @@
 //! A kernel charges 64 pages at a time, and adds the counters of `memory.stat` up every two seconds; kernel memory is charged
 //! too, which `memory.stat` tells apart.
 
-use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, Mapping, OpenMode, Result, Sys};
+use sys::{Access, Advice, Cgroup, CgroupLimit, FileName, Mapping, OpenMode, Result, SpawnOptions, Sys};
 use units::{Bytes, Nanos};
 
 use super::{done, pages, truth};
 use crate::groups::{mortal, run_in, start_in, value};
+use crate::steps::start;
 
 const MIB: Bytes = Bytes::mib(1);
 /// Pages that a CPU charges at once.
@@ -304,4 +305,24 @@ pub(crate) async fn groups_above_see_what_happens_below<S: Sys>(sys: S) -> Resul
         }
     }
     Ok(())
+}
+
+/// A reader grows until it is killed, while a writer waits for room.
+pub(crate) async fn who_is_killed_closes_its_pipe<S: Sys>(sys: S) -> Result<()> {
+    let (group, pipe) = (sys.cgroup("piped").await?, sys.pipe().await?);
+    sys.cgroup_set(group, CgroupLimit::Max, Some(Bytes(16 * MIB.0))).await?;
+    sys.cgroup_set(group, CgroupLimit::SwapMax, Some(Bytes(0))).await?;
+    let writer = start(&sys, SpawnOptions::process("writer").stdout(pipe), |sys: S| async move {
+        sys.sample("conformance/write", done(sys.write_stdout(MIB).await));
+        Ok(())
+    });
+    run_in(&sys, group, mortal("reader").stdin(pipe), move |sys: S| async move {
+        sys.sample("conformance/read", super::size(sys.read_stdin(Bytes(10)).await));
+        fill(&sys, Bytes(64 * MIB.0)).await.map(drop)
+    })
+    .await;
+    // Only now, so that the writer found a reader.
+    sys.close_pipe(pipe).await?;
+    sys.join(writer).await;
+    tell_kills(&sys, group).await
 }

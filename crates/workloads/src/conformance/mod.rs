@@ -7,6 +7,7 @@
 mod cgroups;
 mod files;
 mod memory;
+mod pipes;
 mod readahead;
 mod threads;
 
@@ -19,7 +20,7 @@ use crate::{Param, ParamError, Params, WorkloadSpec};
 /// As the command line lists it.
 pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
     name: "conformance",
-    doc: "small programs that every world must answer alike: files, mappings, readahead, threads, memory cgroups",
+    doc: "small programs that every world must answer alike: files, mappings, readahead, threads, pipes, memory cgroups",
     params: &[Param { name: "program", default: "all", doc: "the program, or all" }],
 };
 
@@ -56,6 +57,7 @@ programs!(
     cgroups::swapped_pages_come_back,
     cgroups::swap_ends_where_swap_max_says,
     cgroups::groups_above_see_what_happens_below,
+    cgroups::who_is_killed_closes_its_pipe,
     memory::memory_is_resident_once_touched,
     memory::bad_mappings_and_ranges_are_invalid,
     memory::a_mapped_file_is_the_file,
@@ -73,6 +75,13 @@ programs!(
     threads::threads_share_files_and_processes_do_not,
     threads::threads_stop_when_asked_and_meet_at_barriers,
     threads::who_is_stopped_is_stopped_with_all_that_it_spawned,
+    pipes::what_is_written_to_a_pipe_is_read,
+    pipes::a_full_pipe_takes_no_more,
+    pipes::a_pipe_ends_with_its_last_writer,
+    pipes::a_child_holds_no_end_that_it_was_not_given,
+    pipes::who_writes_without_a_reader_is_told,
+    pipes::a_process_has_the_ends_that_it_was_given,
+    pipes::threads_share_the_ends_of_their_process,
 );
 
 /// The workload with its parameters.
@@ -122,6 +131,7 @@ pub fn number<T>(result: Result<T>, value: impl FnOnce(T) -> f64) -> f64 {
         SysError::NeedsModule => -11.0,
         SysError::NoSysctl => -12.0,
         SysError::NotEmpty => -13.0,
+        SysError::BrokenPipe => -14.0,
     };
     result.map_or_else(error, value)
 }
