@@ -63,8 +63,8 @@ pub(crate) fn cpu_nodes(machine: &Machine) -> Vec<NodeId> {
     (0..cpus).map(|cpu| NodeId((cpu * nodes / cpus) as u8)).collect()
 }
 
-/// A zone that the machine describes. What is missing of ZONE_DMA is what lies below 1 MiB; another zone's hole is
-/// taken to be its end.
+/// A zone that the machine describes. What is missing of ZONE_DMA is what lies right below 1 MiB: beside the BIOS's hole what firmware keeps
+/// at the end of what is RAM there; another zone's hole is taken to be its end.
 fn described(zone: &ZoneDef) -> ZoneSpan {
     let kind = match zone.name.as_str() {
         "DMA" => ZoneKind::Dma,
@@ -73,8 +73,10 @@ fn described(zone: &ZoneDef) -> ZoneSpan {
         _ => ZoneKind::Normal,
     };
     let missing = Pages(zone.spanned - zone.present);
-    let below_1_mib = kind == ZoneKind::Dma && zone.start_pfn + zone.spanned > u64::from(BIOS_HOLE.0.0) + missing.0;
-    let hole = (missing.0 > 0 && below_1_mib).then_some((BIOS_HOLE.0, missing));
+    let bios_end = u64::from(BIOS_HOLE.0.0) + BIOS_HOLE.1.0;
+    let below_1_mib =
+        kind == ZoneKind::Dma && zone.start_pfn + missing.0 <= bios_end && zone.start_pfn + zone.spanned >= bios_end;
+    let hole = (missing.0 > 0 && below_1_mib).then(|| (Pfn((bios_end - missing.0) as u32), missing));
     let spanned = if hole.is_some() { zone.spanned } else { zone.present };
     ZoneSpan {
         kind,
@@ -167,6 +169,21 @@ mod tests {
         // A zone of 16 MiB has no room for them.
         let small = first_node((64 << 8) + (1 << 18), Bytes::mib(4096 - 32));
         assert!(small[1].managed.0 > small[1].present.0 / 2, "{:?}", small[1]);
+    }
+
+    /// A guest of 3.1: 102 pages are not RAM, and its free blocks say that 152 and 153 are, and 256.
+    #[test]
+    fn what_firmware_keeps_below_1_mib_lies_right_below_it() {
+        let hole = |start_pfn, present| {
+            let zone =
+                ZoneDef { name: "DMA".into(), start_pfn, spanned: 4096 - start_pfn, present, ..ZoneDef::default() };
+            described(&zone).hole
+        };
+        assert_eq!(hole(16, 3978), Some((Pfn(154), Pages(102))));
+        assert_eq!(hole(1, 3998), Some(BIOS_HOLE));
+        assert_eq!(hole(1, 4095), None);
+        // More than lies there.
+        assert_eq!(hole(16, 3800), None);
     }
 
     #[test]

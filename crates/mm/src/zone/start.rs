@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use rules::FreeListEnd;
+use rules::{FreeListEnd, HighAtomicReserve};
 use thiserror::Error;
 use units::{CpuId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pfn, ZoneId};
 
@@ -183,7 +183,7 @@ impl Mm {
                 let what = format!("no room for {wanted} pageblocks of type {}", migratetype.name());
                 return Err(self.start_error(zone, what));
             }
-            let own = self.blocks_of_type(&mut blocks, wanted, &left.free[index]);
+            let own = self.own_blocks(&mut blocks, wanted, migratetype, &left.free[index]);
             pieces[index] = self.start_type(zone, migratetype, own, &left.free[index])?;
         }
         for (pfn, order) in free_gaps {
@@ -267,12 +267,17 @@ impl Mm {
         let all = (first..end).step_by(PAGEBLOCK_PAGES as usize).map(Pfn);
         let (mut blocks, unmanaged): (Vec<Pfn>, Vec<Pfn>) =
             all.partition(|block| (0..PAGEBLOCK_PAGES).any(|n| self.is_managed(block.offset(n))));
+        self.sort_in_boot_order(&mut blocks);
+        (blocks, unmanaged)
+    }
+
+    fn sort_in_boot_order(&self, blocks: &mut [Pfn]) {
+        blocks.sort_unstable();
         if self.rules.free_list_end == FreeListEnd::Head {
             blocks.reverse();
             // What of a pageblock is not managed is the firmware's or the kernel's: no large block is free there.
             blocks.sort_by_key(|block| self.is_managed_whole(*block));
         }
-        (blocks, unmanaged)
     }
 
     fn is_managed_whole(&self, block: Pfn) -> bool {
@@ -286,6 +291,24 @@ impl Mm {
 
     fn is_managed(&self, pfn: Pfn) -> bool {
         self.frames.get(pfn).is_some_and(|frame| frame.kind() != Kind::Reserved)
+    }
+
+    /// Takes as many pageblocks as a type has: the first, but the lowest for what is set apart at boot ([`HighAtomicReserve::MigrateReserve`]).
+    fn own_blocks(
+        &self,
+        blocks: &mut Vec<Pfn>,
+        wanted: usize,
+        migratetype: MigrateType,
+        free: &FreeBlocks,
+    ) -> Vec<Pfn> {
+        let set_apart = self.rules.highatomic_reserve == HighAtomicReserve::MigrateReserve;
+        if migratetype != MigrateType::HighAtomic || !set_apart {
+            return self.blocks_of_type(blocks, wanted, free);
+        }
+        blocks.sort_unstable();
+        let own = self.blocks_of_type(blocks, wanted, free);
+        self.sort_in_boot_order(blocks);
+        own
     }
 
     /// Takes the first `wanted` of the pageblocks; those that are to be free as a whole are the first that are managed as a whole, and

@@ -1,7 +1,7 @@
 //! Zones that begin in a given state.
 
 use proptest::prelude::*;
-use rules::{AnonStart, FreeListEnd, Rules, ZoneFairness};
+use rules::{AnonStart, FreeListEnd, HighAtomicReserve, Rules, ZoneFairness};
 use units::{CpuId, NodeId, PAGEBLOCK_PAGES, Pages, Pfn, ZoneId};
 
 use crate::anon::StartAnon;
@@ -37,6 +37,24 @@ fn free_blocks_of_a_type_lie_in_its_pageblocks_and_stay_apart() {
     // The block of 16 is the upper half of the lowest 32 pages; the lower half gives the upper half of 16, that of 8 its own.
     assert_eq!(draw(&mm, 0, 32).matches('.').count(), 8 + 16);
     assert_eq!(violations(&mm), []);
+}
+
+/// `setup_zone_migrate_reserve()` begins at the lowest pageblock; what boot uses is highest there.
+#[test]
+fn the_reserve_of_old_kernels_is_lowest() {
+    let rules = Rules {
+        free_list_end: FreeListEnd::Head,
+        highatomic_reserve: HighAtomicReserve::MigrateReserve,
+        ..Rules::newest()
+    };
+    let mut start = ZoneStart::default();
+    start.pageblocks[MigrateType::Unmovable as usize] = 1;
+    start.pageblocks[MigrateType::HighAtomic as usize] = 1;
+    start.free[MigrateType::HighAtomic as usize][9] = 1;
+    start.free[MigrateType::Movable as usize][10] = 2;
+    let mut mm = one_zone(8, rules);
+    mm.start_zone(ZONE, &start).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(block_types(&mm), "HMMMMMMU");
 }
 
 #[test]
