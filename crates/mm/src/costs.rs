@@ -35,7 +35,7 @@ impl Costs {
             PathLength::Whole => self,
             PathLength::ShortNames => self.with_short_names(),
             PathLength::ShortFaultsAndReclaim => self.with_short_faults_and_reclaim(),
-            PathLength::ThreeQuartersButFaults => self.clone().shortened(4.0 / 3.0).with_faults_of(&self),
+            PathLength::ThreeQuartersButReclaim => self.clone().shortened(4.0 / 3.0).with_reclaim_of(&self),
             PathLength::HalfButFiles => self.clone().shortened(2.0).with_files_of(&self),
             PathLength::HalfButCalls => self.clone().shortened(2.0).with_calls_of(self),
         }
@@ -93,9 +93,22 @@ impl Costs {
         }
     }
 
-    /// The same, but a sixth of what a fault takes in `whole` paths.
-    fn with_faults_of(self, whole: &Costs) -> Costs {
-        Costs { fault: whole.fault / 6, ..self }
+    /// The same, but a sixth of what a fault takes in `whole` paths, half of what looking at a page, freeing it and its buffer and a run of kswapd
+    /// take, and a twentieth of a pass of reclaim.
+    fn with_reclaim_of(self, whole: &Costs) -> Costs {
+        let half = whole.clone().shortened(2.0);
+        Costs {
+            fault: whole.fault / 6,
+            scan_page: half.scan_page,
+            lru_move: half.lru_move,
+            rmap_page: half.rmap_page,
+            unmap_page: half.unmap_page,
+            reclaim_page: half.reclaim_page,
+            free_buffer: half.free_buffer,
+            kswapd_run: half.kswapd_run,
+            reclaim_pass: whole.reclaim_pass / 20,
+            ..self
+        }
     }
 
     /// The same, but three eighths of what making a file takes in `whole` paths, and a twentieth of a pass of reclaim.
@@ -468,9 +481,10 @@ mod tests {
         // Half of 8,250, and three quarters of 10,410.
         assert_eq!((calls.create_ext4, calls.unlink_ext4, calls.unlink_file), (4_125, 7_808, half.unlink_file));
         assert_eq!(Costs::default().with_paths(PathLength::Whole), whole);
-        let quarters = Costs::default().with_paths(PathLength::ThreeQuartersButFaults);
-        // Three quarters of 150 and of 40, and a sixth of 960.
-        assert_eq!((quarters.syscall, quarters.lru_move, quarters.fault), (113, 30, 160));
+        let quarters = Costs::default().with_paths(PathLength::ThreeQuartersButReclaim);
+        // Three quarters of 150 and of 240, a sixth of 960, half of 100 and of 135.
+        assert_eq!((quarters.syscall, quarters.read_call, quarters.fault), (113, 180, 160));
+        assert_eq!((quarters.scan_page, quarters.free_buffer, quarters.reclaim_pass), (50, half.free_buffer, 190));
         let short = Costs::default().with_paths(PathLength::ShortFaultsAndReclaim);
         let reclaim = Costs { fault: 480, reclaim_page: 146, free_buffer: 81, reclaim_pass: 2_280, ..whole };
         assert_eq!(short, Costs { migrate_page: 591, compact_scan: 9, compact_isolate: 81, ..reclaim });

@@ -10,7 +10,7 @@
 //! it as the call goes on to write and lie aligned, or as few as there is memory for, and all that a call writes of a folio it writes in one go.
 //! Omitted: parts of pages, hence reads before writes.
 
-use rules::{DelayedWrite, WriteAccess, WrittenMeanwhile};
+use rules::{DelayedWrite, WriteAccess, WrittenMeanwhile, XfsWriteMap};
 use units::{FileId, Gfp, Order, PAGEBLOCK_ORDER, Pfn};
 
 use super::Slot;
@@ -105,7 +105,8 @@ impl Mm {
         let extending = if extends { self.costs.extend_ext4 } else { 0 };
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
         let of_ext4 = self.costs.write_ext4 + extending + handle;
-        self.charge(u64::from(end - index) * self.costs.copy_page + self.by_fs(file, 0, of_ext4));
+        let of_xfs = self.map_xfs(file, XfsWriteMap::Pages);
+        self.charge(u64::from(end - index) * self.costs.copy_page + self.by_fs(file, of_xfs, of_ext4));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);
         }

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use rules::XfsWriteMap;
 use units::{FileId, table};
 
 use super::cil::Cil;
@@ -517,10 +518,18 @@ impl Mm {
 
     /// Charges a `write()` to a file what it takes beside its entry and its pages.
     pub fn charge_write_call(&mut self, file: FileId) {
+        let xfs = self.map_xfs(file, XfsWriteMap::Calls);
+        self.charge(self.costs.write_call + self.by_fs(file, xfs, 0));
+    }
+
+    /// The cost of blocks for what is written to a file of XFS, if that is looked up for such parts.
+    pub(crate) fn map_xfs(&self, file: FileId, parts: XfsWriteMap) -> u64 {
+        if self.rules.xfs_write_map != parts {
+            return 0;
+        }
         // A larger file has blocks reserved ahead.
         let ahead = self.vfs.attributes.size(file) >= self.vfs.spec_of(file).prealloc_from_pages;
-        let xfs = self.costs.write_xfs + if ahead { 0 } else { self.costs.reserve_xfs };
-        self.charge(self.costs.write_call + self.by_fs(file, xfs, 0));
+        self.costs.write_xfs + if ahead { 0 } else { self.costs.reserve_xfs }
     }
 
     /// The cost that is that of the file's file system.

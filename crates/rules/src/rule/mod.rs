@@ -225,6 +225,8 @@ pub struct Rules {
     pub ioend_end: IoendEnd,
     /// Blocks that ext4 allocates at writeback.
     pub delayed_blocks: DelayedBlocks,
+    /// Blocks of what programs write to XFS.
+    pub xfs_write_map: XfsWriteMap,
     /// End of a write behind a file's size on XFS.
     pub xfs_write_end: XfsWriteEnd,
     /// Pages read ahead from swap.
@@ -501,6 +503,7 @@ impl Rules {
             map_lock: MapLock::Wait,
             ioend_end: IoendEnd::EachBio,
             delayed_blocks: DelayedBlocks::Unwritten,
+            xfs_write_map: XfsWriteMap::Calls,
             xfs_write_end: XfsWriteEnd::Converts,
             swap_readahead: SwapReadahead::ByAddress,
             swap_token: SwapToken::None,

@@ -30,6 +30,15 @@ rule!(
     }
 );
 rule!(
+    /// For what XFS looks up and reserves blocks as a program writes to its files.
+    XfsWriteMap {
+        /// Each page by itself, as its buffer is mapped (`xfs_get_blocks()`): until 4.7.
+        Pages,
+        /// What a call writes (`iomap`): since 68a9f5e7007c (4.8).
+        Calls,
+    }
+);
+rule!(
     /// What XFS does with an inode once data behind the size that it has on disk is there.
     XfsWriteEnd {
         /// It marks it dirty with its size, which goes to its place with the next change or writeback of the inode: until 3.3.
