@@ -79,17 +79,25 @@ impl Tree {
         size_of(file)
     }
 
-    /// Decompresses and writes one file (`tar -x`).
-    pub(crate) async fn unpack<S: Sys>(&self, sys: &S, file: u32) -> sys::Result<()> {
-        sys.compute(UNPACK).await;
+    /// Writes one file.
+    pub(crate) async fn write<S: Sys>(&self, sys: &S, file: u32) -> sys::Result<()> {
         write_file(sys, self.source(file), self.size(file)).await
+    }
+
+    /// Decompresses and writes all files, as one process.
+    pub(crate) async fn unpack<S: Sys>(&self, sys: &S) -> sys::Result<()> {
+        for file in 0..self.files {
+            sys.compute(UNPACK).await;
+            self.write(sys, file).await?;
+        }
+        Ok(())
     }
 
     /// Copies another tree file by file (`cp -r`).
     pub(crate) async fn copy_of<S: Sys>(&self, sys: &S, from: &Tree) -> sys::Result<()> {
         for file in 0..self.files {
             read_file(sys, from.source(file), from.size(file)).await?;
-            write_file(sys, self.source(file), self.size(file)).await?;
+            self.write(sys, file).await?;
         }
         Ok(())
     }
