@@ -17,6 +17,7 @@ mod build;
 mod kernbench;
 mod module;
 mod monitor;
+mod program;
 mod stream;
 
 use sys::{FileName, OpenMode, SpawnOptions, Sys, Thread};
