@@ -93,8 +93,8 @@ impl Costs {
         }
     }
 
-    /// The same, but a sixth of what a fault takes in `whole` paths, half of what looking at a page, freeing it and its buffer and a run of kswapd
-    /// take, and a twentieth of a pass of reclaim.
+    /// The same, but a sixth of what a fault takes in `whole` paths, half of what it takes to move a page on the lists, to look at it, to unmap and
+    /// free it and its buffer, and of a run of kswapd, and a twentieth of a pass of reclaim.
     fn with_reclaim_of(self, whole: &Costs) -> Costs {
         let half = whole.clone().shortened(2.0);
         Costs {

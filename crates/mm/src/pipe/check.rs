@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use units::MemcgId;
 
-use super::{Pipe, PipeId};
+use super::{Pipe, PipeEnd, PipeId};
 use crate::memcg::{KernelPage, ROOT};
 use crate::{Kind, Mm, Violation};
 
@@ -40,6 +40,6 @@ impl Mm {
 /// What is wrong with a pipe, if anything is.
 fn unsound(id: PipeId, pipe: &Pipe) -> Option<String> {
     let open = pipe.users.iter().filter(|users| **users > 0).count();
-    let sound = pipe.ring.is_sound() && open > 0 && pipe.waiting_writers <= pipe.users[1];
+    let sound = pipe.ring.is_sound() && open > 0 && pipe.waiting_writers <= pipe.users[PipeEnd::Write as usize];
     (!sound).then(|| format!("{id:?} is {pipe:?}"))
 }

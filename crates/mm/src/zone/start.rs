@@ -5,7 +5,7 @@
 //! Abstracted: what boot has used is together at one end of the zone and whole free blocks at the other, which is the end that is handed
 //! out last ([`FreeListEnd`]): since 5.10 pageblocks of the rarer types stand lowest and whole free ones highest, and the lowest of these go
 //! first, until 5.9 the other way round (a guest of 3.19 that was looked at after its boot had the kernel's, the agent's and all slabs'
-//! pages in its highest 40 pageblocks), only what pads the kernel's image lies where that is, Movable and in use; what is free of a pageblock is cut from as few pieces as possible. All
+//! pages in its highest 40 pageblocks), until 4.3 with MIGRATE_RESERVE lowest, only what pads the kernel's image lies where that is, Movable and in use; what is free of a pageblock is cut from as few pieces as possible. All
 //! else that is in use is kernel memory that stays. Where free Movable blocks, and the pages that the caller allocates next, need more
 //! pageblocks than the others leave, some of those lie in memory that is not managed.
 
