@@ -350,9 +350,11 @@ costs! {
     /// nothing, whether the zones are balanced. Calibration: the same take 14,000 (6.1) and 16,700 (6.12) for each pass; in 4.4 (untar2,
     /// 160 MiB), whose paths are half as long, a run with its passes takes 16,300.
     reclaim_pass = 3_800;
-    /// Going to the next memory cgroup of a walk and working out what it is protected from. Guess: references taken and given back, four lines
-    /// that others write.
-    memcg_walk = 100;
+    /// Going to the next memory cgroup of a walk, working out what it is protected from, and finding its lists empty. Calibration: kswapd of guests of
+    /// QEMU that count instructions (6.12, `squeeze` with one reader) takes 190 more for each group in a pass of the classic LRU (5.5 us after
+    /// the reader's group with 2 groups, 53 with 250, 157 with 800, medians of some 2000), and 173 more before its first pages under the
+    /// multi-gen LRU (46 us with 2, 63 with 100, 89 with 250, medians of some 600).
+    memcg_walk = 45;
     /// Creating one file on XFS: path walk, transactions, log. Calibration: guests that count instructions (5.0, untar2, 10,000 files) take
     /// 49,300, 54,000, 56,100, 62,800 and 69,000 for making a file of a page in directories of 50, 200, 400, 1000 and 5000, the flusher's
     /// left out; the program has 3,000 of it and the page 8,000; four instructions are taken for a ns.

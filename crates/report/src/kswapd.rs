@@ -46,6 +46,8 @@ pub struct KswapdEvidence {
     pub cache_pct: f64,
     /// Whether there is swap.
     pub has_swap: bool,
+    /// Memory cgroups beside the root group, each of which kswapd passes in a run.
+    pub memcgs: u64,
 }
 
 /// Why kswapd was busy, or why it gave up; nothing if it was not and did not.
@@ -118,8 +120,9 @@ fn boosted(seen: &KswapdEvidence) -> String {
     } else {
         "they may neither write pages nor swap, and found none to drop"
     };
+    let groups = if seen.memcgs == 0 { String::new() } else { format!(", past {} memory cgroups each", seen.memcgs) };
     format!(
-        "{} of {} runs only worked off a boost of the watermarks and reclaimed nothing, because {why} \
+        "{} of {} runs only worked off a boost of the watermarks and reclaimed nothing{groups}, because {why} \
          (vm.watermark_boost_factor=0 avoids it)",
         seen.futile_boosted, seen.runs
     )
@@ -149,6 +152,7 @@ mod tests {
         files_reclaimed: 1_000,
         cache_pct: 50.0,
         has_swap: true,
+        memcgs: 0,
     };
 
     fn says(seen: KswapdEvidence, words: &str) {

@@ -11,7 +11,7 @@ use units::Nanos;
 const THREADS_MAX: usize = 4096;
 const BARRIERS_MAX: usize = 4096;
 const DIRS_MAX: usize = 4096;
-const GROUPS_MAX: usize = 256;
+const GROUPS_MAX: usize = 1024;
 /// Longest name of a directory or path of a group, in bytes.
 const NAME_MAX: usize = 120;
 /// Room for the log: about two million samples. Pages that are never written take no memory.

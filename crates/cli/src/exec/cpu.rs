@@ -59,6 +59,7 @@ pub(super) fn why_kswapd_is_busy(outcome: &RunOutcome, machine: &Machine) -> Opt
         files_reclaimed: files_reclaimed(&delta),
         cache_pct: sum(|deeds| deeds.cache_pages) as f64 / runs.max(1) as f64 / frames(machine) as f64 * 100.0,
         has_swap: machine.has_swap(),
+        memcgs: outcome.after.groups.len() as u64,
     })
 }
 

@@ -384,9 +384,9 @@ fn a_test_for_sleeping_that_is_the_wrong_way_round_keeps_kswapd_on_its_cpu() {
 fn boosted_reclaim_that_may_not_write_frees_nothing_of_generations() {
     let scenario = ["kswapd-boost", "-m", "node-noswap", "-k", "6.12"];
     let (busy, told) = kswapd_in(&scenario);
-    // Three times what it may take below, without the boost.
-    assert!(busy > 30.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
-    assert!(told.contains("revived it, and gave a node up"), "{told}");
+    // The other causes take 90 % and more; this run takes a second, of which it makes containers first.
+    assert!(busy > 80.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
+    assert!(told.contains("past 1000 memory cgroups each"), "{told}");
     // Nearly all of its runs are of that kind: "N of M runs only worked off".
     let (of_runs, _) = told.split_once(" runs only worked off").expect("it was just found");
     let counts: Vec<f64> = of_runs.rsplit(' ').filter_map(|word| word.parse().ok()).take(2).collect();

@@ -126,6 +126,13 @@ fn scans_all(env: &Env, sc: &ScanControl) -> bool {
 }
 
 impl Mm {
+    /// Charges what it takes to come to a group; the root group's part is in the cost of a pass.
+    pub(super) fn charge_memcg_walk(&mut self, memcg: MemcgId) {
+        if memcg != ROOT {
+            self.charge(self.costs.memcg_walk);
+        }
+    }
+
     /// Whether reclaim leaves a group alone because of its protection.
     fn spares(&mut self, memcg: MemcgId, sc: &mut ScanControl) -> bool {
         if memcg == sc.target || memcg == ROOT {
@@ -293,6 +300,7 @@ impl ShrinkNode {
                 self.phase = Phase::Judge;
                 return;
             };
+            mm.charge_memcg_walk(memcg);
             if mm.spares(memcg, sc) {
                 continue;
             }

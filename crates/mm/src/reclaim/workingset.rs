@@ -9,7 +9,7 @@
 //! Since/until: [`RefaultDetection`], 3.15. Competes with the active file pages until 5.7, with all pages of the other kind too since 5.8
 //! ([`ScanBalance`]); anonymous pages leave shadows since 5.9 (`AnonStart`). Whether the clock ticks before it is read: [`EvictionClock`].
 //! Abstracted: a shadow has 31 bits where Linux has 63: one for "was in the working set", enough for the zone,
-//! the rest for the clock, whose low bits are dropped if memory has more frames than fit.
+//! the rest for the clock, whose low bits are dropped if it would come round before 16 times the frames of memory were evicted.
 //! A refault is judged in the group whose reclaim evicted the page; the clocks of all groups above a page tick with it. Until 5.4 only
 //! the page's own group has a clock, judges it and counts it ([`RefaultDetection::OwnGroup`]).
 
@@ -24,7 +24,10 @@ use crate::{Env, Frame, LruList, LruvecId, Mm};
 /// Bits of a shadow entry.
 const SHADOW_BITS: u32 = 31;
 /// Of those, bits for the memory cgroup, where there is one beside the root group.
-pub(crate) const MEMCG_BITS: u32 = 6;
+pub(crate) const MEMCG_BITS: u32 = 10;
+/// Bits of the clock beyond those that count memory's frames: it comes round after so many times as many evictions, as Linux's never
+/// does. 16 times are a choice.
+const ROUND_BITS: u32 = 4;
 
 /// How the bits of a shadow are divided on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +44,7 @@ impl ShadowLayout {
     pub(super) fn new(nr_zones: usize, memcg_bits: u32, nr_frames: usize) -> ShadowLayout {
         let zone_bits = nr_zones.next_power_of_two().trailing_zeros() + memcg_bits;
         let clock_bits = SHADOW_BITS - 1 - zone_bits;
-        let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros();
+        let needed = usize::BITS - nr_frames.saturating_sub(1).leading_zeros() + ROUND_BITS;
         ShadowLayout { zone_bits, memcg_bits, bucket_order: needed.saturating_sub(clock_bits) }
     }
 
@@ -257,8 +260,8 @@ mod tests {
     #[test]
     fn a_shadow_gives_back_what_was_packed() {
         for nr_nodes in [1, 2, 3, 8] {
-            let layout = ShadowLayout::new(nr_nodes, 0, 16_777_216);
-            assert_eq!(layout.bucket_order, 0, "64 GiB need 24 bits of clock");
+            let layout = ShadowLayout::new(nr_nodes, 0, 1 << 23);
+            assert_eq!(layout.bucket_order, 0, "32 GiB need 23 + 4 bits of clock");
             for (node, clock, workingset) in [(0, 0, false), (nr_nodes as u8 - 1, 12_345_678, true)] {
                 let shadow = layout.pack((ZoneId(node), ROOT), clock, workingset);
                 assert!(shadow < 1 << SHADOW_BITS);
@@ -269,10 +272,19 @@ mod tests {
 
     #[test]
     fn a_machine_with_more_frames_than_the_clock_has_values_drops_low_bits() {
-        // 8 nodes: 31 - 1 - 3 = 27 bits of clock; 2^30 frames need 30, so 3 are dropped.
-        let layout = ShadowLayout::new(8, 0, 1 << 30);
+        // 8 zones: 31 - 1 - 3 = 27 bits of clock; 16 times 2^26 frames need 30, so 3 are dropped.
+        let layout = ShadowLayout::new(8, 0, 1 << 26);
         assert_eq!(layout.bucket_order, 3);
         assert_eq!(layout.unpack(layout.pack((ZoneId(5), ROOT), 1_000_007, false)).clock, 1_000_000);
+        // With groups 17 are left; 16 times 2^17 frames need 21.
+        let with_memcgs = ShadowLayout::new(8, MEMCG_BITS, 1 << 17);
+        assert_eq!(with_memcgs.bucket_order, 4);
+        let far = (16 << 17) - 64;
+        assert_eq!(
+            with_memcgs
+                .distance(far + 64, with_memcgs.unpack(with_memcgs.pack((ZoneId(5), MemcgId(1000)), 64, false)).clock),
+            far
+        );
     }
 
     #[test]

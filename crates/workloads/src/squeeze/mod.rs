@@ -81,11 +81,13 @@ pub(crate) const ORDER: WorkloadSpec = WorkloadSpec {
 };
 
 /// The same where a network card takes blocks of 64 KiB as fast as it can, most of which come out of a pageblock of another kind, which
-/// boosts the watermarks; and where reclaim below a container's limit finds something again and again, so that kswapd does not give up.
+/// boosts the watermarks; where reclaim below a container's limit finds something again and again, so that kswapd does not give up; and where there
+/// are as many memory cgroups as a node has with 110 pods (each with one of its own, one for its sandbox, and one for each container), services,
+/// and groups that were removed but have pages charged to them.
 pub(crate) const BOOST: WorkloadSpec = WorkloadSpec {
     name: "kswapd-boost",
-    doc: "squeeze with a network card whose blocks boost the watermarks, beside containers; for the multi-gen LRU",
-    params: &params(["10", "0", "auto", "3", "6", "86", "4", "3", "60", "1000000", "4", "any", "700"]),
+    doc: "squeeze with a network card whose blocks boost the watermarks, beside a thousand containers; for the multi-gen LRU",
+    params: &params(["10", "0", "auto", "3", "6", "86", "4", "3", "1000", "1000000", "4", "any", "700"]),
 };
 
 /// The workload with its parameters.
@@ -116,7 +118,7 @@ impl Squeeze {
                 order: Order(params.number("scattered-order", 0, 9)? as u8),
                 kept: params.number("scattered-kept", 0, 4)? as usize,
             },
-            containers: params.number("containers", 0, 60)?,
+            containers: params.number("containers", 0, 1000)?,
             driver: Driver {
                 from: Nanos::secs(params.number("driver-from", 0, 1_000_000)?),
                 blocks_per_s: params.number("blocks-per-s", 0, 10_000_000)?,

@@ -162,6 +162,7 @@ impl ShrinkGen {
                 }
                 continue;
             };
+            mm.charge_memcg_walk(memcg);
             let (protection, usage) = (mm.memcg.protection(ROOT, memcg), mm.memcg[memcg].usage());
             if memcg != ROOT && protection.below_min(usage) {
                 self.rotate = Some(Rotate::Young);
@@ -258,7 +259,7 @@ impl Mm {
     /// be, so that a process must be killed (`lru_gen_age_node()`).
     pub(in crate::reclaim) fn lru_gen_age_node(&mut self, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
         self.set_initial_priority(node, sc);
-        let groups = self.memcg.subtree(ROOT).len() as u64;
+        let groups = self.memcg.subtree(ROOT).len() as u64 - 1;
         self.charge(groups * self.costs.memcg_walk);
         if self.tunables.lru_gen_min_ttl_ms == 0 {
             return false;
