@@ -174,6 +174,7 @@ mod tests {
         let boosted = KswapdEvidence { futile: 50, futile_boosted: 50, futile_unwritten: 25, ..BUSY };
         says(boosted, "50 of 100 runs only worked off a boost");
         says(boosted, "the multi-gen LRU then frees none");
+        says(KswapdEvidence { memcgs: 7, ..boosted }, "reclaimed nothing, past 7 memory cgroups each, because");
         says(KswapdEvidence { futile_unwritten: 24, ..boosted }, "found none to drop");
         let blocks = KswapdEvidence { for_blocks: 50, reclaimed: 49, ..BUSY };
         says(blocks, "cannot make: 50 of 100 runs were for such, and 49 pages");

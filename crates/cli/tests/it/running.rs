@@ -386,6 +386,7 @@ fn boosted_reclaim_that_may_not_write_frees_nothing_of_generations() {
     let (busy, told) = kswapd_in(&scenario);
     // The other causes take 90 % and more; this run takes a second, of which it makes containers first.
     assert!(busy > 80.0 && told.contains("only worked off a boost of the watermarks"), "{busy} {told}");
+    assert!(told.contains("revived it, and gave a node up"), "{told}");
     assert!(told.contains("past 1000 memory cgroups each"), "{told}");
     // Nearly all of its runs are of that kind: "N of M runs only worked off".
     let (of_runs, _) = told.split_once(" runs only worked off").expect("it was just found");

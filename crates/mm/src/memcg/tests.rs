@@ -230,6 +230,24 @@ fn until_5_4_a_refault_is_judged_and_counted_in_the_pages_own_group() {
     }
 }
 
+#[test]
+fn each_group_that_a_pass_comes_to_takes_its_time() {
+    for generations in [false, true] {
+        let [none, ten, twenty] = [0, 10, 20].map(|groups| {
+            let mut m = machine(Rules::newest(), generations);
+            for n in 0..groups {
+                m.mm.memcg_create(MemcgId(1), &n.to_string()).expect("there is room");
+            }
+            m.mm.take_cpu_ns();
+            assert_eq!(reclaim(&mut m, MemcgId(1), 1), 0, "nobody has pages");
+            m.mm.take_cpu_ns()
+        });
+        let walk = crate::Costs::default().memcg_walk;
+        assert!(ten > none && (ten - none) % (10 * walk) == 0, "{none} {ten} ({generations})");
+        assert_eq!(twenty - none, 2 * (ten - none), "{generations}");
+    }
+}
+
 /// One step of a random run.
 #[derive(Clone, Copy, Debug)]
 enum Op {
