@@ -6,12 +6,14 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProfileError {
     /// Neither a built-in name nor a readable file.
-    #[error("unknown {what} `{name}`: not a file, and not one of {expected}")]
+    #[error("unknown {what} `{name}`: {closest}not a file, and not one of {expected}")]
     Unknown {
         /// Machine, kernel or study.
         what: &'static str,
         /// What was asked for.
         name: String,
+        /// What may have been meant, as a question.
+        closest: String,
         /// Built-in names.
         expected: String,
     },

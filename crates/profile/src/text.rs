@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use toml::Spanned;
+use units::did_you_mean;
 
 use crate::ProfileError;
 use crate::builtin::Kind;
@@ -26,8 +27,10 @@ impl Text {
         }
         let path = Path::new(name);
         if path.extension().is_none_or(|e| e != "toml") && !path.exists() {
-            let expected = kind.builtin.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
-            return Err(ProfileError::Unknown { what: kind.what, name: name.to_string(), expected });
+            let known: Vec<&str> = kind.builtin.iter().map(|(known, _)| *known).collect();
+            let closest = did_you_mean(name, known.iter().copied());
+            let expected = known.join(", ");
+            return Err(ProfileError::Unknown { what: kind.what, name: name.to_string(), closest, expected });
         }
         let content = std::fs::read_to_string(path)
             .map_err(|e| ProfileError::Unreadable { file: name.to_string(), reason: e.to_string() })?;

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use units::did_you_mean;
+
 /// When a fault may use a huge page (`/sys/kernel/mm/transparent_hugepage/enabled`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThpEnabled {
@@ -157,8 +159,6 @@ pub enum TunableError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// The name most like it.
-        closest: Option<&'static str>,
     },
     /// The value is not what the tunable takes.
     Value {
@@ -174,10 +174,9 @@ pub enum TunableError {
 impl fmt::Display for TunableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TunableError::Unknown { name, closest } => {
-                write!(f, "unknown tunable `{name}`; ")?;
-                closest.iter().try_for_each(|closest| write!(f, "did you mean `{closest}`? "))?;
-                write!(f, "`mmtwin list tunables` shows all")
+            TunableError::Unknown { name } => {
+                let closest = did_you_mean(name, TUNABLES.iter().map(|tunable| tunable.name));
+                write!(f, "unknown tunable `{name}`; {closest}`mmtwin list tunables` shows all")
             }
             TunableError::Value { name, given, expected } => {
                 write!(f, "{name}: `{given}` is not {expected}")
@@ -343,16 +342,9 @@ impl Tunables {
     /// Sets the tunable `name` from text.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), TunableError> {
         let found = TUNABLES.iter().find(|t| t.name == name);
-        let tunable = found.ok_or_else(|| TunableError::Unknown { name: name.to_string(), closest: closest(name) })?;
+        let tunable = found.ok_or_else(|| TunableError::Unknown { name: name.to_string() })?;
         (tunable.set)(self, text)
     }
-}
-
-/// The registered name most like `name`, if more than half of it is.
-fn closest(name: &str) -> Option<&'static str> {
-    let likeness = |tunable: &Tunable| strsim::normalized_damerau_levenshtein(tunable.name, name);
-    let best = TUNABLES.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    best.filter(|tunable| likeness(tunable) > 0.5).map(|tunable| tunable.name)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod content;
 mod gfp;
 mod ids;
+mod names;
 mod parse;
 mod size;
 pub mod table;
@@ -14,6 +15,7 @@ mod time;
 pub use content::{Content, Contents};
 pub use gfp::Gfp;
 pub use ids::{CpuId, FileId, MemcgId, NodeId, Pfn, SpaceId, ZoneId};
+pub use names::did_you_mean;
 pub use parse::{ScaleError, parse_scaled};
 pub use size::{Bytes, Order, PAGE_SHIFT, PAGE_SIZE, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pages};
 pub use time::Nanos;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use thiserror::Error;
-use units::Bytes;
+use units::{Bytes, did_you_mean};
 
 use crate::fio::JobFileError;
 
@@ -22,20 +22,24 @@ pub struct Param {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ParamError {
     /// No workload has this name.
-    #[error("unknown workload `{name}`; expected one of {expected}")]
+    #[error("unknown workload `{name}`; {closest}expected one of {expected}")]
     UnknownWorkload {
         /// What was asked for.
         name: String,
+        /// What may have been meant, as a question.
+        closest: String,
         /// All there are.
         expected: String,
     },
     /// The workload has no such parameter.
-    #[error("workload {workload} has no parameter `{name}`; it has {expected}")]
+    #[error("workload {workload} has no parameter `{name}`; {closest}it has {expected}")]
     Unknown {
         /// The workload.
         workload: &'static str,
         /// What was given.
         name: String,
+        /// What may have been meant, as a question.
+        closest: String,
         /// All it has.
         expected: String,
     },
@@ -84,6 +88,7 @@ impl Params {
             let known = spec.iter().find(|p| p.name == name).ok_or_else(|| ParamError::Unknown {
                 workload,
                 name: name.clone(),
+                closest: did_you_mean(name, spec.iter().map(|param| param.name)),
                 expected: names(spec),
             })?;
             values.insert(known.name, value.clone());
@@ -185,7 +190,7 @@ mod tests {
     fn an_unknown_parameter_lists_those_there_are() {
         let given = [("sise".to_string(), "1".to_string())];
         let error = Params::new("test", SPEC, &given).unwrap_err();
-        assert_eq!(error.to_string(), "workload test has no parameter `sise`; it has size");
+        assert_eq!(error.to_string(), "workload test has no parameter `sise`; did you mean `size`? it has size");
         let error = Params::new("test", &[], &given).unwrap_err();
         assert_eq!(error.to_string(), "workload test has no parameter `sise`; it has none");
     }

@@ -1,6 +1,7 @@
 //! The registry: every workload, its parameters and what it measures.
 
 use sys::Sys;
+use units::did_you_mean;
 
 use crate::{
     Param, ParamError, Params, cgroup_scenarios, conformance, fio, large_copy, memcached_fio, reclaim_writeback,
@@ -84,6 +85,7 @@ impl Workload {
     pub fn new(name: &str, given: &[(String, String)]) -> Result<(Workload, Params), ParamError> {
         let spec = WORKLOADS.iter().find(|w| w.name == name).ok_or_else(|| ParamError::UnknownWorkload {
             name: name.to_string(),
+            closest: did_you_mean(name, WORKLOADS.iter().map(|workload| workload.name)),
             expected: WORKLOADS.iter().map(|w| w.name).collect::<Vec<_>>().join(", "),
         })?;
         let params = Params::new(spec.name, spec.params, given)?;

@@ -107,7 +107,10 @@ fn names_that_no_folder_of_a_run_could_have() {
 
 #[test]
 fn names_of_workloads_parameters_and_tunables() {
-    refused(&["run", "thpfio"], &["unknown workload `thpfio`; expected one of stress-highalloc, thpfioscale"]);
+    refused(
+        &["run", "thpfio"],
+        &["unknown workload `thpfio`; did you mean `thpfio3`? expected one of stress-highalloc, thpfioscale"],
+    );
     refused(
         &["run", "thpfioscale", "-p", "jobs=2"],
         &["workload thpfioscale has no parameter `jobs`; it has fio-jobs, "],
@@ -163,7 +166,11 @@ fn an_experiments_file_is_named_with_line_and_key() {
     write_inputs(dir.path());
     let text = fs::read_to_string(dir.path().join("experiment.toml")).unwrap();
     for (from, to, told) in [
-        ("\"thpfioscale\"", "\"thpfio\"", "bad.toml:2: workload: unknown workload `thpfio`; expected one of"),
+        (
+            "\"thpfioscale\"",
+            "\"thpfio\"",
+            "bad.toml:2: workload: unknown workload `thpfio`; did you mean `thpfio3`? expected one of",
+        ),
         (
             "fio-jobs = 2",
             "fio-jobs = 0",

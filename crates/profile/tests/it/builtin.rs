@@ -33,7 +33,8 @@ fn every_study_loads() {
 fn unknown_names_are_answered_with_those_there_are() {
     let error = Machine::load("skylake").unwrap_err().to_string();
     let names: Vec<&str> = MACHINES.iter().map(|(name, _)| *name).collect();
-    assert_eq!(error, format!("unknown machine `skylake`: not a file, and not one of {}", names.join(", ")));
+    let expected = "unknown machine `skylake`: did you mean `skylake-1s`? not a file, and not one of";
+    assert_eq!(error, format!("{expected} {}", names.join(", ")));
     assert!(Kernel::load("4.20").unwrap_err().to_string().contains("4.20-rc3-boost"));
     assert!(Study::load("boost").unwrap_err().to_string().contains("not one of watermark-boost"));
 }

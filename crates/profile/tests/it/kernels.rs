@@ -61,7 +61,9 @@ fn kernels_in_a_circle_are_refused() {
 #[test]
 fn unknown_bases_decisions_rules_and_tunables_are_named() {
     let unknown = refusal(&HEAD.replace("4.20-rc3", "4.19"), Kernel::load);
-    assert!(unknown.starts_with("x.toml:3: base: unknown kernel `4.19`: not a file, and not one of 2.6.39-rc7, "));
+    let expected =
+        "x.toml:3: base: unknown kernel `4.19`: did you mean `4.18`? not a file, and not one of 2.6.39-rc7, ";
+    assert!(unknown.starts_with(expected), "{unknown}");
     let decision = refused("[rules]\nzone-spread = { rule = \"off\", source = \"x\" }\n");
     assert!(
         decision.starts_with("x.toml:5: zone-spread: no such decision: expected one of zone-spreading, "),
