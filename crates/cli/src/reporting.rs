@@ -8,7 +8,7 @@ use std::path::Path;
 use page::{PageCase, PageColumn, PageRun, page};
 
 use crate::args::ReportArgs;
-use crate::exec::ZONES;
+use crate::exec::{KSWAPD, ZONES};
 use crate::failure::Failure;
 use crate::kept::{self, Case, Configuration, Kept};
 use crate::output;
@@ -36,13 +36,15 @@ fn page_case<'a>(case: &Case<'a>) -> Result<PageCase<'a>, Failure> {
 }
 
 fn page_run(kept: &Kept) -> Result<PageRun<'_>, Failure> {
-    let path = kept.path.join(ZONES);
-    let zones = match fs::read_to_string(&path) {
-        Ok(zones) => Some(zones),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(Failure::bad_input(format!("{}: {error}", path.display()))),
+    let text = |file| {
+        let path = kept.path.join(file);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Failure::bad_input(format!("{}: {error}", path.display()))),
+        }
     };
-    Ok(PageRun { run: &kept.run, zones })
+    Ok(PageRun { run: &kept.run, zones: text(ZONES)?, why_kswapd_is_busy: text(KSWAPD)? })
 }
 
 /// Writes the page: beside its place, over what was there before once it is complete, if that is a plain file or nothing. What is

@@ -7,6 +7,7 @@
 //! series.csv      counters over time (optional)
 //! events.txt      tracepoints as ftrace text (optional)
 //! zones.txt       what each part of the zones holds over time, drawn (optional)
+//! kswapd.txt      why kswapd was busy, in one sentence (optional)
 //! hist/           histograms of tracepoints (real kernels)
 //! guest/ host/    settings and log of a real kernel (optional)
 //! ```

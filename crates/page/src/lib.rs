@@ -22,6 +22,8 @@ pub struct PageRun<'a> {
     pub run: &'a RunDir,
     /// What each part of its zones held over time, drawn in letters, if it has that.
     pub zones: Option<String>,
+    /// Why kswapd was busy, in one sentence, if it was.
+    pub why_kswapd_is_busy: Option<String>,
 }
 
 /// The runs of one configuration: a column of the comparison, and a colour of the charts.
@@ -97,10 +99,12 @@ fn legend(index: usize, column: &PageColumn<'_>) -> Markup {
     }
 }
 
-/// What runs of scenarios came to, a sentence for each.
+/// Why kswapd was busy in runs, and what scenarios came to, a sentence for each.
 fn findings(column: &PageColumn<'_>) -> Markup {
+    let of_kswapd = column.runs.iter().filter_map(|kept| kept.why_kswapd_is_busy.clone());
+    let of_scenarios = column.runs.iter().filter_map(|kept| finding(kept.run));
     html! {
-        @for sentence in column.runs.iter().filter_map(|kept| finding(kept.run)) {
+        @for sentence in of_kswapd.chain(of_scenarios) {
             p { b { (column.column.name) ":" } " " (sentence) }
         }
     }

@@ -34,7 +34,10 @@ fn run(kernel: &str, elapsed: f64, faults: &[u64]) -> RunDir {
 fn case<'a>(columns: &[(&str, &'a [RunDir])]) -> PageCase<'a> {
     let column = |(name, runs): &(&str, &'a [RunDir])| PageColumn {
         column: Column { name: (*name).into(), metrics: runs.iter().flat_map(|run| run.metrics.clone()).collect() },
-        runs: runs.iter().map(|run| PageRun { run, zones: Some("0 s|FFM|".into()) }).collect(),
+        runs: runs
+            .iter()
+            .map(|run| PageRun { run, zones: Some("0 s|FFM|".into()), why_kswapd_is_busy: None })
+            .collect(),
     };
     PageCase { title: "work on box".into(), columns: columns.iter().map(column).collect() }
 }
@@ -76,6 +79,17 @@ fn what_a_scenario_came_to_stands_before_its_table() {
     let told = page.find(&format!("<p><b>6.12:</b> {sentence}</p>")).expect("nothing in it needs escaping");
     assert!(told < page.find("Comparison").unwrap());
     assert_eq!(page.matches("<p><b>").count(), 1, "other workloads say nothing");
+}
+
+#[test]
+fn why_kswapd_was_busy_stands_before_the_table() {
+    let runs = [run("6.12", 1.0, &[0, 1]), run("6.12", 1.0, &[0, 1])];
+    let mut case = case(&[("6.12", &runs)]);
+    case.columns[0].runs[1].why_kswapd_is_busy = Some("it spins".into());
+    let page = page(&[case]);
+    let told = page.find("<p><b>6.12:</b> it spins</p>").expect("one run has it");
+    assert!(told < page.find("Comparison").unwrap());
+    assert_eq!(page.matches("<p><b>").count(), 1, "the other was idle");
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub(crate) use wall::Stopwatch;
 
 /// File of a run directory with the picture of the zones.
 pub(crate) const ZONES: &str = "zones.txt";
+/// File of a run directory that says why kswapd was busy.
+pub(crate) const KSWAPD: &str = "kswapd.txt";
 
 /// What a job came to; nothing if it was interrupted or never started.
 pub(crate) type Answer = Option<Result<Done, Failure>>;
@@ -109,7 +111,9 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
     metrics.extend(cpu::metrics(&outcome));
     let why_kswapd_is_busy = cpu::why_kswapd_is_busy(&outcome, &job.spec.machine);
     let events = job.dir.as_ref().map(|_| events::records(&outcome, &job.spec.kernel.rules));
-    let kept = zones::kept(&outcome).map(|picture| (ZONES.to_string(), picture.into_bytes()));
+    let why = why_kswapd_is_busy.as_ref().map(|why| (KSWAPD, format!("{why}\n")));
+    let kept = zones::kept(&outcome).map(|picture| (ZONES, picture)).into_iter().chain(why);
+    let kept = kept.map(|(file, text)| (file.to_string(), text.into_bytes())).collect();
     let printed = zones::printed(&outcome, output::width());
     let run = RunDir {
         manifest: Manifest {
@@ -132,7 +136,7 @@ fn keep(job: &Job, outcome: RunOutcome, wall_s: f64) -> Result<Done, Failure> {
         series: outcome.series,
     };
     if let Some((dir, events)) = job.dir.as_ref().zip(events) {
-        run.write(dir, &events, &kept.into_iter().collect()).map_err(Failure::writing)?;
+        run.write(dir, &events, &kept).map_err(Failure::writing)?;
     }
     Ok(Done {
         run,

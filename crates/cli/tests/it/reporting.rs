@@ -28,3 +28,15 @@ fn kept_runs_become_one_page() {
         mmtwin().current_dir(&dir).args(["report", "runs", "-o", place]).assert().code(2).stdout("").stderr(refused);
     }
 }
+
+#[test]
+fn a_page_says_why_kswapd_was_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let machine = ["-m", "node-noswap", "--memory", "256MiB", "-k", "6.12", "-p", "seconds=1", "-p", "readers=0"];
+    let mut run = mmtwin();
+    run.current_dir(&dir).args(["run", "kswapd-boost", "--out", "runs"]).args(machine);
+    let told = stdout(&mut run);
+    let sentence = told.lines().find_map(|line| line.strip_prefix("6.12: ")).expect("it gave its node up");
+    let page = stdout(mmtwin().current_dir(&dir).args(["report", "runs", "-o", "-"]));
+    assert!(page.contains(&format!("<p><b>6.12:</b> {sentence}")), "{sentence}: {page}");
+}
