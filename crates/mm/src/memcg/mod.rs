@@ -57,7 +57,7 @@ use charge::Stock;
 use kernel::KernelMemory;
 
 /// Groups that a machine may have, the root group included: what shadows have room for.
-pub const MEMCGS_MAX: usize = 1 << crate::reclaim::MEMCG_BITS;
+pub const MEMCGS_MAX: usize = crate::reclaim::MEMCGS_MAX;
 
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;
@@ -296,8 +296,8 @@ impl Mm {
         if self.memcg.find(name).is_some() {
             return Err(MemcgError::Exists);
         }
+        self.shadows_with_memcgs(self.memcg.list.len() + 1).then_some(()).ok_or(MemcgError::TooLate)?;
         if !self.memcg.in_use() {
-            self.shadows_with_memcgs().then_some(()).ok_or(MemcgError::TooLate)?;
             self.memcg.pages = vec![ROOT; self.frames.len()];
             self.memcg.stocks = vec![Stock::default(); self.nr_cpus()];
         }

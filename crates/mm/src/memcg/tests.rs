@@ -203,6 +203,16 @@ fn groups_are_made_before_anything_was_evicted_and_have_names_of_their_own() {
         assert_eq!(m.mm.memcg_create(ROOT, &n.to_string()), Ok(MemcgId(n as u16)));
     }
     assert_eq!(m.mm.memcg_create(ROOT, "one more"), Err(MemcgError::TooMany));
+    // Shadows have less room for groups as long as these are few.
+    let mut m = machine(Rules::newest(), false);
+    for n in 2..64 {
+        assert_eq!(m.mm.memcg_create(ROOT, &n.to_string()), Ok(MemcgId(n)));
+    }
+    let at = m.mmap(1);
+    touch(&mut m, at, 1);
+    let pfn = m.pfn(at);
+    m.mm.workingset_eviction(pfn);
+    assert_eq!(m.mm.memcg_create(ROOT, "a 64th beside the root"), Err(MemcgError::TooLate));
 }
 
 #[test]

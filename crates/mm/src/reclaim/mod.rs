@@ -61,7 +61,7 @@ pub use scan_control::{NodeScan, ScanControl};
 pub use throttle::ThrottleReason;
 
 use throttle::NodeThrottle;
-pub(crate) use workingset::MEMCG_BITS;
+pub(crate) use workingset::MEMCGS_MAX;
 use workingset::ShadowLayout;
 
 /// Priority of the first pass: `size >> 12` of each list is scanned (`DEF_PRIORITY`, include/linux/mmzone.h).

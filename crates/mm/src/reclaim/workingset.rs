@@ -23,8 +23,10 @@ use crate::{Env, Frame, LruList, LruvecId, Mm};
 
 /// Bits of a shadow entry.
 const SHADOW_BITS: u32 = 31;
-/// Of those, bits for the memory cgroup, where there is one beside the root group.
-pub(crate) const MEMCG_BITS: u32 = 10;
+/// Of those, bits for the memory cgroup, where there are others than the root group: for few of them, and for many.
+const MEMCG_BITS: [u32; 2] = [6, 10];
+/// Groups that shadows can tell apart, the root group included.
+pub(crate) const MEMCGS_MAX: usize = 1 << MEMCG_BITS[1];
 /// Bits of the clock beyond those that count memory's frames: it comes round after so many times as many evictions, as Linux's never
 /// does. 16 times are a choice.
 const ROUND_BITS: u32 = 4;
@@ -132,12 +134,16 @@ impl Mm {
         }
     }
 
-    /// Has shadows know their group from now on; false if there are shadows already.
-    pub(crate) fn shadows_with_memcgs(&mut self) -> bool {
+    /// Has shadows tell so many groups apart from now on, the root group included; false if there are shadows already that do not.
+    pub(crate) fn shadows_with_memcgs(&mut self, memcgs: usize) -> bool {
+        if memcgs <= 1 << self.reclaim.shadows.memcg_bits {
+            return true;
+        }
         let mut lruvecs = self.nodes.iter().flat_map(|node| &node.lruvecs);
         let evicted = lruvecs.any(|lruvec| lruvec.nonresident_age > 0 || lruvec.evicted_any());
         if !evicted {
-            self.reclaim.shadows = ShadowLayout::new(self.zones.len(), MEMCG_BITS, self.frames.len());
+            let bits = MEMCG_BITS[usize::from(memcgs > 1 << MEMCG_BITS[0])];
+            self.reclaim.shadows = ShadowLayout::new(self.zones.len(), bits, self.frames.len());
         }
         !evicted
     }
@@ -277,7 +283,7 @@ mod tests {
         assert_eq!(layout.bucket_order, 3);
         assert_eq!(layout.unpack(layout.pack((ZoneId(5), ROOT), 1_000_007, false)).clock, 1_000_000);
         // With groups 17 are left; 16 times 2^17 frames need 21.
-        let with_memcgs = ShadowLayout::new(8, MEMCG_BITS, 1 << 17);
+        let with_memcgs = ShadowLayout::new(8, MEMCG_BITS[1], 1 << 17);
         assert_eq!(with_memcgs.bucket_order, 4);
         let far = (16 << 17) - 64;
         assert_eq!(
