@@ -20,8 +20,8 @@
 //! Abstracted: as long as there is only the root group, pages have no record of their group, so that nothing is paid for
 //! groups that nobody uses. A group that is made after something was evicted would find shadows that know no group:
 //! that is refused.
-//! Omitted: what a group itself takes (in a guest of 6.12 with one CPU 20 KiB of slabs and 1.8 KiB per CPU), removal of groups, moving a group's pages to another, version 1
-//! (soft limits, memory and swap together), writeback by group, hugetlb.
+//! Omitted: what a group itself takes (in a guest of 6.12 with one CPU 20 KiB of slabs and 1.8 KiB per CPU), removal of groups, moving a group's
+//! pages to another, version 1 (soft limits, memory and swap together), writeback by group, hugetlb.
 
 mod charge;
 mod dirty;
@@ -52,12 +52,10 @@ pub use stat::{MemcgEvent, MemcgStat};
 use walk::WALKS;
 pub use walk::{MemcgWalk, SharedWalk};
 
+use crate::reclaim::MEMCGS_MAX;
 use crate::{Lruvec, LruvecId, Mm};
 use charge::Stock;
 use kernel::KernelMemory;
-
-/// Groups that a machine may have, the root group included: what shadows have room for.
-pub const MEMCGS_MAX: usize = crate::reclaim::MEMCGS_MAX;
 
 /// No limit.
 pub const UNLIMITED: u64 = u64::MAX;

@@ -25,6 +25,9 @@ use super::{DEF_PRIORITY, NodeScan, SWAP_CLUSTER_MAX, ScanControl, ThrottleReaso
 use crate::memcg::{MemcgEvent, MemcgWalk, ROOT, Rotate};
 use crate::{Bio, Env, LruList, LruvecId, Mm};
 
+/// Groups that the cost of a pass has in it already: the guests that it was calibrated on have the root group and the workload's.
+pub(super) const GROUPS_IN_PASS: usize = 2;
+
 /// What a reclaimer does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -126,9 +129,9 @@ fn scans_all(env: &Env, sc: &ScanControl) -> bool {
 }
 
 impl Mm {
-    /// Charges what it takes to come to a group; the root group's part is in the cost of a pass.
-    pub(super) fn charge_memcg_walk(&mut self, memcg: MemcgId) {
-        if memcg != ROOT {
+    /// Charges what it takes to come to a group.
+    fn charge_memcg_walk(&mut self, memcg: MemcgId) {
+        if memcg.index() >= GROUPS_IN_PASS {
             self.charge(self.costs.memcg_walk);
         }
     }

@@ -13,6 +13,7 @@
 use units::{MemcgId, Nanos, NodeId, Order};
 
 use super::super::Step;
+use super::super::node::GROUPS_IN_PASS;
 use super::super::shrinker::{SlabPass, SlabStep};
 use super::super::{DEF_PRIORITY, NodeScan, ScanControl};
 use super::aging::{Aged, Aging};
@@ -162,7 +163,6 @@ impl ShrinkGen {
                 }
                 continue;
             };
-            mm.charge_memcg_walk(memcg);
             let (protection, usage) = (mm.memcg.protection(ROOT, memcg), mm.memcg[memcg].usage());
             if memcg != ROOT && protection.below_min(usage) {
                 self.rotate = Some(Rotate::Young);
@@ -259,8 +259,8 @@ impl Mm {
     /// be, so that a process must be killed (`lru_gen_age_node()`).
     pub(in crate::reclaim) fn lru_gen_age_node(&mut self, env: &Env, node: NodeId, sc: &mut ScanControl) -> bool {
         self.set_initial_priority(node, sc);
-        let groups = self.memcg.subtree(ROOT).len() as u64 - 1;
-        self.charge(groups * self.costs.memcg_walk);
+        let groups = self.memcg.subtree(ROOT).len().saturating_sub(GROUPS_IN_PASS);
+        self.charge(groups as u64 * self.costs.memcg_walk);
         if self.tunables.lru_gen_min_ttl_ms == 0 {
             return false;
         }
