@@ -97,7 +97,6 @@ impl Mm {
         if let Err(need) = prepared {
             return WriteStop::Need(need);
         }
-        self.hold_ilock(env, file);
         let end = self.folio_indices(pfn).end.min(index + request);
         // There is room for the first of them.
         let end = if end == index + 1 { end } else { index + self.nr_room_for(file, index..end) };
@@ -106,6 +105,7 @@ impl Mm {
         let handle = if self.rules.delayed_write == DelayedWrite::Handle { self.costs.delayed_handle } else { 0 };
         let of_ext4 = self.costs.write_ext4 + extending + handle;
         let of_xfs = self.map_xfs(file, XfsWriteMap::Pages);
+        self.hold_ilock(env, file, of_xfs);
         self.charge(u64::from(end - index) * self.costs.copy_page + self.by_fs(file, of_xfs, of_ext4));
         if self.rules.write_access == WriteAccess::Marked {
             self.mark_page_accessed(env, pfn);

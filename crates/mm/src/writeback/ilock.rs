@@ -8,7 +8,7 @@
 //! Since/until: [`MapLock`].
 //! Abstracted: the calls in a slice of a task's time all happen at its start here. The lock counts as held for as much of the slice
 //! as the writer held it, and which attempt fails is not drawn: at a lock that is held for three tenths of the time, three
-//! of ten do. That all of `write_xfs` and `reserve_xfs` is under the lock is a guess.
+//! of ten do. That all of the look-up's cost is under the lock is a guess.
 //! Omitted: other holders of the lock (truncation, the end of writes beyond the size).
 
 use std::collections::BTreeMap;
@@ -63,10 +63,10 @@ impl Ilocks {
 }
 
 impl Mm {
-    /// A page of a file is being written by a program.
-    pub(crate) fn hold_ilock(&mut self, env: &Env, file: FileId) {
+    /// A page of a file is being written by a program, which takes so long to look up its place, in ns.
+    pub(crate) fn hold_ilock(&mut self, env: &Env, file: FileId, ns: u64) {
         if self.rules.map_lock == MapLock::Try && self.fs_kind(file) == FsKind::Xfs {
-            self.writeback.ilocks.hold(file, env.now, self.costs.write_xfs + self.costs.reserve_xfs);
+            self.writeback.ilocks.hold(file, env.now, ns);
         }
     }
 
