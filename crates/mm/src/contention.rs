@@ -12,8 +12,9 @@
 //! as holding it no longer than while nobody waits; the groups of a node have a lock each until 5.10, too.
 //! Omitted: waiting for the locks of zones, and those of the page cache's trees, of swap and of page tables.
 
-use units::{CpuId, Nanos, ZoneId};
+use units::{CpuId, ZoneId};
 
+use crate::irqs_off::IrqsOff;
 use crate::{Env, LruvecId, Mm};
 
 /// Over how long takers are counted.
@@ -51,9 +52,10 @@ struct Lock {
 #[derive(Debug, Default)]
 pub(crate) struct Contention {
     now: u64,
-    cpu: u32,
+    cpu: CpuId,
     lrus: Vec<Lock>,
     zones: Vec<Lock>,
+    pub(crate) irqs_off: IrqsOff,
 }
 
 /// Mean wait of each of `customers` that work for `think` and then hold the lock for `hold`, in ns.
@@ -89,11 +91,11 @@ impl Lock {
 
     /// A CPU takes it so often, in parts of [`ONCE`], and holds it for so long, in ns: if others wait for it, and if nobody does.
     #[inline]
-    fn hold(&mut self, cpu: u32, takes: u64, ns: u64, undisturbed: u64) {
-        self.cpus |= 1 << (cpu % u128::BITS);
+    fn hold(&mut self, cpu: CpuId, takes: u64, ns: u64, undisturbed: u64) {
+        self.cpus |= 1 << (cpu.index() % u128::BITS as usize);
         self.takes += takes;
         self.held += ns;
-        let (by_cpu, cpu) = (&mut self.undisturbed[0], cpu as usize);
+        let (by_cpu, cpu) = (&mut self.undisturbed[0], cpu.index());
         if by_cpu.len() <= cpu {
             by_cpu.resize(cpu + 1, 0);
         }
@@ -101,9 +103,9 @@ impl Lock {
     }
 
     /// Whether it is free for a CPU that tries it.
-    fn try_lock(&mut self, cpu: u32) -> bool {
+    fn try_lock(&mut self, cpu: CpuId) -> bool {
         let by_cpu = &self.undisturbed[1];
-        let others = by_cpu.iter().sum::<u64>() - by_cpu.get(cpu as usize).copied().unwrap_or(0);
+        let others = by_cpu.iter().sum::<u64>() - by_cpu.get(cpu.index()).copied().unwrap_or(0);
         self.tried += (others * WHOLE / self.last.max(1)).min(WHOLE);
         let free = self.tried < WHOLE;
         self.tried %= WHOLE;
@@ -117,7 +119,7 @@ impl Contention {
         let by_cpu =
             |lock: &Lock| lock.undisturbed.iter().map(|held| held.capacity() * size_of::<u64>()).sum::<usize>();
         let locks = (self.lrus.capacity() + self.zones.capacity()) * size_of::<Lock>();
-        locks + self.lrus.iter().chain(&self.zones).map(by_cpu).sum::<usize>()
+        locks + self.lrus.iter().chain(&self.zones).map(by_cpu).sum::<usize>() + self.irqs_off.host_bytes()
     }
 
     /// A lock of a table, in the present window.
@@ -144,9 +146,12 @@ impl Mm {
     /// Says who calls from now on.
     #[inline]
     pub fn called_by(&mut self, env: &Env) {
-        let CpuId(cpu) = env.cpu;
-        let Nanos(now) = env.now;
-        (self.contention.now, self.contention.cpu) = (now, u32::from(cpu));
+        (self.contention.now, self.contention.cpu) = (env.now.0, env.cpu);
+    }
+
+    /// The CPU that the present caller has.
+    pub(crate) fn caller_cpu(&self) -> CpuId {
+        self.contention.cpu
     }
 
     /// When the present caller called, in ns.
@@ -161,13 +166,15 @@ impl Mm {
         let handoff = takes * self.costs.lock_handoff / ONCE;
         let [held, undisturbed] =
             [self.costs.lru_locked, self.costs.lru_move].map(|move_page| pages * move_page + handoff);
-        let cpu = self.contention.cpu;
+        let Contention { now, cpu, .. } = self.contention;
         let lock = self.lru_lock_of(lru);
         lock.hold(cpu, takes, held, undisturbed);
-        if let Some(wait) = lock.shared.then_some(lock.wait) {
+        let wait = lock.shared.then(|| lock.wait * takes / ONCE);
+        let off = wait.map_or(undisturbed, |wait| wait + held);
+        self.contention.irqs_off.locked(now, cpu, takes, off);
+        if let Some(wait) = wait {
             let beyond = self.costs.lru_locked.saturating_sub(self.costs.lru_move);
-            let cost = wait * takes / ONCE + pages * beyond;
-            self.charge(cost);
+            self.charge(wait + pages * beyond);
         }
     }
 

@@ -11,7 +11,7 @@
 //! worker is late (lru_stats.rs).
 //! Abstracted: updates follow from what reclaim counts; CPUs gather alike; what comes between the end of a flush and the next
 //! pass does not count, either; a flush under way knows nothing for
-//! others until its end. Omitted: that interrupts are off meanwhile.
+//! others until its end.
 
 use rules::LruStatistics;
 
@@ -57,7 +57,10 @@ impl Mm {
         }
         let takes = self.costs.rstat_flush * nr_cpus * self.memcg.ids().count() as u64;
         self.charge(takes);
-        self.reclaim.stat_flush = StatFlush { until: Some(self.called_at() + takes), ..flush };
+        let until = self.called_at() + takes;
+        let cpu = self.caller_cpu();
+        self.contention.irqs_off.flushes(cpu, until);
+        self.reclaim.stat_flush = StatFlush { until: Some(until), ..flush };
         true
     }
 

@@ -7,7 +7,7 @@
 //! takes the CPU.
 
 use mm::writeback::WbId;
-use mm::{Bio, Effect, WakeFlusher};
+use mm::{Asked, Bio, Effect, WakeFlusher};
 use rules::Flushers;
 use sim::{Class, Ctl, TaskState};
 use units::{CpuId, MemcgId, Nanos, NodeId, SpaceId};
@@ -109,21 +109,22 @@ impl World {
         ctl.set_need_resched();
     }
 
-    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`). Those that ran one before forget the
-    /// space when they turn to another.
-    fn flush_tlb(&self, ctl: &mut Ctl<World>, space: SpaceId) {
+    /// Interrupts the other CPUs that run threads of a space and waits for them (`flush_tlb_multi()`), as long as one of them has interrupts off. Those
+    /// that ran a thread before forget the space when they turn to another.
+    fn flush_tlb(&mut self, ctl: &mut Ctl<World>, space: SpaceId) {
         let Some(current) = ctl.current() else { return };
         let process = self.processes.with_space(space);
-        let mut others = 0;
+        let mut others = Asked::new();
         for cpu in ctl.topology().cpus() {
             let task = ctl.task_on(cpu).filter(|task| *task != current);
             if process.is_some() && task.is_some_and(|task| self.task(task).process == process) {
                 ctl.interrupt(cpu, Nanos(self.mm.costs.tlb_flush_irq));
-                others += 1;
+                others.push(cpu);
             }
         }
-        if others > 0 {
-            ctl.charge(Nanos(self.mm.costs.tlb_flush + others * self.mm.costs.tlb_flush_cpu));
+        if !others.is_empty() {
+            let wait = self.mm.irqs_off_wait(ctl.now(), &others);
+            ctl.charge(Nanos(wait + self.mm.costs.tlb_flush + others.len() as u64 * self.mm.costs.tlb_flush_cpu));
         }
     }
 }
