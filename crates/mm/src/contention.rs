@@ -163,18 +163,26 @@ impl Mm {
     /// what the pages cost beyond an undisturbed move, which the caller charges.
     #[inline]
     pub(crate) fn lru_lock(&mut self, lru: LruvecId, pages: u64, takes: u64) {
+        let [held, undisturbed] = [self.costs.lru_locked, self.costs.lru_move].map(|move_page| pages * move_page);
+        self.take_lru_lock(lru, takes, held, undisturbed);
+    }
+
+    /// Takes the lock of some lists once and holds it for so long, in ns, which the caller charges: charges what the CPU waits.
+    pub(crate) fn lru_lock_for(&mut self, lru: LruvecId, ns: u64) {
+        self.take_lru_lock(lru, ONCE, ns, ns);
+    }
+
+    #[inline]
+    fn take_lru_lock(&mut self, lru: LruvecId, takes: u64, held: u64, undisturbed: u64) {
         let handoff = takes * self.costs.lock_handoff / ONCE;
-        let [held, undisturbed] =
-            [self.costs.lru_locked, self.costs.lru_move].map(|move_page| pages * move_page + handoff);
         let Contention { now, cpu, .. } = self.contention;
         let lock = self.lru_lock_of(lru);
-        lock.hold(cpu, takes, held, undisturbed);
+        lock.hold(cpu, takes, held + handoff, undisturbed + handoff);
         let wait = lock.shared.then(|| lock.wait * takes / ONCE);
-        let off = wait.map_or(undisturbed, |wait| wait + held);
+        let off = handoff + wait.map_or(undisturbed, |wait| wait + held);
         self.contention.irqs_off.locked(now, cpu, takes, off);
         if let Some(wait) = wait {
-            let beyond = self.costs.lru_locked.saturating_sub(self.costs.lru_move);
-            self.charge(wait + pages * beyond);
+            self.charge(wait + held.saturating_sub(undisturbed));
         }
     }
 
@@ -182,6 +190,12 @@ impl Mm {
     fn lru_lock_of(&mut self, lru: LruvecId) -> &mut Lock {
         let at = self.nodes.len() * usize::from(lru.part) + lru.node.index();
         Contention::lock(&mut self.contention.lrus, at, self.contention.now)
+    }
+
+    /// How long the lock of some lists was held in this window, in ns.
+    #[cfg(test)]
+    pub(crate) fn lru_lock_held(&mut self, lru: LruvecId) -> u64 {
+        self.lru_lock_of(lru).held
     }
 
     /// Takes the lock of some lists and holds it for so long, in ns, which the caller charges.

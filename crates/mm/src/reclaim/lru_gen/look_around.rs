@@ -4,9 +4,10 @@
 //! too, inside its area and its page table: pages that were accessed belong to the youngest generation. If one entry for
 //! each cache line was, the table goes into the filter, so that the next walk looks at it.
 //! Source: `lru_gen_look_around()` (mm/vmscan.c); 6.12.
-//! Abstracted: all page tables that map a page of a file share one accessed bit, so that each of them is looked at.
+//! Abstracted: all page tables that map a page of a file share one accessed bit, so that each of them is looked at. A page takes as long under the
+//! LRU lock as in a walk, which has seen it just before, too.
 //! Since/until: who has no walk of its own moves the pages to the list of the youngest generation as an activation does; in 6.1 if they are
-//! fewer than a pagevec holds, else they stay where they are listed. In 6.1 the page's own entry still says that it was accessed, so that
+//! fewer than a pagevec holds, else they stay where they are listed, and the LRU lock is held for all of them. In 6.1 the page's own entry still says that it was accessed, so that
 //! the page, which is isolated, is marked, too, and activated for that.
 
 use std::ops::Range;
@@ -18,7 +19,7 @@ use super::super::isolate::Batch;
 use super::walk::suitable_to_scan;
 use super::{MIN_LRU_BATCH, gen_of, lists::clear_refs};
 use crate::anon::{REGION_PAGES, Region, Slot};
-use crate::{Frame, Kind, Mm};
+use crate::{Frame, Kind, LruvecId, Mm};
 
 /// Pages of a pagevec in 6.1 (`PAGEVEC_SIZE`).
 const PAGEVEC: usize = 15;
@@ -87,13 +88,19 @@ impl Mm {
             let lrugen = self.lru_gen_mut(lru);
             lrugen.filters.add(lrugen.max_seq, entry);
         }
-        self.found_young(&older, has_walk);
+        self.found_young(lru, &older, has_walk);
     }
 
-    /// Has pages that were accessed belong to the youngest generation.
-    fn found_young(&mut self, older: &[Pfn], has_walk: bool) {
+    /// Has pages of these lists that were accessed belong to the youngest generation.
+    fn found_young(&mut self, lru: LruvecId, older: &[Pfn], has_walk: bool) {
         let by_kswapd = self.rules.lru_policy == LruPolicy::MultiGenByKswapd;
-        if has_walk || by_kswapd && older.len() >= PAGEVEC {
+        let at_once = by_kswapd && older.len() >= PAGEVEC;
+        if at_once && !has_walk {
+            let takes = older.len() as u64 * self.costs.promote_page;
+            self.charge(takes);
+            self.lru_lock_for(lru, takes);
+        }
+        if has_walk || at_once {
             older.iter().for_each(|&pfn| self.lru_gen_promote(pfn));
             return;
         }

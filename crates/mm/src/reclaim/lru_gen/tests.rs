@@ -13,7 +13,7 @@ use crate::anon::testing::Machine as AnonMachine;
 use crate::anon::{Slot, Touch, TouchStop};
 use crate::stat::{NodeStat, VmEvent};
 use crate::zone::Wmark;
-use crate::{Effect, Frame, Kind, ZoneKind};
+use crate::{Effect, Env, Frame, Kind, ZoneKind};
 
 fn tunables() -> Tunables {
     Tunables { lru_gen_enabled: LruGenCaps::ALL, ..Tunables::default() }
@@ -519,6 +519,23 @@ fn without_a_walk_6_1_moves_a_few_neighbours_and_only_marks_many() {
         m.mm.frames[pfn].clear(Frame::REFERENCED);
         m.check();
     }
+}
+
+#[test]
+fn without_a_walk_6_1_holds_the_lru_lock_for_many_neighbours() {
+    // How long the lock was held for so many neighbours, in ns.
+    let held = |neighbours: u32, has_walk: bool| {
+        let (mut m, pages) = mapped_under_6_1(neighbours + 1);
+        m.mm.frames[pages[0]].clear(Frame::YOUNG);
+        m.mm.called_by(&Env { now: Nanos::secs(1), ..m.env });
+        let before = m.mm.lru_lock_held(LRU);
+        m.mm.lru_gen_look_around(pages[0], has_walk);
+        m.mm.lru_lock_held(LRU) - before
+    };
+    let (m, _) = mapped_under_6_1(0);
+    let (page, handoff) = (m.mm.costs.promote_page, m.mm.costs.lock_handoff);
+    assert_eq!(held(20, false), 20 * page + handoff);
+    assert_eq!(held(20, true), 0, "a walk counts for itself");
 }
 
 #[test]
