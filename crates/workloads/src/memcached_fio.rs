@@ -10,6 +10,7 @@
 //! runs each program alone: `keys=65000000 jobs=1 file-mb=1` is its `memcached.sh`, `threads=1 keys=1 jobs=72 fio-max=36GiB` its `fio.sh`, both on
 //! disks of 108 GiB.
 
+mod groups;
 mod memcached;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::{join_all, start};
 use crate::{Param, ParamError, Params, WorkloadSpec};
+use groups::{GROUPS, Groups};
 use memcached::{CLIENTS, Clients, Keys, Link, SLAB_PAGE};
 
 /// CPU time that fio uses for one read there, io_uring's library included. Source: fio's null engine does 1 to 2 million IOPS on
@@ -66,6 +68,11 @@ pub(crate) const SPEC: WorkloadSpec = WorkloadSpec {
         },
         Param { name: "window-s", default: "1", doc: "seconds of a sample" },
         Param { name: "fio-max", default: "none", doc: "memory.max of fio's cgroup" },
+        Param {
+            name: "groups",
+            default: "beside",
+            doc: "beside: memcached and fio have a cgroup each; systemd: a service's and a login's, with the clients in the latter",
+        },
     ],
 };
 
@@ -83,6 +90,7 @@ pub struct MemcachedFio {
     measure: Option<u64>,
     window: u64,
     fio_max: Option<Bytes>,
+    groups: Groups,
 }
 
 /// How long everything runs, in seconds.
@@ -126,6 +134,7 @@ impl MemcachedFio {
             measure: params.number_or_auto("measure-s", 1, 1 << 20)?,
             window: params.number("window-s", 1, 1 << 20)?,
             fio_max: params.size_or_none("fio-max", Bytes::mib(1), Bytes::gib(1024))?,
+            groups: params.choice("groups", GROUPS)?,
         })
     }
 
@@ -146,10 +155,11 @@ impl MemcachedFio {
         let keys = Keys { count: keys, value: self.value, chains };
         let link = apart.then(|| Link::new(&sys, threads));
         let served = link.clone();
+        let groups = self.groups;
         sys.phase("load");
         let memcached = start(&sys, SpawnOptions::process("memcached"), move |sys: S| async move {
-            let group = sys.cgroup("memcached").await?;
-            sys.cgroup_enter(group).await?;
+            let service = groups.make_service(&sys).await?;
+            sys.cgroup_enter(service).await?;
             match served {
                 Some(link) => memcached::serve(&sys, keys, link, loaded).await,
                 None => memcached::serve_itself(&sys, (keys, threads), times, [loaded, ready]).await,
@@ -157,18 +167,21 @@ impl MemcachedFio {
         });
         sys.barrier_wait(loaded).await;
         sys.phase("layout");
+        let shell = groups.make_shell(&sys).await?;
         let reader = self.clone();
         let memtier = link.map(|link| {
             start(&sys, SpawnOptions::process("memtier"), move |sys: S| async move {
+                if let Some(group) = groups.of_clients(shell) {
+                    sys.cgroup_enter(group).await?;
+                }
                 memcached::request(&sys, times, link, ready).await
             })
         });
         let fio = start(&sys, SpawnOptions::process("fio"), move |sys: S| async move {
-            let group = sys.cgroup("fio").await?;
             if let Some(max) = reader.fio_max {
-                sys.cgroup_set(group, CgroupLimit::Max, Some(max)).await?;
+                sys.cgroup_set(shell, CgroupLimit::Max, Some(max)).await?;
             }
-            sys.cgroup_enter(group).await?;
+            sys.cgroup_enter(shell).await?;
             reader.read(&sys, file_mb, times, ready).await
         });
         sys.barrier_wait(ready).await;
