@@ -111,7 +111,8 @@ fn given_up(seen: &KswapdEvidence) -> String {
     } else {
         format!("used {} % of a CPU, because what others reclaimed revived it, and ", number(seen.cpu_pct))
     };
-    format!("kswapd {revived}gave a node up {} times and left it to direct reclaim: {why}", seen.given_up)
+    let times = if seen.given_up == 1 { "once".to_owned() } else { format!("{} times", seen.given_up) };
+    format!("kswapd {revived}gave a node up {times} and left it to direct reclaim: {why}")
 }
 
 fn boosted(seen: &KswapdEvidence) -> String {
@@ -194,10 +195,11 @@ mod tests {
         let idle = KswapdEvidence { cpu_pct: 0.0, given_up: 1, futile: 16, ..BUSY };
         says(
             KswapdEvidence { futile_boosted: 8, ..idle },
-            "gave a node up 1 times and left it to direct reclaim: 8 of 100",
+            "gave a node up once and left it to direct reclaim: 8 of 100",
         );
         says(KswapdEvidence { futile_boosted: 7, ..idle }, "16 of 100 runs reclaimed nothing");
-        let revived = "kswapd used 30 % of a CPU, because what others reclaimed revived it, and gave a node up 1 times";
+        says(KswapdEvidence { given_up: 2, ..idle }, "gave a node up 2 times and left");
+        let revived = "kswapd used 30 % of a CPU, because what others reclaimed revived it, and gave a node up once";
         says(KswapdEvidence { cpu_pct: 30.0, ..idle }, revived);
     }
 }
