@@ -6,7 +6,8 @@
 //! Source: `spin_lock_irq()` and its kin on `lruvec->lru_lock` (mm/vmscan.c, mm/swap.c); `cgroup_rstat_flush_irqsafe()`
 //! (kernel/cgroup/rstat.c) under `stats_flush_lock` (mm/memcontrol.c), 5.19; `smp_call_function_many_cond()` (kernel/smp.c).
 //! Abstracted: with locks, each time lasts as long as the mean of all CPUs that are asked, is met at any of its points, and CPUs are independent.
-//! Omitted: all other code that turns interrupts off, which is short.
+//! Omitted: the LRU lock while compaction isolates, and all other code that turns interrupts off, which is short; that a CPU answers all who asked
+//! meanwhile in one interrupt.
 
 use smallvec::SmallVec;
 use units::{CpuId, Nanos};
@@ -31,14 +32,12 @@ struct Times {
 /// What CPUs did with interrupts off.
 #[derive(Debug, Default)]
 pub(crate) struct IrqsOff {
-    /// When the present window began.
+    /// When the present window began, in ns.
     since: u64,
     /// Length of the last one, in ns.
     last: u64,
     /// In the present window, and in the last one.
     by_cpu: [Vec<Times>; 2],
-    /// The CPU that added up statistics last, and until when.
-    flush: Option<(CpuId, u64)>,
 }
 
 /// Mean of the longest of what is left on so many CPUs, each of which has interrupts off for this share of time (above 0), so
@@ -74,30 +73,25 @@ impl IrqsOff {
         cpus[cpu].ns += ns;
     }
 
-    /// A CPU adds up statistics until then.
-    pub(crate) fn flushes(&mut self, cpu: CpuId, until: u64) {
-        self.flush = Some((cpu, until));
-    }
-
-    /// How long it takes until all of these CPUs have answered, in ns.
+    /// How long it takes until all of these CPUs are done with locks, in ns.
     fn wait(&mut self, now: u64, asked: &[CpuId]) -> u64 {
         self.roll(now);
-        let flush = self.flush.filter(|(cpu, _)| asked.contains(cpu)).map_or(0, |(_, until)| until.saturating_sub(now));
         let times = asked.iter().filter_map(|cpu| self.by_cpu[1].get(cpu.index()));
         let (count, ns) = times.fold((0, 0), |(count, ns), times| (count + times.count, ns + times.ns));
         if ns == 0 {
-            return flush;
+            return 0;
         }
         let share = (ns as f64 / (self.last * asked.len() as u64) as f64).min(1.0);
         let length = ns as f64 * ONCE as f64 / count as f64;
-        flush.max(longest(asked.len(), share, length) as u64)
+        longest(asked.len(), share, length) as u64
     }
 }
 
 impl Mm {
     /// How long who interrupts these CPUs now waits because they have interrupts off, in ns.
     pub fn irqs_off_wait(&mut self, now: Nanos, asked: &[CpuId]) -> u64 {
-        self.contention.irqs_off.wait(now.0, asked)
+        let flush = self.stat_flush_left(now, asked);
+        flush.max(self.contention.irqs_off.wait(now.0, asked))
     }
 }
 
@@ -132,14 +126,5 @@ mod tests {
         assert_eq!(irqs.wait(WINDOW, &[CpuId(7)]), 0, "that one did nothing");
         assert!(irqs.wait(WINDOW, &cpus[..1]) < wait);
         assert_eq!(irqs.wait(2 * WINDOW, &cpus), 0, "nobody did anything in the window since");
-    }
-
-    #[test]
-    fn a_flush_of_statistics_is_waited_for_to_its_end() {
-        let (mut irqs, cpus) = window(2, 1000, 1000);
-        irqs.flushes(CpuId(1), WINDOW + 300_000);
-        assert_eq!(irqs.wait(WINDOW + 100_000, &cpus), 200_000);
-        assert!(irqs.wait(WINDOW + 100_000, &cpus[..1]) < 1000, "the other one is asked");
-        assert!(irqs.wait(WINDOW + 300_000, &cpus) < 1000, "it is over");
     }
 }

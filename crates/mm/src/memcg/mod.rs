@@ -18,8 +18,8 @@
 //! Source: `struct mem_cgroup` (include/linux/memcontrol.h), mm/memcontrol.c, mm/page_counter.c,
 //! Documentation/admin-guide/cgroup-v2.rst; 6.1 and 6.12.
 //! Abstracted: as long as there is only the root group, pages have no record of their group, so that nothing is paid for
-//! groups that nobody uses. A group that is made after something was evicted would find shadows that know no group:
-//! that is refused.
+//! groups that nobody uses. A group that is made after something was evicted would find shadows that know no group, or,
+//! if it is the 64th beside the root group, have no room for it: that is refused.
 //! Omitted: what a group itself takes (in a guest of 6.12 with one CPU 20 KiB of slabs and 1.8 KiB per CPU), removal of groups, moving a group's
 //! pages to another, version 1 (soft limits, memory and swap together), writeback by group, hugetlb.
 

@@ -14,6 +14,7 @@
 //! others until its end.
 
 use rules::LruStatistics;
+use units::{CpuId, Nanos};
 
 use super::lru_stats::LruStats;
 use crate::stat::VmEvent;
@@ -34,8 +35,16 @@ const DEACTIVATED: u64 = 4;
 pub(super) struct StatFlush {
     /// Updates when the last one had ended.
     updates_before: u64,
-    /// When the one under way is over, in ns.
-    until: Option<u64>,
+    under_way: Option<UnderWay>,
+}
+
+/// One that takes its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct UnderWay {
+    /// The CPU that adds up, with interrupts off.
+    cpu: CpuId,
+    /// When it is over, in ns.
+    until: u64,
 }
 
 impl Mm {
@@ -52,22 +61,26 @@ impl Mm {
         self.end_stat_flush();
         let (updates, nr_cpus) = (self.memcg_updates(), self.pcps.nr_cpus() as u64);
         let flush = self.reclaim.stat_flush;
-        if flush.until.is_some() || updates - flush.updates_before < BATCH * (nr_cpus + 1) {
+        if flush.under_way.is_some() || updates - flush.updates_before < BATCH * (nr_cpus + 1) {
             return false;
         }
         let takes = self.costs.rstat_flush * nr_cpus * self.memcg.ids().count() as u64;
         self.charge(takes);
-        let until = self.called_at() + takes;
-        let cpu = self.caller_cpu();
-        self.contention.irqs_off.flushes(cpu, until);
-        self.reclaim.stat_flush = StatFlush { until: Some(until), ..flush };
+        let under_way = UnderWay { cpu: self.caller_cpu(), until: self.called_at() + takes };
+        self.reclaim.stat_flush = StatFlush { under_way: Some(under_way), ..flush };
         true
+    }
+
+    /// How long one of these CPUs still adds up, in ns.
+    pub(crate) fn stat_flush_left(&self, now: Nanos, cpus: &[CpuId]) -> u64 {
+        let flush = self.reclaim.stat_flush.under_way.filter(|flush| cpus.contains(&flush.cpu));
+        flush.map_or(0, |flush| flush.until.saturating_sub(now.0))
     }
 
     /// What a flush has added up is known to all once it is over.
     pub(super) fn end_stat_flush(&mut self) {
-        if self.reclaim.stat_flush.until.is_some_and(|until| until <= self.called_at()) {
-            self.reclaim.stat_flush = StatFlush { updates_before: self.memcg_updates(), until: None };
+        if self.reclaim.stat_flush.under_way.is_some_and(|flush| flush.until <= self.called_at()) {
+            self.reclaim.stat_flush = StatFlush { updates_before: self.memcg_updates(), under_way: None };
             self.flush_lru_stats();
         }
     }
@@ -83,7 +96,6 @@ impl Mm {
 #[cfg(test)]
 mod tests {
     use rules::Rules;
-    use units::Nanos;
 
     use super::super::fixture::{LRU, Machine};
     use super::*;
@@ -130,5 +142,16 @@ mod tests {
         m.mm.end_stat_flush();
         assert_eq!(m.mm.lru_stats(LRU).total(), 3, "known to all at its end");
         assert_eq!(m.mm.reclaim.stat_flush.updates_before, m.mm.memcg_updates(), "the count begins anew");
+    }
+
+    #[test]
+    fn the_cpu_that_flushes_is_busy_to_its_end() {
+        let (mut m, takes) = machine();
+        m.mm.stat.count(VmEvent::PgstealFile, 1_000_000);
+        known(&mut m, 5);
+        let (flusher, other) = (m.env.cpu, CpuId(m.env.cpu.0 + 1));
+        let left = |cpus: &[CpuId], now: u64| m.mm.stat_flush_left(Nanos(now), cpus);
+        assert_eq!([left(&[other, flusher], 5), left(&[other], 5)], [takes, 0]);
+        assert_eq!([left(&[flusher], 4 + takes), left(&[flusher], 6 + takes)], [1, 0]);
     }
 }

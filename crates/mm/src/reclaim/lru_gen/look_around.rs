@@ -7,8 +7,8 @@
 //! Abstracted: all page tables that map a page of a file share one accessed bit, so that each of them is looked at. A page takes as long under the
 //! LRU lock as in a walk, which has seen it just before, too.
 //! Since/until: who has no walk of its own moves the pages to the list of the youngest generation as an activation does; in 6.1 if they are
-//! fewer than a pagevec holds, else they stay where they are listed, and the LRU lock is held for all of them. In 6.1 the page's own entry still says that it was accessed, so that
-//! the page, which is isolated, is marked, too, and activated for that.
+//! fewer than a pagevec holds, else they stay where they are listed, and the LRU lock is held for all of them. In 6.1 the page's own entry still
+//! says that it was accessed, so that the page, which is isolated, is marked, too, and activated for that.
 
 use std::ops::Range;
 
