@@ -23,10 +23,12 @@ pub enum Mode {
 /// File system of the data disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileSystem {
-    /// XFS, with a log of this size if it is given.
+    /// XFS, as mkfs.xfs makes it but for what is given.
     Xfs {
         /// Size of the log.
         log: Option<Bytes>,
+        /// Number of allocation groups.
+        allocation_groups: Option<u32>,
     },
     /// ext4.
     Ext4,

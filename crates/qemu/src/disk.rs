@@ -40,7 +40,7 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem, release: Option<Rel
             mke2fs.env("E2FSPROGS_FAKE_TIME", MADE_AT).env("SOURCE_DATE_EPOCH", MADE_AT);
             mke2fs
         }
-        FileSystem::Xfs { log } => {
+        FileSystem::Xfs { log, allocation_groups } => {
             let mut mkfs = Command::new(program("mkfs.xfs"));
             // What came to the format by and by is left out, so that kernels from 4.18 on can mount it.
             let features = format!("uuid={UUID},reflink=0,rmapbt=0,bigtime=0,inobtcount=0");
@@ -54,6 +54,9 @@ pub(crate) fn make(path: &Path, size: Bytes, fs: FileSystem, release: Option<Rel
             mkfs.env("SOURCE_DATE_EPOCH", MADE_AT).env("DETERMINISTIC_SEED", "1");
             if let Some(log) = log {
                 mkfs.args(["-l", &format!("size={}", log.0)]);
+            }
+            if let Some(groups) = allocation_groups {
+                mkfs.args(["-d", &format!("agcount={groups}")]);
             }
             mkfs
         }
@@ -110,6 +113,8 @@ pub(crate) fn copy_at(from: &Path, to: &Path, offset: Bytes) -> Result<(), QemuE
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -131,22 +136,25 @@ mod tests {
     }
 
     #[test]
-    fn kernels_before_format_5_are_given_an_xfs_of_format_4() {
+    fn an_xfs_has_the_format_of_its_kernel_and_the_groups_that_are_asked_for() {
         if !program("mkfs.xfs").is_file() {
             eprintln!("skipped: mkfs.xfs is not there (Debian: apt-get install xfsprogs)");
             return;
         }
-        /// `sb_versionnum` of the superblock, and the mask of the format (fs/xfs/libxfs/xfs_format.h, 6.12).
+        /// `sb_agcount` and `sb_versionnum` of the superblock, and the mask of the format (fs/xfs/libxfs/xfs_format.h, 6.12).
+        const AGCOUNT: usize = 88;
         const VERSION: usize = 100;
         const NUMBITS: u16 = 0xf;
         let dir = tempfile::tempdir().unwrap();
-        let format = |release| {
+        let format = |release, allocation_groups| {
             let path = dir.path().join("disk");
-            make(&path, Bytes::mib(512), FileSystem::Xfs { log: None }, release).unwrap();
-            let bytes = std::fs::read(&path).unwrap();
-            u16::from_be_bytes(bytes[VERSION..VERSION + 2].try_into().unwrap()) & NUMBITS
+            make(&path, Bytes::gib(1), FileSystem::Xfs { log: None, allocation_groups }, release).unwrap();
+            let mut bytes = [0; VERSION + 2];
+            std::fs::File::open(&path).unwrap().read_exact(&mut bytes).unwrap();
+            let version = u16::from_be_bytes(bytes[VERSION..VERSION + 2].try_into().unwrap()) & NUMBITS;
+            (version, u32::from_be_bytes(bytes[AGCOUNT..AGCOUNT + 4].try_into().unwrap()))
         };
-        assert_eq!((format(Some((3, 2))), format(Some((4, 18)))), (4, 5));
+        assert_eq!((format(Some((3, 2)), None), format(Some((4, 18)), Some(8))), ((4, 4), (5, 8)));
     }
 
     #[test]

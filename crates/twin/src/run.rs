@@ -13,7 +13,7 @@ use mm::vfs::{FsId, FsKind, FsSpec};
 use mm::writeback::{RequestLimits, WbId};
 use mm::{BioEnd, CompressCosts, CopyCosts, Costs, KswapdDeeds, MemoryLayout, Mm};
 use observe::{Series, Snapshot};
-use profile::{CompressNs, FileSystem, Kernel, Machine, Mount, SwapArea, ZramDef};
+use profile::{CompressNs, Disk, FileSystem, Kernel, Machine, Mount, SwapArea, ZramDef};
 use rules::{Crc32c, Ext4Format, MemoryFull, Rules, SlabAllocator, TaskPicking, Tunables, UnseededRandom, XfsFormat};
 use sim::{Class, CpuGroup, CpuSet, CpuTopology, Ctl, Deadlock, RunEnd, SchedParams, Sim, SpawnOptions};
 use thiserror::Error;
@@ -382,25 +382,28 @@ fn attach_disks(mm: &mut Mm, machine: &Machine) -> Option<(FsId, u16)> {
     }
     let mount = machine.mount.as_ref()?.get_ref();
     let disk = machine.disk(&mount.disk).expect("checked when loaded");
-    Some((make_fs(mm, mount, disk as u16, room[disk]), disk as u16))
+    let spec = fs_spec(&mm.rules, mount, disk as u16, &machine.disks[disk], room[disk]);
+    Some((mm.vfs_mkfs(spec), disk as u16))
 }
 
-/// Makes the file system of a mount on a device of which `room` is left.
-fn make_fs(mm: &mut Mm, mount: &Mount, device: u16, room: Bytes) -> FsId {
+/// The file system of a mount on a disk of which `room` is left.
+fn fs_spec(rules: &Rules, mount: &Mount, device: u16, disk: &Disk, room: Bytes) -> FsSpec {
     let size = mount.partition(room);
-    let spec = match *mount.fs.get_ref() {
+    let made = match *mount.fs.get_ref() {
         FileSystem::Xfs => {
             let made = FsSpec::xfs(device, size);
-            let made = if mm.rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
-            FsSpec { log: mount.log.map_or(made.log, |log| log.0), ..made }
+            let made = if rules.xfs_format == XfsFormat::Plain { made.without_crc() } else { made };
+            let made = if matches!(disk.device.get_ref(), DeviceSpec::Raid0(_)) { made.striped() } else { made };
+            let ag_count = mount.allocation_groups.unwrap_or(made.ag_count);
+            FsSpec { log: mount.log.map_or(made.log, |log| log.0), ag_count, ..made }
         }
         FileSystem::Ext4 => {
-            let crc = mm.rules.ext4_format == Ext4Format::Checksums && !mount.block_mapped;
+            let crc = rules.ext4_format == Ext4Format::Checksums && !mount.block_mapped;
             let made = FsSpec { crc, ..FsSpec::ext4(device, size) };
             if mount.flex_bg { made.with_flex_bg() } else { made }
         }
     };
-    mm.vfs_mkfs(FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..spec })
+    FsSpec { noatime: mount.noatime, block_mapped: mount.block_mapped, ..made }
 }
 
 /// A time below another: how far in its interval something regular is when a run starts.

@@ -190,7 +190,9 @@ fn guest_machine(machine: &Machine) -> Result<(GuestMachine, Vec<String>), Failu
         zrams: zrams(machine).map_err(|message| bad(&message))?,
         contents: (!machine.zrams.is_empty() || machine.contents.is_some()).then(|| machine.contents()),
         fs: match *mount.fs.get_ref() {
-            profile::FileSystem::Xfs => FileSystem::Xfs { log: mount.log.map(|log| log.0) },
+            profile::FileSystem::Xfs => {
+                FileSystem::Xfs { log: mount.log.map(|log| log.0), allocation_groups: mount.allocation_groups }
+            }
             profile::FileSystem::Ext4 => FileSystem::Ext4,
         },
         io_bytes_per_s,

@@ -124,6 +124,19 @@ impl FsSpec {
         FsSpec { crc: false, inode_bytes: 256, cluster_pages: 2, inline_dirents: 7, ..self }
     }
 
+    /// The same on a device that says of itself that it is striped over disks, from 64 MiB up to 32 TiB
+    /// (`calc_default_ag_geometry()`, mkfs.xfs).
+    pub fn striped(self) -> FsSpec {
+        assert!(self.kind == FsKind::Xfs);
+        let ag_count = match self.capacity {
+            size if size > Bytes::gib(512) => 32,
+            size if size > Bytes::gib(8) => 16,
+            size if size >= Bytes::mib(128) => 8,
+            _ => 4,
+        };
+        FsSpec { ag_count, ..self }
+    }
+
     /// ext4 as mke2fs makes it: 256-byte inodes, read by blocks of 4 KiB. A name is taken to be 12 letters, too.
     pub fn ext4(device: u16, capacity: Bytes) -> FsSpec {
         FsSpec {
@@ -224,6 +237,14 @@ impl FsSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_striped_device_has_more_groups() {
+        // `mkfs.xfs -N -d su=64k,sw=4` (6.1) on sparse files of so many GiB.
+        for (gib, groups) in [(1, 8), (8, 8), (9, 16), (477, 16), (512, 16), (513, 32), (4000, 32)] {
+            assert_eq!(FsSpec::xfs(0, Bytes::gib(gib)).striped().ag_count, groups, "{gib} GiB");
+        }
+    }
 
     #[test]
     fn a_journal_is_as_large_as_mke2fs_makes_it() {

@@ -214,7 +214,19 @@ impl Machine {
             let message = format!("expected {told} or more, and no more than the disk `{name}` has beside its swap");
             return Err(text.invalid(mount.span(), "mount.size", message));
         }
+        Machine::check_groups(text, mount, size)?;
         Machine::check_log(text, mount, size)
+    }
+
+    fn check_groups(text: &Text, mount: &Spanned<Mount>, size: Bytes) -> Result<(), ProfileError> {
+        let Some(groups) = mount.get_ref().allocation_groups else { return Ok(()) };
+        let most = size.0 / GROUP_MIN.0;
+        let expected = match *mount.get_ref().fs.get_ref() {
+            FileSystem::Ext4 => "expected none for ext4, whose groups have one size".to_string(),
+            FileSystem::Xfs if (GROUPS..=most).contains(&u64::from(groups)) => return Ok(()),
+            FileSystem::Xfs => format!("expected {GROUPS} to {most}, of {} or more each", Size(GROUP_MIN)),
+        };
+        Err(text.invalid(mount.span(), "mount.allocation-groups", expected))
     }
 
     fn check_log(text: &Text, mount: &Spanned<Mount>, size: Bytes) -> Result<(), ProfileError> {

@@ -195,6 +195,9 @@ pub struct Mount {
     /// Size of XFS's log; without it as mkfs.xfs of the years of the studies sizes it, a 2048th of the partition from 10 MiB to 2 GiB.
     /// Since 5.15 mkfs.xfs makes none below 64 MiB.
     pub log: Option<Size>,
+    /// Allocation groups of XFS (`mkfs.xfs -d agcount=`), from 4 on, of at least 16 MiB each; without it as many as mkfs.xfs makes: 4 on a
+    /// disk, 8 to 32 on a striped device.
+    pub allocation_groups: Option<u32>,
     /// ext4: whether tables of inodes lie at the start of block groups, as on disk, or are allocated as they are needed, which
     /// is what most machines here were measured with. Default false.
     #[serde(default)]

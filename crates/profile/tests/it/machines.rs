@@ -91,6 +91,20 @@ fn swap_and_mount_name_disks_that_hold_them() {
 }
 
 #[test]
+fn allocation_groups_are_of_xfs_and_fit_its_partition() {
+    let with_groups = |fs: &str, groups: u32| format!("fs = \"{fs}\"\nsize = \"1GiB\"\nallocation-groups = {groups}");
+    for groups in [4, 64] {
+        assert!(Machine::load(&write(&with(small(), "fs = \"xfs\"", &with_groups("xfs", groups)))).is_ok());
+    }
+    for groups in [3, 65] {
+        let told = refused("fs = \"xfs\"", &with_groups("xfs", groups));
+        assert_eq!(told, "x.toml:37: mount.allocation-groups: expected 4 to 64, of 16MiB or more each");
+    }
+    let ext4 = refused("fs = \"xfs\"", &with_groups("ext4", 8));
+    assert_eq!(ext4, "x.toml:37: mount.allocation-groups: expected none for ext4, whose groups have one size");
+}
+
+#[test]
 fn disks_have_possible_figures_and_names_of_their_own() {
     let depth = refused("queue_depth = 32", "queue_depth = 0");
     assert!(depth.starts_with("x.toml:18: disk.device.queue_depth: 0: expected 1 to "), "{depth}");
