@@ -254,3 +254,20 @@ fn piece(bio: Bio, slot: u32, sector: u64, sectors: u32) -> Bio {
 fn member_seed(seed: u64, index: u64) -> u64 {
     seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RamSpec;
+
+    #[test]
+    fn stripes_are_read_ahead_twice_as_far_as_they_are_long() {
+        let member = DeviceSpec::Ram(RamSpec::ddr4(1 << 30));
+        let ahead = |chunk_kb: u64, members: usize| {
+            let members = vec![member.clone(); members];
+            DeviceSpec::Raid0(Raid0Spec { chunk_bytes: chunk_kb << 10, members }).read_ahead_kb()
+        };
+        assert_eq!([ahead(64, 4), ahead(512, 4), ahead(4, 2)], [512, 4096, 128]);
+        assert_eq!(member.read_ahead_kb(), 128);
+    }
+}

@@ -47,6 +47,17 @@ impl DeviceSpec {
             DeviceSpec::Raid0(spec) => spec.capacity(),
         }
     }
+
+    /// Largest window of readahead in KiB as the kernel sets it: 128 (`VM_MAX_READAHEAD`), of stripes twice their length at least
+    /// (`raid0_run()`, drivers/md/raid0.c). A logical volume on an array has the array's (`lv_calculate_readahead()`, LVM2).
+    pub fn read_ahead_kb(&self) -> u32 {
+        const PLAIN: u64 = 128;
+        let kb = match self {
+            DeviceSpec::Raid0(spec) => PLAIN.max(2 * spec.chunk_bytes * spec.members.len() as u64 / 1024),
+            _ => PLAIN,
+        };
+        u32::try_from(kb).expect("at most 64 members with chunks of 64 MiB")
+    }
 }
 
 /// A figure out of its range.

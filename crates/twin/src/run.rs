@@ -322,7 +322,7 @@ pub(crate) fn boot(spec: &RunSpec) -> Result<Sim<World>, RunError> {
     let mut world = World::unwired(mm, Processes::new(seed, root), spec.kernel.era, ticks);
     world.cpu_speed = *machine.cpus.speed.get_ref();
     if let Some((_, device)) = mounted {
-        world.readahead_pages = machine.disks[usize::from(device)].queue.read_ahead_kb / 4;
+        world.readahead_pages = machine.disks[usize::from(device)].read_ahead_kb() / 4;
     }
     world.workload_group = machine.cpus.workload_group.then_some(CpuGroup(0));
     let mut sim = Sim::new(world, topology.clone(), QUANTUM, SchedParams { since_tick, ..params });

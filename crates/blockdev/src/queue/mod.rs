@@ -56,8 +56,9 @@ pub struct QueueSpec {
     pub scheduler: SchedulerSpec,
     /// Longest request in KiB; 4 to 65,536. Default 1280 (`BLK_DEF_MAX_SECTORS`, 6.12: `.._CAP`, of 2560 sectors); 512 for 2.6 and 3.x.
     pub max_sectors_kb: u32,
-    /// Largest window of readahead in KiB; 4 to 65,536. Default 128 (`VM_MAX_READAHEAD`). Nothing here reads ahead: it is for who reads files.
-    pub read_ahead_kb: u32,
+    /// Largest window of readahead in KiB, if it is not the device's own ([`DeviceSpec::read_ahead_kb`](crate::DeviceSpec::read_ahead_kb)); 4 to
+    /// 65,536. Nothing here reads ahead: it is for who reads files.
+    pub read_ahead_kb: Option<u32>,
     /// The files under `queue/iosched/` of mq-deadline.
     pub deadline: DeadlineSpec,
     /// The files under `queue/iosched/` of CFQ.
@@ -70,7 +71,7 @@ impl Default for QueueSpec {
             nr_requests: 128,
             scheduler: SchedulerSpec::MqDeadline,
             max_sectors_kb: 1280,
-            read_ahead_kb: 128,
+            read_ahead_kb: None,
             deadline: DeadlineSpec::default(),
             cfq: CfqSpec::default(),
         }
@@ -85,7 +86,9 @@ impl QueueSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         check("queue.nr_requests", u64::from(self.nr_requests), 4..=1 << 16)?;
         check("queue.max_sectors_kb", u64::from(self.max_sectors_kb), 4..=1 << 16)?;
-        check("queue.read_ahead_kb", u64::from(self.read_ahead_kb), 4..=1 << 16)?;
+        if let Some(kb) = self.read_ahead_kb {
+            check("queue.read_ahead_kb", u64::from(kb), 4..=1 << 16)?;
+        }
         self.deadline.validate()?;
         self.cfq.validate()
     }

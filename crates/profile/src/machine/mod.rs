@@ -138,6 +138,13 @@ pub struct Disk {
     pub queue: QueueSpec,
 }
 
+impl Disk {
+    /// Largest window of readahead in KiB.
+    pub fn read_ahead_kb(&self) -> u32 {
+        self.queue.read_ahead_kb.unwrap_or_else(|| self.device.get_ref().read_ahead_kb())
+    }
+}
+
 /// A swap area.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
