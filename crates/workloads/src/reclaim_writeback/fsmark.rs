@@ -1,17 +1,19 @@
-//! fs_mark: threads create files, each in a directory of its own; all are deleted after the last loop.
+//! fs_mark: in each loop children create files, each in a directory of its own; all are deleted after the last loop.
 //!
-//! Source: fs_mark 3.3 (`-d DIR.. -D 100 -N 150 -n FILES -L LOOPS -t 1 -S0 -s SIZE`), as mmtests calls it. Steps of a loop: each
-//! thread clears its buffer (`setup()`) and with it creates and writes its files, without fsync, in writes of 16 KiB; the time for that counts. A loop's files per second
-//! are the sum over the threads, as fs_mark adds them up. The files stay until mmtests removes the directory (`-L` sets `keep_files`): of 25
-//! loops in 512 MiB, which wrote 9.60 million pages, its author counted 9.76 million pages reclaimed (linux-mm, 2011-07-21,
-//! version 2 of the series), so that none went with a file.
-//! Abstracted: threads of one process, where fs_mark forks; the names are numbers; a thread's time begins before it clears its
-//! buffer, not after.
+//! Source: fs_mark 3.3 (`-d DIR.. -D 100 -N 150 -n FILES -L LOOPS -S0 -s SIZE`), as mmtests calls it with a `-d` for each child
+//! (`FSMARK_PARALLEL_DIRECTORIES`). A child clears its buffer (`setup()`) and starts in the sub-directory that the seconds of the
+//! clock name, so that each loop has one of its own, which XFS puts into the next allocation group. For each file it makes the
+//! sub-directory if it is not there (`setup_file_name()`), creates the file and writes it, without fsync, in writes of 16 KiB; the time
+//! for that counts. A loop's files per second are the sum over the children, as fs_mark adds them up. The files stay until mmtests removes
+//! the directory (`-L` sets `keep_files`): of 25 loops in 512 MiB, which wrote 9.60 million pages, its author counted 9.76 million pages
+//! reclaimed (linux-mm, 2011-07-21, version 2 of the series), so that none went with a file.
+//! Abstracted: children are threads of one process, where fs_mark forks: 45 faults, of pages that are copied or mapped, before a child's
+//! clock starts, and nine after (counted on a run of the program); the names are numbers.
 
 use std::sync::{Arc, Mutex};
 
-use sys::{Access, Dir, FileName, OpenMode, SpawnOptions, Sys};
-use units::{Bytes, PAGE_SIZE};
+use sys::{Access, Dir, FileName, Mapping, OpenMode, SpawnOptions, Sys};
+use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::{join_all, start};
 
@@ -25,8 +27,9 @@ const WRITE: Bytes = Bytes::kib(16);
 /// The program with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FsMark {
+    /// Children, each with a directory of its own.
     pub(super) threads: u64,
-    /// Files of each thread in a loop.
+    /// Files of each child in a loop.
     pub(super) files: u64,
     pub(super) size: Bytes,
     pub(super) loops: u64,
@@ -34,54 +37,70 @@ pub(super) struct FsMark {
 
 impl FsMark {
     pub(super) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
+        let mut files = Vec::new();
         for done in 0..self.loops {
-            let rates = Arc::new(Mutex::new(0.0));
-            let mut threads = Vec::new();
-            for thread in 0..self.threads {
-                let rates = Arc::clone(&rates);
-                threads.push(start(&sys, SpawnOptions::thread("fs_mark"), move |sys: S| async move {
-                    let rate = self.thread(&sys, thread, done).await?;
-                    *rates.lock().expect("no thread panics holding it") += rate;
+            let made = Arc::new(Mutex::new(Made::default()));
+            let mut children = Vec::new();
+            for child in 0..self.threads {
+                let made = Arc::clone(&made);
+                children.push(start(&sys, SpawnOptions::thread("fs_mark"), move |sys: S| async move {
+                    let own = self.child(&sys, child, done).await?;
+                    made.lock().expect("no child panics holding it").add(own);
                     Ok(())
                 }));
             }
-            join_all(&sys, &threads).await;
-            sys.sample("files_per_s", *rates.lock().expect("no thread panics holding it"));
+            join_all(&sys, &children).await;
+            let made = std::mem::take(&mut *made.lock().expect("no child panics holding it"));
+            sys.sample("files_per_s", made.per_s);
+            files.extend(made.files);
         }
-        self.remove(&sys).await
-    }
-
-    /// One loop of one thread; its files per second.
-    async fn thread<S: Sys>(self, sys: &S, thread: u64, done: u64) -> sys::Result<f64> {
-        let started = sys.clock();
-        let buffer = sys.mmap(WRITE, Bytes(PAGE_SIZE)).await?;
-        sys.touch(buffer, Bytes(0), WRITE, Access::Write).await?;
-        for number in 0..self.files {
-            let fd = sys.open(name(sys, thread, done * self.files + number).await?, OpenMode::Create).await?;
-            let mut at = 0;
-            while at < self.size.0 {
-                sys.write_from(fd, Bytes(at), buffer, Bytes(WRITE.0.min(self.size.0 - at))).await?;
-                at += WRITE.0;
-            }
-            sys.close(fd).await?;
-        }
-        sys.munmap(buffer).await?;
-        Ok(self.files as f64 / sys.clock().since(started).as_secs_f64())
-    }
-
-    /// Removes the files of all loops, and leaves the directories.
-    async fn remove<S: Sys>(self, sys: &S) -> sys::Result<()> {
-        for thread in 0..self.threads {
-            for number in 0..self.loops * self.files {
-                sys.unlink(name(sys, thread, number).await?).await?;
-            }
+        for file in files {
+            sys.unlink(file).await?;
         }
         Ok(())
     }
+
+    /// What a child does in a loop.
+    async fn child<S: Sys>(self, sys: &S, child: u64, done: u64) -> sys::Result<Made> {
+        let first = sys.clock().0 / Nanos::secs(1).0;
+        let buffer = sys.mmap(WRITE, Bytes(PAGE_SIZE)).await?;
+        sys.touch(buffer, Bytes(0), WRITE, Access::Write).await?;
+        let started = sys.clock();
+        let mut files = Vec::new();
+        for number in 0..self.files {
+            let subdir = (first + number / FILES_IN_TURN) % SUBDIRS;
+            let dir: Dir = sys.mkdir(&format!("fsmark/{child}/{subdir:02x}")).await?;
+            let file = FileName { dir, number: done * self.files + number };
+            self.write(sys, file, buffer).await?;
+            files.push(file);
+        }
+        let per_s = self.files as f64 / sys.clock().since(started).as_secs_f64();
+        sys.munmap(buffer).await?;
+        Ok(Made { per_s, files })
+    }
+
+    async fn write<S: Sys>(self, sys: &S, file: FileName, buffer: Mapping) -> sys::Result<()> {
+        let fd = sys.open(file, OpenMode::Create).await?;
+        let mut at = 0;
+        while at < self.size.0 {
+            sys.write_from(fd, Bytes(at), buffer, Bytes(WRITE.0.min(self.size.0 - at))).await?;
+            at += WRITE.0;
+        }
+        sys.close(fd).await
+    }
 }
 
-async fn name<S: Sys>(sys: &S, thread: u64, number: u64) -> sys::Result<FileName> {
-    let subdir = number / FILES_IN_TURN % SUBDIRS;
-    let dir: Dir = sys.mkdir(&format!("fsmark/{thread}/{subdir:02}")).await?;
-    Ok(FileName { dir, number })
+/// What children made in a loop.
+#[derive(Default)]
+struct Made {
+    /// Files per second, added up.
+    per_s: f64,
+    files: Vec<FileName>,
+}
+
+impl Made {
+    fn add(&mut self, other: Made) {
+        self.per_s += other.per_s;
+        self.files.extend(other.files);
+    }
 }
