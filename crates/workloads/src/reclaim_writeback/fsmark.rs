@@ -62,14 +62,13 @@ impl FsMark {
 
     /// What a child does in a loop.
     async fn child<S: Sys>(self, sys: &S, child: u64, done: u64) -> sys::Result<Made> {
-        let first = sys.clock().0 / Nanos::secs(1).0;
+        let second = sys.clock().0 / Nanos::secs(1).0;
         let buffer = sys.mmap(WRITE, Bytes(PAGE_SIZE)).await?;
         sys.touch(buffer, Bytes(0), WRITE, Access::Write).await?;
         let started = sys.clock();
         let mut files = Vec::new();
         for number in 0..self.files {
-            let subdir = (first + number / FILES_IN_TURN) % SUBDIRS;
-            let dir: Dir = sys.mkdir(&format!("fsmark/{child}/{subdir:02x}")).await?;
+            let dir: Dir = sys.mkdir(&format!("fsmark/{child}/{:02x}", subdir(second, number))).await?;
             let file = FileName { dir, number: done * self.files + number };
             self.write(sys, file, buffer).await?;
             files.push(file);
@@ -90,6 +89,11 @@ impl FsMark {
     }
 }
 
+/// Sub-directory of a file of a child that started in this second.
+fn subdir(second: u64, number: u64) -> u64 {
+    (second + number / FILES_IN_TURN) % SUBDIRS
+}
+
 /// What children made in a loop.
 #[derive(Default)]
 struct Made {
@@ -102,5 +106,17 @@ impl Made {
     fn add(&mut self, other: Made) {
         self.per_s += other.per_s;
         self.files.extend(other.files);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::subdir;
+
+    #[test]
+    fn sub_directories_begin_at_the_second_and_come_round() {
+        let of = |second, numbers: [u64; 3]| numbers.map(|number| subdir(second, number));
+        assert_eq!(of(42, [0, 149, 150]), [42, 42, 43]);
+        assert_eq!(of(199, [0, 150, 15_000]), [99, 0, 99]);
     }
 }
