@@ -66,6 +66,13 @@ impl Raid0Spec {
         capacities.min().unwrap_or(0) / self.chunk_bytes
     }
 
+    /// The least window of readahead, in KiB: two stripes (`raid0_run()`). A logical volume on an array takes the array's
+    /// (`lv_calculate_readahead()`, LVM2).
+    pub(crate) fn read_ahead_kb(&self) -> u32 {
+        let kb = 2 * self.chunk_bytes * self.members.len() as u64 / 1024;
+        u32::try_from(kb).expect("at most 64 members with chunks of 64 MiB")
+    }
+
     pub(crate) fn capacity(&self) -> Bytes {
         Bytes(self.member_chunks() * self.chunk_bytes * self.members.len() as u64)
     }

@@ -48,15 +48,12 @@ impl DeviceSpec {
         }
     }
 
-    /// Largest window of readahead in KiB as the kernel sets it: 128 (`VM_MAX_READAHEAD`), of stripes twice their length at least
-    /// (`raid0_run()`, drivers/md/raid0.c). A logical volume on an array has the array's (`lv_calculate_readahead()`, LVM2).
+    /// Largest window of readahead in KiB as the kernel sets it.
     pub fn read_ahead_kb(&self) -> u32 {
-        const PLAIN: u64 = 128;
-        let kb = match self {
-            DeviceSpec::Raid0(spec) => PLAIN.max(2 * spec.chunk_bytes * spec.members.len() as u64 / 1024),
-            _ => PLAIN,
-        };
-        u32::try_from(kb).expect("at most 64 members with chunks of 64 MiB")
+        match self {
+            DeviceSpec::Raid0(spec) => spec.read_ahead_kb().max(READ_AHEAD_KB),
+            _ => READ_AHEAD_KB,
+        }
     }
 }
 
@@ -72,6 +69,8 @@ pub struct SpecError {
     pub expected: String,
 }
 
+/// Window of readahead of any device (`VM_MAX_READAHEAD`).
+const READ_AHEAD_KB: u32 = 128;
 /// Legal capacities: 64 KiB to 1 PiB.
 pub(crate) const CAPACITY_BYTES: RangeInclusive<u64> = 1 << 16..=1 << 50;
 /// Legal rates: 1 KB/s to 1 TB/s.

@@ -126,6 +126,7 @@ impl FsSpec {
 
     /// The same on a device that says of itself that it is striped over disks, from 64 MiB up to 32 TiB
     /// (`calc_default_ag_geometry()`, mkfs.xfs).
+    /// Omitted: that files and writes of the log begin at a stripe (`sunit`, `swidth`).
     pub fn striped(self) -> FsSpec {
         assert!(self.kind == FsKind::Xfs);
         let ag_count = match self.capacity {

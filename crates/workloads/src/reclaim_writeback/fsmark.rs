@@ -8,7 +8,9 @@
 //! the directory (`-L` sets `keep_files`): of 25 loops in 512 MiB, which wrote 9.60 million pages, its author counted 9.76 million pages
 //! reclaimed (linux-mm, 2011-07-21, version 2 of the series), so that none went with a file.
 //! Abstracted: children are threads of one process, where fs_mark forks: 45 faults, of pages that are copied or mapped, before a child's
-//! clock starts, and nine after (counted on a run of the program); the names are numbers.
+//! clock starts, and nine after (counted on a run of the program); the names are numbers; files are removed in the order in which children
+//! ended, where `rm -rf` goes by directories.
+//! Omitted: the children's logs, which lie on another file system; removing the directories.
 
 use std::sync::{Arc, Mutex};
 
