@@ -14,6 +14,13 @@ impl Variant {
     pub(crate) fn of_kernel(&self, kernel: &str) -> String {
         if self.name.is_empty() { kernel.to_string() } else { format!("{kernel} {}", self.name) }
     }
+
+    /// The same on a machine with settings of its own; one that is given again counts as given.
+    pub(crate) fn over(self, machine: Vec<(String, String)>) -> Variant {
+        let given = |name: &String| self.sysctls.iter().any(|(known, _)| known == name);
+        let own: Vec<_> = machine.into_iter().filter(|(name, _)| !given(name)).collect();
+        Variant { sysctls: [own, self.sysctls].concat(), name: self.name }
+    }
 }
 
 /// The settings that `given` stands for: every combination of the values that its names have, in the order in which they
@@ -61,5 +68,14 @@ mod tests {
         let four = named(&[("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")]);
         let names: Vec<&str> = four.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a=1 b=3", "a=1 b=4", "a=2 b=3", "a=2 b=4"]);
+    }
+
+    #[test]
+    fn a_setting_of_the_machine_holds_where_none_is_given() {
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        let machine = vec![pair("a", "1"), pair("b", "2")];
+        let [one, two] = &variants(&[pair("b", "3"), pair("b", "4")])[..] else { panic!("two values") };
+        assert_eq!(one.clone().over(machine.clone()).sysctls, [pair("a", "1"), pair("b", "3")]);
+        assert_eq!(two.clone().over(machine).name, "b=4");
     }
 }

@@ -56,8 +56,9 @@ pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Bo
         ModeArg::Mttcg => Mode::Mttcg,
         ModeArg::Kvm => Mode::Kvm,
     };
+    let variants = variants(&args.common.sysctls).into_iter().map(|variant| variant.over(machine.sysctls()));
+    let variants: Vec<Variant> = variants.collect();
     let (machine, notes) = guest_machine(machine)?;
-    let variants = variants(&args.common.sysctls);
     let agent = qemu::find_agent()?;
     let (mut guests, mut images) = (Vec::<Box<dyn Kernel>>::new(), Vec::new());
     for spec in &real.kernel_images {

@@ -11,6 +11,7 @@ use assert_cmd::Command;
 use observe::{RunDir, TraceEvent, TraceRecord};
 use predicates::prelude::*;
 use predicates::str::contains;
+use profile::Machine;
 
 use crate::{events, mmtwin, stdout};
 
@@ -168,8 +169,10 @@ fn both_worlds_stand_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
     let small = ["-p", "fio-ratio=0.5", "-p", "warmup-s=1", "--on", "both", "--out", "runs"];
     let settings = ["--set", "vm.watermark_boost_factor=0", "--set", "vm.watermark_boost_factor=15000"];
+    let machine = Machine::load("guest-160m").unwrap().text + "\n[sysctls]\n\"vm.dirty_ratio\" = 40\n";
+    fs::write(dir.path().join("m.toml"), machine).unwrap();
     let mut command = mmtwin();
-    command.current_dir(&dir).args(["run", "thpfioscale", "-m", "guest-160m", "--kernel-image", "debian:6.12"]);
+    command.current_dir(&dir).args(["run", "thpfioscale", "-m", "m.toml", "--kernel-image", "debian:6.12"]);
     let assert = command.args(small).args(settings).assert().success();
     let told = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let (table, progress) = (told(&assert.get_output().stdout), told(&assert.get_output().stderr));
@@ -185,6 +188,10 @@ fn both_worlds_stand_side_by_side() {
     let validated = stdout(mmtwin().current_dir(&dir).args(["validate", "runs/real"]));
     assert!(validated.contains("vm.watermark_boost_factor=15000: 1 real runs"), "{validated}");
     assert_eq!(fs::read_dir(dir.path().join("runs/twin")).unwrap().count(), 2);
+    let kept = files_below(&dir.path().join("runs/real"));
+    let mut of_guests = kept.iter().filter(|(place, _)| place.ends_with("guest/sysctl"));
+    let has_the_machines = |text: &[u8]| String::from_utf8_lossy(text).lines().any(|line| line == "vm.dirty_ratio 40");
+    assert!(of_guests.clone().count() == 2 && of_guests.all(|(_, text)| has_the_machines(text)));
 }
 
 #[test]
