@@ -2,14 +2,16 @@
 //!
 //! Rule: the limit that follows slowly when memory to be dirtied becomes less ([`super::bandwidth`]) starts as that of the memory that is there when the page
 //! cache is set up. Where struct pages are initialised late, this is all of a node's memory but what its last zone has beyond the first
-//! section or two. Nothing is reserved then. Whoever sets the limits sets it anew.
+//! section or two. Nothing is reserved then. Whoever sets the limits sets it anew. Until 3.1 it is 0 until a writer is held back for the first time, so that flushers write 4 MiB of a file
+//! at a time till then. The period by whose pages shares of what is written fade there is of the limit at boot.
 //! Source: `page_writeback_init()`, `writeback_set_ratelimit()`, `dirty_ratio_handler()`, mm/page-writeback.c, `defer_init()`, mm/mm_init.c (6.12).
-//! Since/until: [`BootPages`].
+//! Since/until: [`BootPages`]; [`DirtyThrottle::WriterWrites`]: `page_writeback_init()`, `calc_period_shift()` (3.1).
 //! Abstracted: what the kernel holds of the memory lies in the part that is initialised early.
 
-use rules::{BootPages, Tunables};
+use rules::{BootPages, DirtyThrottle, Tunables};
 
 use super::DirtyLimits;
+use super::proportion::page_period;
 use crate::Mm;
 use crate::zone::Zone;
 
@@ -31,7 +33,9 @@ impl Mm {
         } else {
             self.global_dirty_limits()
         };
-        self.writeback.dirty_limit = limits.dirty;
+        let unset = self.rules.dirty_throttle == DirtyThrottle::WriterWrites;
+        self.writeback.dirty_limit = if unset { 0 } else { limits.dirty };
+        self.writeback.completion_period = page_period(limits.dirty);
         let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
         self.writeback.ratelimit_pages = (limits.dirty / (nr_cpus * 32)).max(16);
         self.writeback.stat_error = nr_cpus * 8 * (1 + u64::from(nr_cpus.ilog2()));
@@ -76,5 +80,16 @@ mod tests {
             assert_eq!(mm.pages_at_boot(), pages);
             assert_eq!(mm.writeback.dirty_limit, 819 * pages / 4096);
         }
+    }
+
+    #[test]
+    fn until_3_1_there_is_none_before_a_writer_was_held_back() {
+        let node = NodeSpec { zones: vec![span(ZoneKind::Dma32, 0, 64)], distance: vec![10] };
+        let layout = MemoryLayout { nodes: vec![node], cpu_nodes: vec![NodeId(0)] };
+        let rules =
+            Rules { dirty_throttle: DirtyThrottle::WriterWrites, boot_pages: BootPages::All, ..Rules::newest() };
+        let mm = Mm::new(&layout, rules, Tunables::default(), Costs::default());
+        // 819 / 4096 of 32,768 pages are 6552; 2 + ilog2(6551) is 14, and half a period counts: 1 << 13.
+        assert_eq!((mm.writeback.dirty_limit, mm.writeback.completion_period), (0, 8192));
     }
 }

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use rules::LargeFolios;
+use rules::{LargeFolios, Redirtied};
 use units::{FileId, Pfn};
 
 use super::WbId;
@@ -66,6 +66,14 @@ impl Mm {
         let state = self.writeback.wbs.get_mut(wb);
         state.reclaimable += u64::from(pages);
         state.dirtied += u64::from(pages);
+    }
+
+    /// A dirty folio was to be written, and is left dirty (`redirty_page_for_writepage()`).
+    pub(super) fn count_redirtied(&mut self, pfn: Pfn) {
+        if self.rules.redirtied == Redirtied::CountsAgain {
+            let (node, pages) = (self.node_of(pfn), self.frames[pfn].nr_pages());
+            self.stat.node_add(node, NodeStat::Dirtied, pages.into());
+        }
     }
 
     /// Whose a file is that gets a dirty page, and whether it is on a list; makes its record if there is none.

@@ -205,7 +205,9 @@ pub struct Writeback {
     completions: u64,
     /// Limit that follows the computed one down slowly, in pages (`dirty_limit`).
     pub(crate) dirty_limit: u64,
-    /// When it was last updated, in jiffies.
+    /// Pages after which what counts of the past is halved, where shares fade with pages (`vm_completions.pg->shift`).
+    completion_period: u64,
+    /// When the limit was last updated, in jiffies.
     dirty_limit_tstamp: u64,
     /// Pages that a CPU may dirty before it looks at the limits (`ratelimit_pages`).
     ratelimit_pages: u64,

@@ -24,16 +24,22 @@ impl Mm {
             return false;
         }
         let (file, index) = self.file_home(pfn);
-        let delayed = self.map_block(file, index).is_none();
-        let direct = env.task.memalloc && !env.task.kswapd;
-        let pages = match (self.fs_kind(file), self.rules.xfs_writepage) {
-            (FsKind::Xfs, _) if direct => return false,
-            (FsKind::Xfs, XfsWritepage::Never) => return false,
-            (FsKind::Xfs, XfsWritepage::Cluster) => self.pagecache.trees.dirty_run(file.0, index, SWAP_CLUSTER_MAX),
-            (FsKind::Xfs, XfsWritepage::OnePage) => 1,
-            (FsKind::Ext4, _) if delayed => return false,
-            (FsKind::Ext4, _) => 1,
+        let fs = self.fs_kind(file);
+        if (fs, self.rules.xfs_writepage) == (FsKind::Xfs, XfsWritepage::Never) {
+            return false;
+        }
+        let refused = match fs {
+            FsKind::Xfs => (env.task.memalloc && !env.task.kswapd) || self.ilock_is_held(env, file),
+            FsKind::Ext4 => self.map_block(file, index).is_none(),
         };
-        !self.ilock_is_held(env, file) && self.write_dirty_pages(env, file, index, pages).pages > 0
+        if refused {
+            self.count_redirtied(pfn);
+            return false;
+        }
+        let pages = match (fs, self.rules.xfs_writepage) {
+            (FsKind::Xfs, XfsWritepage::Cluster) => self.pagecache.trees.dirty_run(file.0, index, SWAP_CLUSTER_MAX),
+            _ => 1,
+        };
+        self.write_dirty_pages(env, file, index, pages).pages > 0
     }
 }

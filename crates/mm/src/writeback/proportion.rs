@@ -109,7 +109,7 @@ impl Mm {
         match self.rules.device_share {
             DeviceShare::ByTime => self.writeback.total.count(&mut wb.share, pages, now),
             DeviceShare::ByPages => {
-                let length = page_period(self.writeback.dirty_limit);
+                let length = self.writeback.completion_period;
                 self.writeback.completions += pages;
                 wb.page_share.count(pages, self.writeback.completions, length);
             }
@@ -126,7 +126,7 @@ impl Mm {
         match self.rules.device_share {
             DeviceShare::ByTime => self.writeback.total.fraction(&mut wb.share, now),
             DeviceShare::ByPages => {
-                let length = page_period(self.writeback.dirty_limit);
+                let length = self.writeback.completion_period;
                 wb.page_share.fraction(self.writeback.completions, length)
             }
         }

@@ -168,6 +168,7 @@ impl Mm {
                 continue;
             }
             if open.trylock && !open.goes_on_with(index) && self.ilock_is_held(env, file) {
+                self.count_redirtied(pfn);
                 run.skipped = true;
                 run.next = index + 1;
                 continue;

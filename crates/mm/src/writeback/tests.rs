@@ -1,6 +1,6 @@
 //! Throttling and the flusher on small machines.
 
-use rules::{BioVectors, IoendEnd, MapLock, Rules, WrittenMeanwhile, XfsWriteMap, XfsWritepage};
+use rules::{BioVectors, IoendEnd, MapLock, Redirtied, Rules, WrittenMeanwhile, XfsWriteMap, XfsWritepage};
 use units::{Bytes, FileId, Nanos, Pfn};
 
 use super::{FlushStep, FlushWork, Fsync, FsyncStep, Pause, TaskDirty, WbId};
@@ -239,6 +239,21 @@ fn pageout(rules: Rules, task: TaskFlags, index: u32) -> (bool, Vec<(u32, u32)>)
         target => panic!("{target:?}"),
     };
     (started, rig.bios.iter().map(place).collect())
+}
+
+#[test]
+fn until_3_2_a_page_that_reclaim_may_not_write_counts_as_dirtied_again() {
+    for (redirtied, counted) in [(Redirtied::CountsAgain, 2), (Redirtied::CountsOnce, 1)] {
+        let mut rig =
+            Rig::with_rules(1, 1 << 14, Rules { xfs_writepage: XfsWritepage::OnePage, redirtied, ..old_rules() });
+        let file = rig.create();
+        rig.write(file, 0);
+        rig.env.task = TaskFlags { memalloc: true, ..TaskFlags::default() };
+        let pfn = rig.page(file, 0);
+        assert!(!rig.mm.pageout_file(&rig.env, pfn));
+        let counts = [NodeStat::Dirtied, NodeStat::FileDirty].map(|item| rig.mm.stat.node_sum(item));
+        assert_eq!(counts, [counted, 1]);
+    }
 }
 
 #[test]

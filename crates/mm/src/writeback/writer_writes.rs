@@ -14,7 +14,6 @@
 use units::FileId;
 
 use super::balance::{Pause, TaskDirty};
-use super::proportion::page_period;
 use super::{DirtyLimits, HZ, WbId, from_jiffies, jiffies};
 use crate::stat::NodeStat;
 use crate::{Env, Mm};
@@ -106,7 +105,7 @@ impl Mm {
         if let Some(writer) = task.writer.take() {
             return self.writer_goes_on(env, file, task, writer);
         }
-        let length = page_period(self.writeback.dirty_limit);
+        let length = self.writeback.completion_period;
         self.writeback.dirtied += dirtied;
         task.share.count(dirtied, self.writeback.dirtied, length);
         let ratelimit = self.writer_ratelimit();
@@ -179,7 +178,7 @@ impl Mm {
     fn writer_looks(&mut self, env: &Env, wb: WbId, task: &mut TaskDirty) -> Look {
         let reclaimable = self.stat.node_sum(NodeStat::FileDirty);
         let limits = self.global_dirty_limits();
-        let (length, everybody) = (page_period(self.writeback.dirty_limit), self.writeback.dirtied);
+        let (length, everybody) = (self.writeback.completion_period, self.writeback.dirtied);
         let (num, den) = self.wb_share(wb, jiffies(env.now));
         let state = &self.writeback.wbs[wb];
         let wb_thresh = limits.dirty * num / den;

@@ -223,6 +223,8 @@ pub struct Rules {
     pub map_lock: MapLock,
     /// End of XFS's writes.
     pub ioend_end: IoendEnd,
+    /// Pages that stay dirty when they were to be written.
+    pub redirtied: Redirtied,
     /// Blocks that ext4 allocates at writeback.
     pub delayed_blocks: DelayedBlocks,
     /// Blocks of what programs write to XFS.
@@ -502,6 +504,7 @@ impl Rules {
             xfs_writer: XfsWriter::Owner,
             map_lock: MapLock::Wait,
             ioend_end: IoendEnd::EachBio,
+            redirtied: Redirtied::CountsOnce,
             delayed_blocks: DelayedBlocks::Unwritten,
             xfs_write_map: XfsWriteMap::Calls,
             xfs_write_end: XfsWriteEnd::Converts,

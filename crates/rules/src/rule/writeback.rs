@@ -21,6 +21,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether a page that was to be written and is left dirty counts as dirtied once more (`nr_dirtied`).
+    Redirtied {
+        /// It does: until 3.2.
+        CountsAgain,
+        /// It does not: since 2f800fbd777b (3.3).
+        CountsOnce,
+    }
+);
+rule!(
     /// What the blocks are that ext4 allocates for delayed pages.
     DelayedBlocks {
         /// Written ones: until 5.5.
