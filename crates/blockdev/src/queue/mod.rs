@@ -263,7 +263,7 @@ impl Queue {
     /// A read or write has completed.
     pub(crate) fn completed(&mut self, request: &Request, now: Nanos) {
         if let Scheduler::Cfq(cfq) = &mut self.scheduler {
-            cfq.completed(request, now);
+            cfq.completed(&self.requests, request, now);
         }
     }
 

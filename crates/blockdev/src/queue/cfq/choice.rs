@@ -1,17 +1,16 @@
 //! Whose turn it is, and how long.
 
+use super::cooperators::CLOSE_SECTORS;
 use super::service::{Slice, Workload};
 use super::{ASYNC, Cfq};
 use crate::queue::Request;
-use crate::slab::NIL;
+use crate::slab::{NIL, Slab};
 use units::Nanos;
 
 /// All queues have had a turn after this time (`cfq_target_latency`).
 const TARGET_LATENCY: Nanos = Nanos::millis(300);
 /// Shortest turn of a tree (`CFQ_MIN_TT`, 2 ticks).
 const TREE_SLICE_MIN: Nanos = Nanos::millis(8);
-/// How near to the head a request lies that may take the turn of a queue that is waited for: 4 MiB (`CFQQ_CLOSE_THR`).
-const CLOSE_SECTORS: u64 = 8 * 1024;
 /// A second, by which who takes a turn comes before the first.
 const FRONT: i64 = 1_000_000_000;
 
@@ -22,6 +21,8 @@ enum Turn {
     /// Nothing is dispatched until the queue's next request, or what is in the device is done.
     Waits,
     IsOver,
+    /// Another queue gets it.
+    Passes(u32),
 }
 
 impl Cfq {
@@ -90,7 +91,7 @@ impl Cfq {
         if self.never_idle || entry.in_flight > 0 || !self.should_idle(queue) && !alone {
             return;
         }
-        let think = self.active_think.and_then(|process| self.at(process).think.mean());
+        let think = self.active_think.and_then(|process| self.processes[process as usize].think.mean());
         if think.is_some_and(|mean| entry.slice.left(now) < mean) {
             return;
         }
@@ -104,34 +105,44 @@ impl Cfq {
         if !entry.requests.is_empty() || self.busy.len() > 1 {
             return false;
         }
-        let think = self.active_think.and_then(|process| self.at(process).think.mean());
+        let think = self.active_think.and_then(|process| self.processes[process as usize].think.mean());
         entry.slice.is_used(now)
             || think.is_some_and(|mean| entry.slice.left(now) < mean)
             || entry.slice.left(now) <= super::TICK
     }
 
     /// The queue that has its turn, or gets it; none while the disk is kept idle (`cfq_select_queue()`).
-    pub(super) fn select(&mut self, now: Nanos) -> Option<u32> {
+    pub(super) fn select(&mut self, requests: &Slab<Request>, now: Nanos) -> Option<u32> {
         if self.queued == 0 {
             return None;
         }
         if let Some(queue) = self.active {
-            match self.turn(queue, now) {
+            match self.turn(requests, queue, now) {
                 Turn::GoesOn => return Some(queue),
                 Turn::Waits => return None,
                 Turn::IsOver => self.expire(queue, false, now),
+                Turn::Passes(to) => {
+                    self.set_up_merge(queue, to);
+                    self.expire(queue, false, now);
+                    return Some(self.activate(to));
+                }
             }
         }
         self.choose_tree(now);
         let queue = self.first_of(self.serving)?;
+        Some(self.activate(queue))
+    }
+
+    /// The turn of a queue begins (`cfq_set_active_queue()`).
+    fn activate(&mut self, queue: u32) -> u32 {
         self.idle_until = None;
         self.at_mut(queue).slice = Slice { new: true, ..Slice::default() };
         self.active = Some(queue);
-        Some(queue)
+        queue
     }
 
     /// What becomes of the active queue's turn.
-    fn turn(&mut self, queue: u32, now: Nanos) -> Turn {
+    fn turn(&mut self, requests: &Slab<Request>, queue: u32, now: Nanos) -> Turn {
         let entry = self.at(queue);
         let (empty, in_flight) = (entry.requests.is_empty(), entry.in_flight > 0);
         let alone = self.busy.len() == 1 && self.in_flight != [0; 2];
@@ -143,6 +154,9 @@ impl Cfq {
         }
         if !empty {
             return Turn::GoesOn;
+        }
+        if let Some(near) = self.cooperator(requests, queue) {
+            return Turn::Passes(near);
         }
         if self.idle_until.is_some() {
             return Turn::Waits;
@@ -185,6 +199,7 @@ impl Cfq {
             self.at_mut(queue).residue = residue;
         }
         self.at_mut(queue).slice.wait_busy = false;
+        self.note_split(queue);
         if self.at(queue).requests.is_empty() {
             self.busy.retain(|other| *other != queue);
             self.at_mut(queue).tree = None;

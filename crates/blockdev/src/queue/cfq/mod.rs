@@ -2,7 +2,7 @@
 //!
 //! **Rule.** What a process waits for (reads, synchronous writes) is in a queue of its own, all asynchronous writes are in
 //! one. Queues take turns of 100 ms (asynchronous: 40 ms and at most 16 requests while others wait), shorter if they are
-//! many. Who is likely to send another request within 8 ms is waited for: its slice goes on while the disk is idle. A
+//! many. Who is likely to send another request within 8 ms is waited for: its slice goes on while the disk is idle, unless another's request is near ([`cooperators`]). A
 //! synchronous request takes the turn of the asynchronous queue at once, metadata that of other requests. Writes wait
 //! until no synchronous request is in the device, and synchronous ones that are waited for until no write is. A queue has at
 //! most 4 requests in the device while others wait, 8 early in its turn; after a read that took 125 ms the depth of writes
@@ -11,9 +11,10 @@
 //! `cfq_arm_slice_timer()`, `cfq_should_preempt()`, `cfq_completed_request()`. It was the default until 4.20.
 //! **Abstracted.** Time is not counted in ticks (one of 4 ms where a slice ends "in a tick"); whether the device queues commands
 //! is known from its depth; a process that has ended is waited for once; a request of one page ends the disk's idling like any other.
-//! **Omitted.** Priorities and classes of processes, groups, queues of cooperating processes that are joined.
+//! **Omitted.** Priorities and classes of processes, groups.
 
 mod choice;
+mod cooperators;
 mod service;
 mod spec;
 
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use super::sorted::Sorted;
 use super::{Request, Side};
 use crate::slab::Slab;
+use cooperators::Process;
 use service::{ServiceQueue, Slice, Workload};
 pub use spec::CfqSpec;
 use units::Nanos;
@@ -40,7 +42,8 @@ pub(super) struct Cfq {
     /// Seeks cost nothing, and the device queues commands: it is never kept idle.
     never_idle: bool,
     queues: Vec<ServiceQueue>,
-    /// Queue of each process.
+    processes: Vec<Process>,
+    /// Process of each context.
     by_context: BTreeMap<u32, u32>,
     /// Queues that wait for their turn or have it, in the order in which they came.
     busy: Vec<u32>,
@@ -68,7 +71,8 @@ impl Cfq {
         Cfq {
             spec: spec.clone(),
             never_idle: !seeks && depth >= HW_QUEUE_MIN,
-            queues: vec![ServiceQueue::new(spec, false, Nanos::ZERO)],
+            queues: vec![ServiceQueue::new(spec, false)],
+            processes: Vec::new(),
             by_context: BTreeMap::new(),
             busy: Vec::new(),
             active: None,
@@ -101,26 +105,20 @@ impl Cfq {
         &mut self.queues[queue as usize]
     }
 
-    /// The queue of a process.
-    fn of_context(&mut self, context: u32, now: Nanos) -> u32 {
-        let (queues, spec) = (&mut self.queues, &self.spec);
-        *self.by_context.entry(context).or_insert_with(|| {
-            queues.push(ServiceQueue::new(spec, true, now));
-            queues.len() as u32 - 1
-        })
-    }
-
     /// The requests that one could join: those of its own queue.
     pub(super) fn like(&self, request: &Request) -> Option<&Sorted> {
-        let queue = if request.sync { self.by_context.get(&request.context) } else { Some(&ASYNC) };
-        queue.map(|queue| &self.at(*queue).requests)
+        if !request.sync {
+            return Some(&self.at(ASYNC).requests);
+        }
+        let process = self.by_context.get(&request.context)?;
+        Some(&self.at(self.processes[*process as usize].queue).requests)
     }
 
     /// Adds a request (`cfq_insert_request()`).
     pub(super) fn insert(&mut self, requests: &mut Slab<Request>, slot: u32, now: Nanos) {
         let Request { sync, context, meta, .. } = requests[slot];
-        let process = self.of_context(context, now);
-        let queue = if sync { process } else { ASYNC };
+        let process = self.process_of(context, now);
+        let queue = if sync { self.queue_for(process) } else { ASYNC };
         requests[slot].queue = queue;
         let (head, idle) = (self.head, self.spec.slice_idle());
         self.at_mut(queue).requests.insert(requests, slot, now);
@@ -129,12 +127,14 @@ impl Cfq {
             self.sort_in(queue, false, now);
         }
         self.queued += 1;
-        self.at_mut(process).think.note(now, idle);
+        let think = &mut self.processes[process as usize].think;
+        think.note(now, idle);
+        let mean = think.mean();
         let entry = self.at_mut(queue);
         entry.consider(requests, slot, head);
         entry.meta += u32::from(meta);
         entry.note_seek(&requests[slot]);
-        entry.update_idle_window(requests, idle);
+        entry.update_idle_window(requests, idle, mean);
         if self.active == Some(queue) {
             self.idle_until = None;
         } else if self.should_preempt(queue, &requests[slot], now) {
@@ -144,7 +144,7 @@ impl Cfq {
 
     /// Takes the request that goes to the device next, if one may (`cfq_dispatch_requests()`).
     pub(super) fn pop(&mut self, requests: &mut Slab<Request>, now: Nanos) -> Option<u32> {
-        let queue = self.select(now)?;
+        let queue = self.select(requests, now)?;
         if !self.may_dispatch(queue, now) {
             return None;
         }
@@ -180,12 +180,13 @@ impl Cfq {
     }
 
     /// The device is done with a request (`cfq_completed_request()`).
-    pub(super) fn completed(&mut self, request: &Request, now: Nanos) {
+    pub(super) fn completed(&mut self, requests: &Slab<Request>, request: &Request, now: Nanos) {
         let queue = request.queue;
         self.in_flight[usize::from(request.sync)] -= 1;
         self.at_mut(queue).in_flight -= 1;
         if request.sync {
-            self.at_mut(queue).think.last_end = now;
+            let process = self.process_of(request.context, now);
+            self.processes[process as usize].think.last_end = now;
             if request.started + self.spec.fifo_expire(true) <= now {
                 self.late_sync = Some(now);
             }
@@ -205,7 +206,7 @@ impl Cfq {
         }
         if self.at(queue).slice.is_used(now) {
             self.expire(queue, true, now);
-        } else if request.sync && self.at(queue).requests.is_empty() {
+        } else if request.sync && self.at(queue).requests.is_empty() && self.cooperator(requests, queue).is_none() {
             self.begin_to_idle(queue, now);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::super::sorted::Sorted;
 use super::CfqSpec;
+use super::cooperators::Sharing;
 use crate::bio::Op;
 use crate::queue::Request;
 use crate::slab::{NIL, Slab};
@@ -39,7 +40,7 @@ pub(super) struct ThinkTime {
 }
 
 impl ThinkTime {
-    fn new(now: Nanos) -> ThinkTime {
+    pub(super) fn new(now: Nanos) -> ThinkTime {
         ThinkTime { last_end: now, samples: 0, total: 0, mean: 0 }
     }
 
@@ -105,13 +106,13 @@ pub(super) struct ServiceQueue {
     pub(super) deep: bool,
     /// Metadata queued.
     pub(super) meta: u32,
-    pub(super) think: ThinkTime,
+    pub(super) sharing: Sharing,
     seek_history: u32,
     last_end: Option<u64>,
 }
 
 impl ServiceQueue {
-    pub(super) fn new(spec: &CfqSpec, sync: bool, now: Nanos) -> ServiceQueue {
+    pub(super) fn new(spec: &CfqSpec, sync: bool) -> ServiceQueue {
         ServiceQueue {
             requests: Sorted::new(spec.fifo_expire(sync)),
             sync,
@@ -124,7 +125,7 @@ impl ServiceQueue {
             idle_window: sync,
             deep: false,
             meta: 0,
-            think: ThinkTime::new(now),
+            sharing: Sharing::default(),
             seek_history: 0,
             last_end: None,
         }
@@ -150,8 +151,8 @@ impl ServiceQueue {
         self.last_end = Some(request.end());
     }
 
-    /// Whether the disk is to wait for it from now on (`cfq_update_idle_window()`).
-    pub(super) fn update_idle_window(&mut self, requests: &Slab<Request>, idle: Nanos) {
+    /// Whether the disk is to wait for it from now on, by the mean that its process thinks (`cfq_update_idle_window()`).
+    pub(super) fn update_idle_window(&mut self, requests: &Slab<Request>, idle: Nanos, think: Option<Nanos>) {
         if !self.sync {
             return;
         }
@@ -160,7 +161,7 @@ impl ServiceQueue {
         let alone = self.next != NIL && requests[self.next].op == Op::Write;
         if alone || idle == Nanos::ZERO || !self.deep && self.is_seeky() {
             self.idle_window = false;
-        } else if let Some(mean) = self.think.mean() {
+        } else if let Some(mean) = think {
             self.idle_window = mean <= idle;
         }
     }
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn five_seeks_of_32_make_a_seeker() {
-        let mut queue = ServiceQueue::new(&CfqSpec::default(), true, Nanos::ZERO);
+        let mut queue = ServiceQueue::new(&CfqSpec::default(), true);
         let mut sector = 1_000_000;
         let mut request = |queue: &mut ServiceQueue, gap: u64| {
             sector += gap;
