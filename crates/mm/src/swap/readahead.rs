@@ -2,8 +2,9 @@
 //!
 //! Rule: where readahead goes by slots, an aligned window of slots around the wanted one, at most `1 << page_cluster`. Its size is the hits on pages
 //! read ahead since the last window plus two, rounded up to a power of two; without hits two slots if the fault is next
-//! to the last one and one otherwise; never less than half the last window.
-//! Source: `__swapin_nr_pages()`, `swapin_nr_pages()`, `swap_cluster_readahead()` (mm/swap_state.c, 4.20 and 6.12).
+//! to the last one and one otherwise; never less than half the last window. Until 3.3 it is always the largest window, up to the first free slot on
+//! either side of the wanted one.
+//! Source: `valid_swaphandles()` (mm/swapfile.c, 3.1); `__swapin_nr_pages()`, `swapin_nr_pages()`, `swap_cluster_readahead()` (mm/swap_state.c, 4.20 and 6.12).
 //! Since/until: [`SwapReadahead`]; for that by address see `anon::swap_readahead`.
 
 use rules::SwapReadahead;
@@ -55,6 +56,19 @@ impl Swap {
     pub(crate) fn readahead_hits(&mut self, pages: u32) {
         self.readahead.hits += pages;
     }
+
+    /// First and last slot of the aligned `1 << page_cluster` around one that have no free one in between.
+    fn cluster_around(&self, entry: SwapEntry, page_cluster: u32) -> (u32, u32) {
+        let (device, offset) = self.locate(entry);
+        let device = &self.devices[device];
+        let size = 1 << page_cluster;
+        let start = (offset & !(size - 1)).max(1);
+        let end = (offset | (size - 1)).min(device.slots() - 1);
+        let is_taken = |slot: &u32| self.is_taken(SwapEntry(device.base + slot));
+        let first = (start..offset).rev().take_while(is_taken).last().unwrap_or(offset);
+        let last = (offset + 1..=end).take_while(is_taken).last().unwrap_or(offset);
+        (device.base + first, device.base + last)
+    }
 }
 
 impl crate::Mm {
@@ -67,6 +81,9 @@ impl crate::Mm {
     /// First and last slot to read for a fault.
     pub(crate) fn swap_readahead_window(&mut self, entry: SwapEntry) -> (u32, u32) {
         let (device, offset) = self.swap.locate(entry);
+        if self.rules.swap_readahead == SwapReadahead::Cluster {
+            return self.swap.cluster_around(entry, self.tunables.page_cluster as u32);
+        }
         let size = self.swap.readahead.next_size(offset, self.tunables.page_cluster as u32);
         let device = &self.swap.devices[device];
         let first = (offset & !(size - 1)).max(1);

@@ -60,7 +60,9 @@ rule!(
 rule!(
     /// What is read from swap beside the page that a fault needs.
     SwapReadahead {
-        /// What lies in the slots around its own: until 4.13.
+        /// All slots of the aligned window around its own, up to the first free one on either side: until 3.3.
+        Cluster,
+        /// Slots around its own, more of them the more of those read before were used: since 579f82901f6f (3.14), until 4.13.
         BySlot,
         /// The pages around it, unless a swap device seeks: since ec560175c0b6 (4.14).
         ByAddress,

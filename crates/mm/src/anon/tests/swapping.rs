@@ -152,6 +152,26 @@ fn the_window_reads_neighbours_and_hits_are_counted() {
 }
 
 #[test]
+fn until_3_3_all_of_a_cluster_is_read_up_to_a_free_slot() {
+    let (mut m, vpn) = machine(Rules { swap_readahead: SwapReadahead::Cluster, ..rules_4_20() }, 16);
+    evict(&mut m, vpn..vpn + 16);
+    // Slots 256..272. Page 1 is in the first cluster of eight, whatever was used before.
+    let mut touch = m.begin(vpn + 1, 1, false);
+    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
+    assert_eq!(m.finish_io(), 8);
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    // Page 12 gives its slot, 268, back: 264 to 267 are left on this side of it.
+    let (env, space) = (m.env, m.space);
+    m.mm.madvise(&env, space, vpn + 12, 1, Advice::DontNeed);
+    let mut touch = m.begin(vpn + 9, 1, false);
+    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
+    assert_eq!(m.finish_io(), 4);
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    m.check();
+    m.end(0);
+}
+
+#[test]
 fn readahead_takes_its_frames_from_the_caller_when_memory_is_short() {
     let (mut m, vpn) = machine(rules_4_20(), 8);
     evict(&mut m, vpn..vpn + 8);
