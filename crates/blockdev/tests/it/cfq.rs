@@ -118,6 +118,69 @@ fn requests_of_two_processes_do_not_merge() {
     assert_eq!(device.stats().read.merges, 1, "1 and 2 of process 2 touch");
 }
 
+/// A page that a process reads.
+fn page(context: u32, sector: u64) -> Bio {
+    Bio { context, id: sector, ..bio(Op::Read, sector, PAGE) }
+}
+
+#[test]
+fn a_process_that_is_near_gets_the_turn_instead_of_the_disk_s_idling() {
+    // 4 MiB behind the head, which is at 8; the disk is idle from 1 ms to 9 ms for a request that does not come.
+    for (sector, end) in [(8 + 8192, 2), (8 + 8193, 10)] {
+        let mut device = cfq();
+        let mut done = Vec::new();
+        device.submit(Nanos::ZERO, page(1, 0));
+        until(&mut device, MS / 2, &mut done);
+        device.submit(Nanos(MS / 2), page(2, sector));
+        done.extend(drain(&mut device));
+        assert_eq!(done[1].at.0 / MS, end, "{sector}");
+    }
+}
+
+/// Two processes share a queue: the second got the turn of the first, whose next request goes where the second's go.
+fn sharing(done: &mut Vec<Completion>) -> BlockDevice {
+    let mut device = cfq();
+    device.submit(Nanos::ZERO, page(1, 0));
+    until(&mut device, MS / 2, done);
+    device.submit(Nanos(MS / 2), page(2, 1000));
+    until(&mut device, 3 * MS, done);
+    device.submit(Nanos(3 * MS), page(1, 1100));
+    device
+}
+
+/// Whether a request of the second process and one of the first behind it become one, while the device is busy.
+fn merge(device: &mut BlockDevice, at: Nanos, sector: u64) -> bool {
+    let before = device.stats().read.merges;
+    device.submit(at, page(2, sector));
+    device.submit(at, page(1, sector + 8));
+    device.stats().read.merges > before
+}
+
+#[test]
+fn processes_that_share_a_queue_have_their_requests_merged() {
+    let mut done = Vec::new();
+    let mut device = sharing(&mut done);
+    until(&mut device, 3 * MS + MS / 2, &mut done);
+    assert!(merge(&mut device, Nanos(3 * MS + MS / 2), 1200));
+}
+
+#[test]
+fn a_shared_queue_that_seeks_is_split() {
+    let mut done = Vec::new();
+    let mut device = sharing(&mut done);
+    // Five of the last 32 requests follow a seek of more than 400 KiB; then the queue is empty, and not waited for.
+    for n in 1..=6 {
+        let at = Nanos((10 * n) * MS);
+        until(&mut device, at.0, &mut done);
+        device.submit(at, page(2, 1000 + n * 100_000));
+    }
+    done.extend(drain(&mut device));
+    let at = Nanos(100 * MS);
+    device.submit(at, page(1, 5000));
+    until(&mut device, at.0 + MS / 2, &mut done);
+    assert!(!merge(&mut device, Nanos(at.0 + MS / 2), 6000));
+}
+
 #[test]
 fn a_reader_beside_a_stream_of_writes_is_served_sooner_than_by_deadline() {
     let latency = |scheduler| {

@@ -60,29 +60,37 @@ impl Cfq {
     /// The queue that a process's next synchronous request goes to: its own, one that it shares from now on, or does not any more
     /// (`cfq_set_request()`).
     pub(super) fn queue_for(&mut self, process: u32) -> u32 {
-        let queue = self.processes[process as usize].queue;
-        let sharing = &mut self.at_mut(queue).sharing;
-        let other = if sharing.shared && sharing.splits {
-            if sharing.processes == 1 {
-                (sharing.shared, sharing.splits) = (false, false);
-                return queue;
-            }
-            None
-        } else if let Some(into) = sharing.merges_into {
-            Some(into)
-        } else {
-            return queue;
-        };
-        sharing.processes -= 1;
-        let queue = match other {
-            Some(into) => {
-                self.at_mut(into).sharing.shared = true;
-                into
-            }
-            None => self.add_queue(),
-        };
+        let own = self.processes[process as usize].queue;
+        let queue = if self.leaves_shared(own) { self.add_queue() } else { self.follow_merge(own) };
         self.processes[process as usize].queue = queue;
         queue
+    }
+
+    /// Whether a process that uses this queue no longer does, since it is split (`split_cfqq()`).
+    fn leaves_shared(&mut self, queue: u32) -> bool {
+        let sharing = &mut self.at_mut(queue).sharing;
+        if !(sharing.shared && sharing.splits) {
+            return false;
+        }
+        if sharing.processes == 1 {
+            (sharing.shared, sharing.splits) = (false, false);
+            return false;
+        }
+        let mut left = Some(queue);
+        while let Some(queue) = left {
+            let sharing = &mut self.at_mut(queue).sharing;
+            sharing.processes -= 1;
+            left = sharing.merges_into;
+        }
+        true
+    }
+
+    /// The queue that a process uses from now on that used this one (`cfq_merge_cfqqs()`).
+    fn follow_merge(&mut self, queue: u32) -> u32 {
+        let Some(into) = self.at(queue).sharing.merges_into else { return queue };
+        self.at_mut(queue).sharing.processes -= 1;
+        self.at_mut(into).sharing.shared = true;
+        into
     }
 
     /// The queue that gets the turn of one that has nothing left.
