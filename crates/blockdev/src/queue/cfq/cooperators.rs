@@ -50,11 +50,21 @@ impl Cfq {
         process
     }
 
+    /// A queue for one process, in the place of one that nobody uses any more if there is one.
     fn add_queue(&mut self) -> u32 {
         let mut queue = ServiceQueue::new(&self.spec, true);
         queue.sharing.processes = 1;
-        self.queues.push(queue);
-        self.queues.len() as u32 - 1
+        let is_unused = |queue: &ServiceQueue| queue.sync && queue.sharing.processes == 0 && queue.is_idle();
+        match self.queues.iter().position(is_unused) {
+            Some(place) => {
+                self.queues[place] = queue;
+                place as u32
+            }
+            None => {
+                self.queues.push(queue);
+                self.queues.len() as u32 - 1
+            }
+        }
     }
 
     /// The queue that a process's next synchronous request goes to: its own, one that it shares from now on, or does not any more
@@ -133,5 +143,42 @@ impl Cfq {
     pub(super) fn note_split(&mut self, queue: u32) {
         let entry = self.at_mut(queue);
         entry.sharing.splits |= entry.sharing.shared && entry.is_seeky();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::CfqSpec;
+
+    #[test]
+    fn two_processes_share_and_part_again_and_again_with_two_queues() {
+        let mut cfq = Cfq::new(&CfqSpec::default(), 1, true);
+        let [one, two] = [1, 2].map(|context| cfq.process_of(context, Nanos::ZERO));
+        for _ in 0..10 {
+            let [from, into] = [one, two].map(|process| cfq.queue_for(process));
+            assert_ne!(from, into);
+            cfq.set_up_merge(from, into);
+            assert_eq!([one, two].map(|process| cfq.queue_for(process)), [into; 2]);
+            assert_eq!(cfq.at(into).sharing.processes, 2);
+            cfq.at_mut(into).sharing.splits = true;
+            assert_ne!(cfq.queue_for(one), into);
+            assert_eq!(cfq.queue_for(two), into, "the last keeps it");
+        }
+        assert_eq!(cfq.queues.len(), 3, "with that of the writes");
+    }
+
+    #[test]
+    fn a_queue_merges_into_the_end_of_a_chain_and_never_into_itself() {
+        let mut cfq = Cfq::new(&CfqSpec::default(), 1, true);
+        let processes = [1, 2, 3].map(|context| cfq.process_of(context, Nanos::ZERO));
+        let [a, b, c] = processes.map(|process| cfq.queue_for(process));
+        cfq.set_up_merge(a, b);
+        cfq.set_up_merge(b, a);
+        assert_eq!(cfq.at(b).sharing.merges_into, None, "a goes there already");
+        // b stands for two processes, c for one.
+        cfq.set_up_merge(c, a);
+        assert_eq!((cfq.at(c).sharing.merges_into, cfq.at(b).sharing.processes), (Some(b), 3));
+        assert_eq!(processes.map(|process| cfq.queue_for(process)), [b; 3]);
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Cfq {
     never_idle: bool,
     queues: Vec<ServiceQueue>,
     processes: Vec<Process>,
-    /// Process of each context.
+    /// Of which context each of them is.
     by_context: BTreeMap<u32, u32>,
     /// Queues that wait for their turn or have it, in the order in which they came.
     busy: Vec<u32>,

@@ -140,6 +140,11 @@ impl ServiceQueue {
         }
     }
 
+    /// Whether it has no request and no turn.
+    pub(super) fn is_idle(&self) -> bool {
+        self.requests.is_empty() && self.in_flight == 0 && self.tree.is_none()
+    }
+
     pub(super) fn is_seeky(&self) -> bool {
         self.seek_history.count_ones() > SEEKS_MAX
     }
