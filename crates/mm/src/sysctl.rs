@@ -3,7 +3,7 @@
 //! Rule: a write takes effect at once; what depends on it is computed again. `vm.min_free_kbytes` reads as what is in
 //! force. `vm.drop_caches` frees clean page cache (1), slabs (2) or both (3).
 //! Source: `min_free_kbytes_sysctl_handler()` (mm/page_alloc.c), `compaction_proactiveness_sysctl_handler()`
-//! (mm/compaction.c), `drop_caches_sysctl_handler()` (fs/drop_caches.c),
+//! (mm/compaction.c), `drop_caches_sysctl_handler()` (fs/drop_caches.c), `dirty_ratio_handler()` (mm/page-writeback.c),
 //! 3.19, 4.20 and 6.12.
 //! Omitted: `vm.compact_memory` is a compaction of every zone and belongs to who runs it.
 
@@ -49,6 +49,9 @@ impl Mm {
         self.tunables.set(name, value)?;
         if matches!(name, "vm.min_free_kbytes" | "vm.watermark_scale_factor") {
             self.setup_watermarks();
+        }
+        if matches!(name, "vm.dirty_ratio" | "vm.dirty_bytes") {
+            self.dirty_limits_set();
         }
         if name == LRU_GEN {
             self.lru_gen_change_state(self.tunables.lru_gen_enabled.core());

@@ -3,7 +3,7 @@
 //! Rule: the limit that follows slowly when memory to be dirtied becomes less ([`super::bandwidth`]) starts as that of the memory that is there when the page
 //! cache is set up. Where struct pages are initialised late, this is all of a node's memory but what its last zone has beyond the first
 //! section or two. Nothing is reserved then. Whoever sets the limits sets it anew. Until 3.1 it is 0 until a writer is held back for the first time, so that flushers write 4 MiB of a file
-//! at a time till then. The period by whose pages shares of what is written fade there is of the limit at boot.
+//! at a time till then. The period by whose pages shares of what is written fade there is of the limit at boot, or when it was set.
 //! Source: `page_writeback_init()`, `writeback_set_ratelimit()`, `dirty_ratio_handler()`, mm/page-writeback.c, `defer_init()`, mm/mm_init.c (6.12).
 //! Since/until: [`BootPages`]; [`DirtyThrottle::WriterWrites`]: `page_writeback_init()`, `calc_period_shift()` (3.1).
 //! Abstracted: what the kernel holds of the memory lies in the part that is initialised early.
@@ -33,12 +33,23 @@ impl Mm {
         } else {
             self.global_dirty_limits()
         };
-        let unset = self.rules.dirty_throttle == DirtyThrottle::WriterWrites;
-        self.writeback.dirty_limit = if unset { 0 } else { limits.dirty };
-        self.writeback.completion_period = page_period(limits.dirty);
+        self.begin_from_limit(limits.dirty);
         let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
-        self.writeback.ratelimit_pages = (limits.dirty / (nr_cpus * 32)).max(16);
         self.writeback.stat_error = nr_cpus * 8 * (1 + u64::from(nr_cpus.ilog2()));
+    }
+
+    /// The limits were set.
+    pub(crate) fn dirty_limits_set(&mut self) {
+        self.begin_from_limit(self.global_dirty_limits().dirty);
+    }
+
+    fn begin_from_limit(&mut self, limit: u64) {
+        self.writeback.completion_period = page_period(limit);
+        if self.rules.dirty_throttle == DirtyThrottle::Rate {
+            let nr_cpus = self.pcps.nr_cpus().max(1) as u64;
+            self.writeback.dirty_limit = limit;
+            self.writeback.ratelimit_pages = (limit / (nr_cpus * 32)).max(16);
+        }
     }
 
     fn has_default_limits(&self) -> bool {
@@ -91,5 +102,21 @@ mod tests {
         let mm = Mm::new(&layout, rules, Tunables::default(), Costs::default());
         // 819 / 4096 of 32,768 pages are 6552; 2 + ilog2(6551) is 14, and half a period counts: 1 << 13.
         assert_eq!((mm.writeback.dirty_limit, mm.writeback.completion_period), (0, 8192));
+    }
+
+    #[test]
+    fn who_sets_the_ratio_sets_the_limit_since_3_2_and_the_period_before() {
+        for dirty_throttle in [DirtyThrottle::Rate, DirtyThrottle::WriterWrites] {
+            let node = NodeSpec { zones: vec![span(ZoneKind::Dma32, 0, 64)], distance: vec![10] };
+            let layout = MemoryLayout { nodes: vec![node], cpu_nodes: vec![NodeId(0)] };
+            let rules = Rules { dirty_throttle, boot_pages: BootPages::All, ..Rules::newest() };
+            let mut mm = Mm::new(&layout, rules, Tunables::default(), Costs::default());
+            mm.set_tunable("vm.dirty_ratio", "60").expect("a ratio");
+            let limit = mm.global_dirty_limits().dirty;
+            let follows = dirty_throttle == DirtyThrottle::Rate;
+            assert_eq!(mm.writeback.dirty_limit, if follows { limit } else { 0 });
+            // Three fifths of at most 32,768 pages lie between 1 << 14 and 1 << 15: 1 + 14.
+            assert_eq!(mm.writeback.completion_period, 1 << 15);
+        }
     }
 }
