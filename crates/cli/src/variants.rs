@@ -15,11 +15,9 @@ impl Variant {
         if self.name.is_empty() { kernel.to_string() } else { format!("{kernel} {}", self.name) }
     }
 
-    /// The same on a machine with settings of its own; one that is given again counts as given.
-    pub(crate) fn over(self, machine: Vec<(String, String)>) -> Variant {
-        let given = |name: &String| self.sysctls.iter().any(|(known, _)| known == name);
-        let own: Vec<_> = machine.into_iter().filter(|(name, _)| !given(name)).collect();
-        Variant { sysctls: [own, self.sysctls].concat(), name: self.name }
+    /// The same on a machine with settings of its own: of a name that is there twice the later holds.
+    pub(crate) fn over(self, machine: &[(String, String)]) -> Variant {
+        Variant { sysctls: [machine, &self.sysctls].concat(), name: self.name }
     }
 }
 
@@ -52,6 +50,8 @@ pub(crate) fn variants(given: &[(String, String)]) -> Vec<Variant> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn named(given: &[(&str, &str)]) -> Vec<(String, usize)> {
@@ -75,7 +75,8 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         let machine = vec![pair("a", "1"), pair("b", "2")];
         let [one, two] = &variants(&[pair("b", "3"), pair("b", "4")])[..] else { panic!("two values") };
-        assert_eq!(one.clone().over(machine.clone()).sysctls, [pair("a", "1"), pair("b", "3")]);
-        assert_eq!(two.clone().over(machine).name, "b=4");
+        let written: BTreeMap<_, _> = one.clone().over(&machine).sysctls.into_iter().collect();
+        assert_eq!(written.into_iter().collect::<Vec<_>>(), [pair("a", "1"), pair("b", "3")]);
+        assert_eq!(two.clone().over(&machine).name, "b=4");
     }
 }

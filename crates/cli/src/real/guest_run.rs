@@ -56,8 +56,8 @@ pub(super) fn kernels<'a>(args: &'a RunArgs, machine: &Machine) -> Result<Vec<Bo
         ModeArg::Mttcg => Mode::Mttcg,
         ModeArg::Kvm => Mode::Kvm,
     };
-    let variants = variants(&args.common.sysctls).into_iter().map(|variant| variant.over(machine.sysctls()));
-    let variants: Vec<Variant> = variants.collect();
+    let own = machine.sysctls();
+    let variants: Vec<Variant> = variants(&args.common.sysctls).into_iter().map(|variant| variant.over(&own)).collect();
     let (machine, notes) = guest_machine(machine)?;
     let agent = qemu::find_agent()?;
     let (mut guests, mut images) = (Vec::<Box<dyn Kernel>>::new(), Vec::new());

@@ -58,17 +58,21 @@ impl Swap {
         self.readahead.hits += pages;
     }
 
-    /// First and last slot of the aligned `1 << page_cluster` around one that have no free one in between.
-    fn cluster_around(&self, entry: SwapEntry, page_cluster: u32) -> (u32, u32) {
+    /// First and last slot of the aligned window of `size` around one.
+    fn window(&self, entry: SwapEntry, size: u32) -> (u32, u32) {
         let (device, offset) = self.locate(entry);
         let device = &self.devices[device];
-        let size = 1 << page_cluster;
-        let start = (offset & !(size - 1)).max(1);
-        let end = (offset | (size - 1)).min(device.slots() - 1);
-        let is_taken = |slot: &u32| self.is_taken(SwapEntry(device.base + slot));
-        let first = (start..offset).rev().take_while(is_taken).last().unwrap_or(offset);
-        let last = (offset + 1..=end).take_while(is_taken).last().unwrap_or(offset);
+        let first = (offset & !(size - 1)).max(1);
+        let last = (offset | (size - 1)).min(device.slots() - 1);
         (device.base + first, device.base + last)
+    }
+
+    /// What of a window around a slot lies between the free ones that are nearest to it.
+    fn up_to_holes(&self, SwapEntry(wanted): SwapEntry, (first, last): (u32, u32)) -> (u32, u32) {
+        let is_taken = |slot: &u32| self.is_taken(SwapEntry(*slot));
+        let first = (first..wanted).rev().take_while(is_taken).last().unwrap_or(wanted);
+        let last = (wanted + 1..=last).take_while(is_taken).last().unwrap_or(wanted);
+        (first, last)
     }
 }
 
@@ -81,15 +85,13 @@ impl crate::Mm {
 
     /// First and last slot to read for a fault.
     pub(crate) fn swap_readahead_window(&mut self, entry: SwapEntry) -> (u32, u32) {
-        let (device, offset) = self.swap.locate(entry);
+        let page_cluster = self.tunables.page_cluster as u32;
         if self.rules.swap_readahead == SwapReadahead::Cluster {
-            return self.swap.cluster_around(entry, self.tunables.page_cluster as u32);
+            return self.swap.up_to_holes(entry, self.swap.window(entry, 1 << page_cluster));
         }
-        let size = self.swap.readahead.next_size(offset, self.tunables.page_cluster as u32);
-        let device = &self.swap.devices[device];
-        let first = (offset & !(size - 1)).max(1);
-        let last = (offset | (size - 1)).min(device.slots() - 1);
-        if size == 1 { (entry.0, entry.0) } else { (device.base + first, device.base + last) }
+        let (_, offset) = self.swap.locate(entry);
+        let size = self.swap.readahead.next_size(offset, page_cluster);
+        if size == 1 { (entry.0, entry.0) } else { self.swap.window(entry, size) }
     }
 }
 

@@ -5,6 +5,8 @@
 //! folio count, and those that were changed are tagged ([`LargeFolios`]).
 //! Source: `set_page_dirty()`, `account_page_dirtied()`, `account_page_cleaned()`, mm/page-writeback.c,
 //! `__mark_inode_dirty()`, fs/fs-writeback.c (4.20; 6.12 the same); `iomap_dirty_folio()`, fs/iomap/buffered-io.c (6.12).
+//! Since/until: [`Redirtied`].
+//! Abstracted: a page that counts as dirtied again does not count for the share of the task whose reclaim offered it (`task_dirty_inc()`, 3.1).
 
 use std::ops::Range;
 

@@ -18,6 +18,7 @@
 //! Abstracted: where a slice wraps the next begins with the last page of the run written last, where XFS, which writes a run from its first
 //! page, begins with that; and what sync(2) asks of all flushers is one flag and cyclic, which it is since 4.15.
 //! Abstracted: a request writes an inode beside another task, where Linux waits for that one's slice.
+//! Abstracted: slices of 2.6.39 follow the device as 3.1's do; until 3.0 they are 4 MiB (`MAX_WRITEBACK_PAGES`).
 //! Omitted: the memory that a request takes, without which it is not made.
 
 use rules::{BackgroundInodes, BackgroundLimit, CyclicWriteback};

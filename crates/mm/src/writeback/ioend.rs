@@ -6,7 +6,7 @@
 //! Source: `xfs_add_to_ioend()`, `xfs_submit_ioend()`, `xfs_finish_ioend()`, `xfs_destroy_ioend()` (fs/xfs/xfs_aops.c, 3.1);
 //! `ext4_end_bio()`, fs/ext4/page-io.c (6.12).
 //! Since/until: [`IoendEnd`](rules::IoendEnd), [`DelayedBlocks`](rules::DelayedBlocks).
-//! Abstracted: the worker of XFS, which ends all ioends until 3.0, ends those alone that change a file's size (end_io.rs).
+//! Abstracted: the worker of XFS, which ends all ioends until 3.1, ends those alone that change a file's size (end_io.rs).
 //! Omitted: the ioend's own slab object.
 
 use rules::IoendEnd;

@@ -1,6 +1,5 @@
 //! Whose turn it is, and how long.
 
-use super::cooperators::CLOSE_SECTORS;
 use super::service::{Slice, Workload};
 use super::{ASYNC, Cfq};
 use crate::queue::Request;
@@ -230,7 +229,7 @@ impl Cfq {
         let beside = self.serving == Workload::SyncNoIdle
             && new.workload() == Workload::SyncNoIdle
             && self.count_of(Workload::SyncNoIdle) == 2;
-        let near = self.idle_until.is_some() && request.sector.abs_diff(self.head) <= CLOSE_SECTORS;
+        let near = self.idle_until.is_some() && self.is_close(request.sector);
         beside && idle || request.meta && active_queue.meta == 0 || idle && !self.should_idle(active) || near
     }
 

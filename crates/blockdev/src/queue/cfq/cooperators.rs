@@ -14,7 +14,7 @@ use crate::slab::{NIL, Slab};
 use units::Nanos;
 
 /// How near to the head a request is close: 4 MiB (`CFQQ_CLOSE_THR`).
-pub(super) const CLOSE_SECTORS: u64 = 8 * 1024;
+const CLOSE_SECTORS: u64 = 8 * 1024;
 
 /// A process as the disk sees it (`cfq_io_context`).
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +103,11 @@ impl Cfq {
         into
     }
 
+    /// Whether a request that begins at a sector is near to the head (`cfq_rq_close()`).
+    pub(super) fn is_close(&self, sector: u64) -> bool {
+        sector.abs_diff(self.head) <= CLOSE_SECTORS
+    }
+
     /// The queue that gets the turn of one that has nothing left.
     pub(super) fn cooperator(&self, requests: &Slab<Request>, queue: u32) -> Option<u32> {
         let cooperates = |queue: u32| self.at(queue).sync && !self.at(queue).is_seeky();
@@ -113,7 +118,7 @@ impl Cfq {
         let sectors = || others().map(|other| (requests[self.at(*other).next].sector, *other));
         let behind = sectors().filter(|(sector, _)| *sector >= self.head).min();
         let before = sectors().filter(|(sector, _)| *sector < self.head).max();
-        let is_close = |(sector, _): &(u64, u32)| sector.abs_diff(self.head) <= CLOSE_SECTORS;
+        let is_close = |(sector, _): &(u64, u32)| self.is_close(*sector);
         let (_, near) = behind.filter(is_close).or(before.filter(is_close))?;
         cooperates(near).then_some(near)
     }

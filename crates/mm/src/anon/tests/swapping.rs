@@ -143,12 +143,18 @@ fn the_window_reads_neighbours_and_hits_are_counted() {
     assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
     assert_eq!((m.event(VmEvent::SwapRaHit), m.event(VmEvent::Pgmajfault)), (1, 2));
     // One hit: 1 + 2 rounded up to 4: slots 260..264.
-    let mut touch = m.begin(vpn + 4, 1, false);
-    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
-    assert_eq!(m.finish_io(), 4);
-    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    assert_eq!(pages_read(&mut m, vpn + 4), 4);
     m.check();
     m.end(0);
+}
+
+/// Pages that a fault on this one reads.
+fn pages_read(m: &mut Machine, vpn: u32) -> usize {
+    let mut touch = m.begin(vpn, 1, false);
+    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
+    let read = m.finish_io();
+    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    read
 }
 
 #[test]
@@ -156,17 +162,11 @@ fn until_3_3_all_of_a_cluster_is_read_up_to_a_free_slot() {
     let (mut m, vpn) = machine(Rules { swap_readahead: SwapReadahead::Cluster, ..rules_4_20() }, 16);
     evict(&mut m, vpn..vpn + 16);
     // Slots 256..272. Page 1 is in the first cluster of eight, whatever was used before.
-    let mut touch = m.begin(vpn + 1, 1, false);
-    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
-    assert_eq!(m.finish_io(), 8);
-    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    assert_eq!(pages_read(&mut m, vpn + 1), 8);
     // Page 12 gives its slot, 268, back: 264 to 267 are left on this side of it.
     let (env, space) = (m.env, m.space);
     m.mm.madvise(&env, space, vpn + 12, 1, Advice::DontNeed);
-    let mut touch = m.begin(vpn + 9, 1, false);
-    assert!(matches!(m.go_on(&mut touch, None), TouchStop::Wait(_)));
-    assert_eq!(m.finish_io(), 4);
-    assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
+    assert_eq!(pages_read(&mut m, vpn + 9), 4);
     m.check();
     m.end(0);
 }
