@@ -79,6 +79,17 @@ impl BlockDevice {
         }
     }
 
+    /// Has the device begin with what it was given, although more may be submitted at this instant: the end of a plug.
+    ///
+    /// # Panics
+    /// If `now` lies before an earlier instant.
+    pub fn unplug(&mut self, now: Nanos) {
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.unplug(now),
+            Kind::Raid0(raid) => raid.unplug(now),
+        }
+    }
+
     /// What a device that copies could take at once.
     pub fn room(&self, now: Nanos) -> Room {
         match &self.kind {

@@ -171,6 +171,14 @@ impl Disk {
         done.append(&mut self.done);
     }
 
+    /// Ends the plug that is open.
+    pub(crate) fn unplug(&mut self, now: Nanos) {
+        self.run_before(now);
+        if self.unplug_at.is_some_and(|at| at <= now) {
+            self.step(now);
+        }
+    }
+
     /// Does what was due before `now`, and not what is due at `now`: a plug may still be open.
     fn run_before(&mut self, now: Nanos) {
         assert!(now >= self.now, "time never goes back");

@@ -170,6 +170,10 @@ impl Raid0 {
         }
     }
 
+    pub(crate) fn unplug(&mut self, now: Nanos) {
+        self.members.iter_mut().for_each(|member| member.unplug(now));
+    }
+
     pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.collect(|member, pieces| member.advance(now, pieces));
         self.accounting.settle(now);

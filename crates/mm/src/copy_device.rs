@@ -195,6 +195,9 @@ impl Mm {
         }
         let bio = if bio.is_swap_out() { self.alloc_swap_bio(env, bio) } else { self.alloc_bio(env, bio) };
         self.effects.push(Effect::Submit(bio));
+        if !self.is_plugged(env, &bio) {
+            self.effects.push(Effect::Unplug(bio.device));
+        }
     }
 
     /// Whether a read is of a page that was part of the working set, so that who submits it stalls for memory (`swap_readpage()`,

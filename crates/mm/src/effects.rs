@@ -80,9 +80,14 @@ impl Bio {
         index
     }
 
+    /// Whether it carries a page to or from swap.
+    pub(crate) fn is_swap(&self) -> bool {
+        matches!(self.target, BioTarget::Swap { .. })
+    }
+
     /// Whether it carries a page to swap.
     pub(crate) fn is_swap_out(&self) -> bool {
-        self.write && matches!(self.target, BioTarget::Swap { .. })
+        self.write && self.is_swap()
     }
 }
 
@@ -99,6 +104,8 @@ pub enum Effect {
     WakeFlusher(WbId),
     /// Start I/O.
     Submit(Bio),
+    /// A device begins with what it was given, be more to come at this instant.
+    Unplug(u16),
     /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.
     HeldRead(Bio),
     /// A bio was copied at once: its device counts it.

@@ -24,6 +24,7 @@ pub mod near;
 mod node;
 pub mod pagecache;
 pub mod pipe;
+mod plug;
 mod pool;
 mod process;
 pub mod reclaim;

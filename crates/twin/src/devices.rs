@@ -163,6 +163,14 @@ impl Devices {
         refused
     }
 
+    /// Has a device begin with what it was given.
+    pub(crate) fn unplug(&mut self, ctl: &mut Ctl<World>, number: u16) {
+        let device = &mut self.list[usize::from(number)];
+        let now = device.tick(ctl.now());
+        device.model.unplug(now);
+        self.arm(ctl, number);
+    }
+
     /// Wakes those for whom requests of a device became free.
     pub(crate) fn wake_waiters(&mut self, ctl: &mut Ctl<World>, number: u16) {
         let device = &mut self.list[usize::from(number)];

@@ -1,7 +1,7 @@
 //! Merging, mq-deadline, congestion.
 
 use crate::drive::*;
-use blockdev::{Batch, Bio, BlockDevice, DeadlineSpec, DeviceSpec, Op, QueueSpec, SchedulerSpec, SsdSpec};
+use blockdev::{Batch, Bio, BlockDevice, DeadlineSpec, DeviceSpec, Op, QueueSpec, Raid0Spec, SchedulerSpec, SsdSpec};
 use units::Nanos;
 
 /// One command at a time, 1 ms each: the order of completion is the order of dispatch.
@@ -33,6 +33,31 @@ fn reads(sectors: &[u64]) -> Vec<Bio> {
 fn none_dispatches_in_order_of_arrival() {
     let mut device = slow(QueueSpec { scheduler: SchedulerSpec::None, ..QueueSpec::default() });
     assert_eq!(ids(&mut device, &reads(&[500, 100, 300])), [500, 100, 300]);
+}
+
+/// Dispatched requests and bios that merged of eight adjacent pages, each handed over alone or all in one plug.
+fn requests_of_eight_pages(mut device: BlockDevice, alone: bool) -> (u64, u64) {
+    for page in 0..8 {
+        device.submit(Nanos::ZERO, bio(Op::Read, page * u64::from(PAGE), PAGE));
+        if alone {
+            device.unplug(Nanos::ZERO);
+        }
+    }
+    assert_eq!(drain(&mut device).len(), 8);
+    let stats = device.stats().read;
+    (stats.ios, stats.merges)
+}
+
+#[test]
+fn an_idle_device_begins_with_the_first_bio_when_it_is_not_in_a_plug() {
+    assert_eq!(requests_of_eight_pages(slow(QueueSpec::default()), false), (1, 7));
+    // The others merge behind the first one's back.
+    assert_eq!(requests_of_eight_pages(slow(QueueSpec::default()), true), (2, 6));
+    let disk = DeviceSpec::Ssd(SsdSpec { queue_depth: 1, ..SsdSpec::sata_2015() });
+    let array = DeviceSpec::Raid0(Raid0Spec { chunk_bytes: 4 << 12, members: vec![disk; 2] });
+    let array = || BlockDevice::new(&array, &QueueSpec::default(), 1).expect("valid");
+    // Each of the two members gets four; the array counts bios.
+    assert_eq!((requests_of_eight_pages(array(), false), requests_of_eight_pages(array(), true)), ((8, 0), (8, 0)));
 }
 
 #[test]

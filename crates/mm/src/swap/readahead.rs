@@ -6,7 +6,7 @@
 //! either side of the wanted one.
 //! Source: `valid_swaphandles()` (mm/swapfile.c, 3.1); `__swapin_nr_pages()`, `swapin_nr_pages()`, `swap_cluster_readahead()` (mm/swap_state.c, 4.20 and 6.12).
 //! Since/until: [`SwapReadahead`]; for that by address see `anon::swap_readahead`.
-//! Abstracted: what a window reads is one plug, as since 3fb5c298b04e (3.6); before, an idle device begins with the first page alone. From 3.4 to 3.13 the largest window skips free slots.
+//! Abstracted: from 3.4 to 3.13 the largest window skips free slots.
 
 use rules::SwapReadahead;
 

@@ -233,6 +233,8 @@ pub struct Rules {
     pub xfs_write_end: XfsWriteEnd,
     /// Pages read ahead from swap.
     pub swap_readahead: SwapReadahead,
+    /// Bios that go to a queue together.
+    pub plugs: Plugs,
     /// Processes spared while they read from swap.
     pub swap_token: SwapToken,
     /// Slots of pages that are written to.
@@ -509,6 +511,7 @@ impl Rules {
             xfs_write_map: XfsWriteMap::Calls,
             xfs_write_end: XfsWriteEnd::Converts,
             swap_readahead: SwapReadahead::ByAddress,
+            plugs: Plugs::SwapReadahead,
             swap_token: SwapToken::None,
             slot_of_written: SlotOfWritten::Kept,
             zero_pages: ZeroPages::Bitmap,

@@ -69,6 +69,17 @@ rule!(
     }
 );
 rule!(
+    /// Whose bios go to a queue together, as one plug; those of others go one by one, and an idle device begins with the first.
+    Plugs {
+        /// Writeback's and readahead's from files: since 73c101011926 (2.6.39), until 3.1.
+        Files,
+        /// What reclaim writes, too: since 3da367c3e5fc (3.2), until 3.5.
+        Reclaim,
+        /// Readahead's from swap, too: since 3fb5c298b04e (3.6).
+        SwapReadahead,
+    }
+);
+rule!(
     /// Whether one process at a time that reads from swap is spared by the reclaimers of others (the swap token).
     SwapToken {
         /// It is, while it faults more often than others or until reclaim gets into trouble: to 2.6.39.

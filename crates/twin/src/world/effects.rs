@@ -45,6 +45,7 @@ impl World {
             Effect::ArmFlusher(wb, at) => return arm(ctl, at.max(ctl.now()), Event::Flusher(wb)),
             Effect::ArmRcu => return arm(ctl, self.next_tick(ctl.now()), Event::Rcu),
             Effect::Submit(bio) => return self.submit(ctl, bio, None),
+            Effect::Unplug(device) => return self.devices.unplug(ctl, device),
             Effect::HeldRead(bio) => return self.held_reads.push(bio),
             Effect::Copied { bio, of_root } => return self.pass_copied(ctl, bio, of_root),
             Effect::WakePressure(cpu) => return self.wake_worker(ctl, cpu),
