@@ -18,7 +18,7 @@ impl Mm {
         match self.rules.plugs {
             Plugs::SwapReadahead => true,
             Plugs::Reclaim => bio.write || !bio.is_swap(),
-            Plugs::Files => !bio.is_swap() && !(bio.write && env.task.memalloc),
+            Plugs::Files => !(bio.is_swap() || bio.write && env.task.memalloc),
         }
     }
 }

@@ -147,7 +147,7 @@ impl Task {
                     continue;
                 }
                 ReclaimRetry::Wait(timeout) => {
-                    self.ctx.sleep(SleepReason::ReclaimThrottle, timeout).await;
+                    self.schedule_timeout(SleepReason::ReclaimThrottle, timeout).await;
                     continue;
                 }
                 ReclaimRetry::GiveUp => {}
