@@ -24,16 +24,8 @@ impl Traced {
     fn run_with(kernel: &str, group: &str, more: &[&str]) -> Traced {
         let dir = tempfile::tempdir().unwrap();
         write_inputs(dir.path());
-        // With this seed every kernel that may compact does so for the dozen of huge pages that there are.
-        let args = ["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "--seed", "2", "--out", "runs"];
-        mmtwin()
-            .current_dir(&dir)
-            .args(args)
-            .args(["--events", group])
-            .args(["-k", kernel])
-            .args(more)
-            .assert()
-            .success();
+        let args = ["run", "thpfioscale", "-m", "tiny.toml", "-p", "fio-jobs=2", "--out", "runs", "--events", group];
+        mmtwin().current_dir(&dir).args(args).args(["-k", kernel]).args(more).assert().success();
         let place = dir.path().join(format!("runs/thpfioscale-tiny/{kernel}/iter-0"));
         let run = RunDir::read(&place).unwrap();
         let records = events(&place);

@@ -383,8 +383,6 @@ pub struct Rules {
     pub fault_around_hits: FaultAroundHits,
     /// Scheduling of tasks.
     pub task_picking: TaskPicking,
-    /// Ends of timers.
-    pub timer_wheel: TimerWheel,
     /// Workers that come at intervals.
     pub boot_timers: BootTimers,
     /// Costs of the kernel's work.
@@ -588,7 +586,6 @@ impl Rules {
             fault_gfp: FaultGfp::EntersFs,
             fault_around_hits: FaultAroundHits::NotEvicted,
             task_picking: TaskPicking::EarliestDeadline,
-            timer_wheel: TimerWheel::NonCascading,
             boot_timers: BootTimers::Linux612,
             path_length: PathLength::Whole,
             crc32c: Crc32c::Module,

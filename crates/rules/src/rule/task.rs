@@ -13,15 +13,6 @@ rule!(
     }
 );
 rule!(
-    /// With which tick a timer ends that was set in jiffies.
-    TimerWheel {
-        /// With the last of its jiffies, however much of the first was over when it was set: until 4.7.
-        Cascading,
-        /// Never early: one jiffy later, and a long one when a coarser hand comes round: since 500462a9de65 (4.8).
-        NonCascading,
-    }
-);
-rule!(
     /// When memory counts as fully stalled (PSI) though a task has the CPU: one that reclaims.
     MemoryFull {
         /// From the last change, but a tick at most, to a tick that finds it (`psi_memstall_tick()`): 4.20 to 5.12.

@@ -147,7 +147,7 @@ impl Task {
                     continue;
                 }
                 ReclaimRetry::Wait(timeout) => {
-                    self.schedule_timeout(SleepReason::ReclaimThrottle, timeout).await;
+                    self.ctx.sleep(SleepReason::ReclaimThrottle, timeout).await;
                     continue;
                 }
                 ReclaimRetry::GiveUp => {}

@@ -72,7 +72,7 @@ impl Task {
         match step {
             CompactStep::More | CompactStep::Done(_) => self.ctx.preempt_point().await,
             CompactStep::Wait(pfn) => self.wait_on_page_bit(pfn, Frame::LOCKED | Frame::WRITEBACK).await,
-            CompactStep::Throttle(time) => self.schedule_timeout(SleepReason::ReclaimThrottle, time).await,
+            CompactStep::Throttle(time) => self.ctx.sleep(SleepReason::ReclaimThrottle, time).await,
         }
     }
 

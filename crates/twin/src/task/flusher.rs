@@ -49,14 +49,14 @@ pub(crate) async fn flusher(ctx: Ctx<World>, wb: WbId) {
             FlushStep::Journal(wait) => task.wait_for_journal(wait).await,
             FlushStep::Busy => {
                 let written = task.ctx.with(|world, _| world.queues.written);
-                task.wait_timeout(written, SleepReason::FlusherBusy, BUSY_RETRY).await;
+                task.ctx.wait_timeout(written, SleepReason::FlusherBusy, BUSY_RETRY).await;
             }
             FlushStep::Idle(until) => {
                 task.ctx.with(|world, ctl| ctl.wake_all(world.queues.written));
                 match until {
                     Some(at) => {
                         let timeout = at.since(task.ctx.now());
-                        task.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
+                        task.ctx.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
                     }
                     None => task.ctx.wait(queue, SleepReason::FlusherIdle).await,
                 }
@@ -96,7 +96,7 @@ pub(crate) async fn fs_reclaim(ctx: Ctx<World>) {
             let queue = task.ctx.with(|world, _| world.queues.evicted);
             task.ctx.wait(queue, SleepReason::FlusherIdle).await;
         }
-        task.schedule_timeout(SleepReason::FlusherIdle, RECLAIM_INTERVAL).await;
+        task.ctx.sleep(SleepReason::FlusherIdle, RECLAIM_INTERVAL).await;
         task.mm(|mm, env| mm.vfs_background_reclaim(env));
     }
 }
@@ -141,7 +141,7 @@ pub(crate) async fn kjournald2(ctx: Ctx<World>, fs: FsId) {
         match due {
             Some(at) if at <= now => task.commit(fs).await,
             Some(at) => {
-                task.wait_timeout(log, SleepReason::FlusherIdle, at.since(now)).await;
+                task.ctx.wait_timeout(log, SleepReason::FlusherIdle, at.since(now)).await;
             }
             None => task.ctx.wait(log, SleepReason::FlusherIdle).await,
         }
@@ -230,7 +230,7 @@ impl Task {
         let queue = self.ctx.with(|world, _| (!at_once(&world.mm)).then_some(world.queues.log));
         if let Some(queue) = queue {
             let timeout = due.since(self.ctx.now());
-            self.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
+            self.ctx.wait_timeout(queue, SleepReason::FlusherIdle, timeout).await;
         }
         let now = self.ctx.now();
         let timer = now >= *due;

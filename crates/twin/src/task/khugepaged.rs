@@ -26,7 +26,7 @@ pub(crate) async fn khugepaged(ctx: Ctx<World>) {
         task.khugepaged_do_scan().await;
         if task.look(|mm| mm.khugepaged_has_work()) {
             let pause = task.look(|mm| Nanos::millis(mm.tunables.khugepaged_scan_sleep_millisecs));
-            task.schedule_timeout(SleepReason::KhugepagedIdle, pause).await;
+            task.ctx.sleep(SleepReason::KhugepagedIdle, pause).await;
         }
     }
 }
@@ -52,7 +52,7 @@ impl Task {
                 return;
             }
             let pause = self.look(|mm| Nanos::millis(mm.tunables.khugepaged_alloc_sleep_millisecs));
-            self.schedule_timeout(SleepReason::KhugepagedAlloc, pause).await;
+            self.ctx.sleep(SleepReason::KhugepagedAlloc, pause).await;
         }
     }
 

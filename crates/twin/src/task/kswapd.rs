@@ -143,7 +143,7 @@ impl Task {
                 mm.kswapd_begins_nap(node, KswapdRequest { order: alloc, highest: done.highest });
                 mm.nodes[node.index()].kswapd.asleep = true;
             });
-            woken = self.wait_timeout(queue, SleepReason::KswapdNap, NAP).await == Wake::Woken;
+            woken = self.ctx.wait_timeout(queue, SleepReason::KswapdNap, NAP).await == Wake::Woken;
             self.mm(|mm, _| {
                 mm.nodes[node.index()].kswapd.asleep = false;
                 if woken {

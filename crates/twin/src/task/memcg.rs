@@ -75,7 +75,7 @@ impl Task {
         if !self.out_of_memory(memcg) {
             return false;
         }
-        self.schedule_timeout(SleepReason::OutOfMemory, JIFFY).await;
+        self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
         true
     }
 
@@ -95,7 +95,7 @@ impl Task {
             if progress == 0 {
                 if retries == 0 {
                     let stall = self.memstall_enter();
-                    self.schedule_timeout(SleepReason::MemcgHigh, delay).await;
+                    self.ctx.sleep(SleepReason::MemcgHigh, delay).await;
                     return self.memstall_leave(stall);
                 }
                 retries -= 1;

@@ -30,7 +30,7 @@ impl Task {
         }
         if request.order > Order::COSTLY || request.gfp.intersects(Gfp::RETRY_MAYFAIL.with(Gfp::THISNODE)) {
             if nofail {
-                self.schedule_timeout(SleepReason::OutOfMemory, JIFFY).await;
+                self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
                 return None;
             }
             return (progress == 0).then_some(None);
@@ -41,19 +41,19 @@ impl Task {
             // It gives its memory back by itself soon, if need be with the help of the reserves (`task_will_free_mem()`).
             let was = self.set_flags(|flags| flags.oom_victim = true);
             if was.oom_victim {
-                self.schedule_timeout(SleepReason::OutOfMemory, JIFFY).await;
+                self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
             }
             return None;
         }
         if !may_kill {
             // The kernel pretends that there was progress and keeps trying.
-            self.schedule_timeout(SleepReason::OutOfMemory, JIFFY).await;
+            self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
             return None;
         }
         if !self.out_of_memory(ROOT) {
             return Some(None);
         }
-        self.schedule_timeout(SleepReason::OutOfMemory, JIFFY).await;
+        self.ctx.sleep(SleepReason::OutOfMemory, JIFFY).await;
         None
     }
 

@@ -17,7 +17,7 @@ impl Task {
             ThrottleReason::Reserve => SleepReason::DirectReclaimThrottle,
             _ => SleepReason::ReclaimThrottle,
         };
-        self.wait_timeout(queue, sleep, timeout).await;
+        self.ctx.wait_timeout(queue, sleep, timeout).await;
         self.mm(|mm, _| mm.throttle_end(node, reason));
     }
 
@@ -36,7 +36,7 @@ impl Task {
             });
             match pause {
                 Pause::None => return,
-                Pause::Sleep(time) => self.schedule_timeout(SleepReason::DirtyThrottle, time).await,
+                Pause::Sleep(time) => self.ctx.sleep(SleepReason::DirtyThrottle, time).await,
                 Pause::Write(wb, wanted) => {
                     let pages = Box::pin(self.write_for_others(wb, wanted)).await;
                     self.ctx.with(|world, _| Mm::writer_wrote(&mut world.task_mut(task).dirty, pages));

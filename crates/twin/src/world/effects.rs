@@ -42,7 +42,7 @@ impl World {
             Effect::WakeKswapd(node) => return self.wake_kswapd(ctl, node),
             Effect::WakeFlushers(reason) => return self.wake_flushers(ctl, reason),
             Effect::WakeFlusher(wb) => return self.wake_flusher(ctl, wb),
-            Effect::ArmFlusher(wb, at) => return arm(ctl, self.timer_end(ctl, at), Event::Flusher(wb)),
+            Effect::ArmFlusher(wb, at) => return arm(ctl, at.max(ctl.now()), Event::Flusher(wb)),
             Effect::ArmRcu => return arm(ctl, self.next_tick(ctl.now()), Event::Rcu),
             Effect::Submit(bio) => return self.submit(ctl, bio, None),
             Effect::Unplug(device) => return self.devices.unplug(ctl, device),

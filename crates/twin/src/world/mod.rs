@@ -1,7 +1,6 @@
 //! The world of the simulation: the memory of the machine, its devices, and who waits for what.
 
 mod effects;
-mod timers;
 
 use std::collections::VecDeque;
 
