@@ -85,7 +85,7 @@ impl BlockDevice {
     /// If `now` lies before an earlier instant.
     pub fn unplug(&mut self, now: Nanos) {
         match &mut self.kind {
-            Kind::Disk(disk) => disk.unplug(now),
+            Kind::Disk(disk) => disk.run_to(now),
             Kind::Raid0(raid) => raid.unplug(now),
         }
     }

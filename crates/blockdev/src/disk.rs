@@ -156,11 +156,7 @@ impl Disk {
     }
 
     pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        assert!(now >= self.now, "time never goes back");
-        while self.next <= now {
-            self.step(self.next);
-        }
-        self.now = now;
+        self.run_to(now);
         self.accounting.settle(now);
         done.append(&mut self.done);
     }
@@ -171,12 +167,13 @@ impl Disk {
         done.append(&mut self.done);
     }
 
-    /// Ends the plug that is open.
-    pub(crate) fn unplug(&mut self, now: Nanos) {
-        self.run_before(now);
-        if self.unplug_at.is_some_and(|at| at <= now) {
-            self.step(now);
+    /// Does what is due at or before `now`: the plug that is open ends.
+    pub(crate) fn run_to(&mut self, now: Nanos) {
+        assert!(now >= self.now, "time never goes back");
+        while self.next <= now {
+            self.step(self.next);
         }
+        self.now = now;
     }
 
     /// Does what was due before `now`, and not what is due at `now`: a plug may still be open.

@@ -170,8 +170,9 @@ impl Raid0 {
         }
     }
 
+    /// Ends the plugs that are open at the members.
     pub(crate) fn unplug(&mut self, now: Nanos) {
-        self.members.iter_mut().for_each(|member| member.unplug(now));
+        self.members.iter_mut().for_each(|member| member.run_to(now));
     }
 
     pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {

@@ -104,7 +104,7 @@ pub enum Effect {
     WakeFlusher(WbId),
     /// Start I/O.
     Submit(Bio),
-    /// A device begins with what it was given, be more to come at this instant.
+    /// A device begins with what it was given, even if more is to come at this instant.
     Unplug(u16),
     /// A read that the caller is to hand to [`crate::Mm::submit`]: it may be preempted before.
     HeldRead(Bio),

@@ -6,7 +6,7 @@
 //! (mm/page-writeback.c); 3.1. `shrink_lruvec()` (mm/vmscan.c), `swap_cluster_readahead()` (mm/swap_state.c); 4.20, 6.12.
 //! Since/until: [`Plugs`].
 //! Abstracted: a plug ends with the step of the task that opened it, not with its next sleep. What reclaim writes while its task has a plug of its own
-//! open, for an allocation within readahead or writeback, is not in that plug.
+//! open, for an allocation within readahead or writeback, is not in that plug. Metadata counts as plugged, but for what reclaim writes.
 
 use rules::Plugs;
 

@@ -24,15 +24,20 @@ fn every_bio_of_a_failed_request_fails() {
 
 #[test]
 fn a_stall_holds_completions_and_dispatch() {
-    let mut ssd = device(DeviceSpec::Ssd(SsdSpec::sata_2015()), SchedulerSpec::None);
-    ssd.submit(Nanos::ZERO, bio(Op::Read, 0, PAGE));
-    ssd.advance(Nanos::ZERO, &mut Vec::new());
-    ssd.inject_fault(Nanos::micros(10), Fault::Stall { duration: Nanos::secs(1) });
-    ssd.submit(Nanos::micros(20), bio(Op::Read, 800, PAGE));
-    let done = drain(&mut ssd);
-    let until = Nanos::secs(1) + Nanos::micros(10);
-    assert_eq!(done[0].at, until);
-    assert_eq!(done[1].at, until + Nanos::micros(100), "dispatched only then");
+    for plugged in [true, false] {
+        let mut ssd = device(DeviceSpec::Ssd(SsdSpec::sata_2015()), SchedulerSpec::None);
+        ssd.submit(Nanos::ZERO, bio(Op::Read, 0, PAGE));
+        ssd.advance(Nanos::ZERO, &mut Vec::new());
+        ssd.inject_fault(Nanos::micros(10), Fault::Stall { duration: Nanos::secs(1) });
+        ssd.submit(Nanos::micros(20), bio(Op::Read, 800, PAGE));
+        if !plugged {
+            ssd.unplug(Nanos::micros(20));
+        }
+        let done = drain(&mut ssd);
+        let until = Nanos::secs(1) + Nanos::micros(10);
+        assert_eq!(done[0].at, until);
+        assert_eq!(done[1].at, until + Nanos::micros(100), "dispatched only then");
+    }
 }
 
 #[test]

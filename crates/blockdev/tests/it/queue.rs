@@ -51,8 +51,10 @@ fn eight_pages(mut device: BlockDevice, alone: bool) -> (u64, u64, Nanos) {
 
 #[test]
 fn an_idle_device_begins_with_the_first_bio_when_it_is_not_in_a_plug() {
-    let disk = || slow(QueueSpec::default());
-    let requests = |alone| (eight_pages(disk(), alone).0, eight_pages(disk(), alone).1);
+    let requests = |alone| {
+        let (ios, merges, _) = eight_pages(slow(QueueSpec::default()), alone);
+        (ios, merges)
+    };
     // The others merge behind the first one's back.
     assert_eq!((requests(false), requests(true)), ((1, 7), (2, 6)));
     let member = DeviceSpec::Ssd(SsdSpec { queue_depth: 1, ..SsdSpec::sata_2015() });
