@@ -8,8 +8,8 @@ use divan::{Bencher, black_box};
 use mm::anon::{Touch, TouchStop};
 use mm::{Costs, Env, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
 use rules::{
-    AllocReserves, AnonStart, FreeListEnd, FreeListTypes, HighAtomicReserve, PcpLists, Rules, ThpDefrag, ThpEnabled,
-    Tunables, WatermarkBoost, ZoneSpreading,
+    AllocReserves, AnonStart, FreeListEnd, FreeListTypes, HighAtomicReserve, PcpLists, Rules, SwapinLru, ThpDefrag,
+    ThpEnabled, Tunables, WatermarkBoost, ZoneSpreading,
 };
 use units::{CpuId, Nanos, NodeId, Pages, Pfn, SpaceId};
 
@@ -34,6 +34,7 @@ fn era(name: &str) -> Rules {
         alloc_reserves: AllocReserves::Harder,
         highatomic_reserve: HighAtomicReserve::OnePercentAndBlock,
         anon_start: AnonStart::Active,
+        swapin_lru: SwapinLru::Active,
         ..Rules::newest()
     }
 }

@@ -7,7 +7,7 @@ use divan::counter::ItemsCount;
 use mm::reclaim::{ScanControl, ShrinkNode, Step};
 use mm::vfs::FsSpec;
 use mm::{AllocRequest, Costs, Env, LruvecId, MemoryLayout, Mm, NodeSpec, TaskFlags, ZoneKind, ZoneSpan};
-use rules::{AnonStart, PcpLists, Rules, ScanBalance, ScanCounting, Tunables};
+use rules::{AnonStart, PcpLists, Rules, ScanBalance, ScanCounting, SwapinLru, Tunables};
 use units::{Bytes, CpuId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
 const ERAS: [&str; 2] = ["4.20", "6.12"];
@@ -26,6 +26,7 @@ fn era(name: &str) -> Rules {
     Rules {
         pcp_lists: PcpLists::OrderZero,
         anon_start: AnonStart::Active,
+        swapin_lru: SwapinLru::Active,
         scan_balance: ScanBalance::RotatedRatio,
         scan_counting: ScanCounting::Entries,
         ..Rules::newest()

@@ -4,11 +4,11 @@
 //! read into the swap cache, a frame for each, and the fault waits for its own page. A write, or a swap more than
 //! half full, gives the slot up at once.
 //! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
-//! Since/until: before `rules.anon_start` = inactive a page from swap is activated when it is mapped; after it a shadow entry
-//! decides. Which carry `PG_workingset` from the start: [`SwapinWorkingset`].
+//! Since/until: whether a page from swap is activated when it is mapped: [`SwapinLru`]; since 5.9 a shadow entry decides
+//! (`rules.anon_start` = inactive). Which carry `PG_workingset` from the start: [`SwapinWorkingset`].
 //! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
 
-use rules::{AnonStart, SwapinWorkingset};
+use rules::{SwapinLru, SwapinWorkingset};
 use units::{Gfp, Order, Pfn, SpaceId};
 
 use super::fault::{GFP_SWAPIN, access_flags};
@@ -104,6 +104,7 @@ impl Mm {
         self.count_major_fault(env);
         self.charge(self.costs.fault);
         self.read_swap_at_once(env, entry);
+        self.place_swapped_in(pfn);
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);
@@ -205,14 +206,19 @@ impl Mm {
         tally.faults += 1;
         touch.major = false;
         self.charge(self.costs.fault);
-        if self.rules.anon_start == AnonStart::Active {
-            self.activate_page(pfn);
-        }
+        self.place_swapped_in(pfn);
         self.swap_put(env, entry);
         if touch.write || self.swap.is_full() {
             self.try_to_free_swap(env, pfn);
         }
         None
+    }
+
+    /// A page from swap is mapped, which may make it active.
+    fn place_swapped_in(&mut self, pfn: Pfn) {
+        if self.rules.swapin_lru == SwapinLru::Active {
+            self.activate_page(pfn);
+        }
     }
 
     /// The swap cache had the page of a fault, which had been read ahead or not (`lookup_swap_cache()`).

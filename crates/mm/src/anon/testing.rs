@@ -1,8 +1,8 @@
 //! A small machine for tests of anonymous memory and swap.
 
 use rules::{
-    AnonStart, LruGenCaps, OomScore, PageTableStat, Rules, SlotOfWritten, SwapReadahead, ThpDefrag, ThpEnabled,
-    ThpNode, Tunables,
+    AnonStart, LruGenCaps, OomScore, PageTableStat, Rules, SlotOfWritten, SwapReadahead, SwapinLru, ThpDefrag,
+    ThpEnabled, ThpNode, Tunables,
 };
 use units::{CpuId, Gfp, Nanos, NodeId, Order, PAGEBLOCK_ORDER, PAGEBLOCK_PAGES, Pages, Pfn, SpaceId};
 
@@ -23,6 +23,7 @@ pub(crate) fn rules_4_20() -> Rules {
         large_migration: rules::LargeMigration::Never,
         thp_node: ThpNode::LocalUnlessDirect,
         anon_start: AnonStart::Active,
+        swapin_lru: SwapinLru::Active,
         swapin_workingset: rules::SwapinWorkingset::EveryPage,
         eviction_clock: rules::EvictionClock::TicksFirst,
         page_table_stat: PageTableStat::Leaves,

@@ -3,7 +3,7 @@
 use rules::{
     AnonStart, BoostedSlab, Compaction, KswapdBalance, KswapdRun, KswapdSleep, KswapdZone, LruScope,
     ProportionalReclaim, ReclaimForCompaction, ReclaimThrottle, Rules, ScanBalance, ScanCounting, SlabCaller,
-    SlabPressure, Tunables, WatermarkBoost, WatermarkCheck,
+    SlabPressure, SwapinLru, Tunables, WatermarkBoost, WatermarkCheck,
 };
 use units::{Bytes, CpuId, FileId, Gfp, Nanos, NodeId, Order, Pages, Pfn};
 
@@ -35,6 +35,7 @@ pub(super) fn rules_4_20() -> Rules {
         reclaim_throttle: ReclaimThrottle::Congestion,
         isolation_wait: rules::IsolationWait::Sleep,
         anon_start: AnonStart::Active,
+        swapin_lru: SwapinLru::Active,
         swapin_workingset: rules::SwapinWorkingset::EveryPage,
         eviction_clock: rules::EvictionClock::TicksFirst,
         empty_zones: rules::EmptyZones::Nothing,

@@ -158,7 +158,9 @@ pub struct Rules {
     pub compaction_events: CompactionEvents,
     /// New anonymous pages.
     pub anon_start: AnonStart,
-    /// Pages that come from swap.
+    /// Lists of pages that come from swap.
+    pub swapin_lru: SwapinLru,
+    /// Working set of pages that come from swap.
     pub swapin_workingset: SwapinWorkingset,
     /// Balance of anonymous and file pages.
     pub scan_balance: ScanBalance,

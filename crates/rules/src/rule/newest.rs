@@ -65,6 +65,7 @@ impl Rules {
             vmscan_events: VmscanEvents::Generations,
             compaction_events: CompactionEvents::FreeLists,
             anon_start: AnonStart::Inactive,
+            swapin_lru: SwapinLru::AsRead,
             swapin_workingset: SwapinWorkingset::Refaults,
             scan_balance: ScanBalance::RefaultCost,
             inactive_target: InactiveTarget::BySize,

@@ -66,6 +66,15 @@ rule!(
     }
 );
 rule!(
+    /// Whether an anonymous page becomes active by the fault that maps it from the swap cache.
+    SwapinLru {
+        /// Its place stays the one that it was read to: the inactive list, until 4.7; since 5.9 its last eviction says which.
+        AsRead,
+        /// It does: since 1a8018fb4c69 (4.8), until 5.8.
+        Active,
+    }
+);
+rule!(
     /// Which pages that are read from swap into its cache count as of the working set from the start (`PG_workingset`).
     SwapinWorkingset {
         /// Every one: until 5.17.

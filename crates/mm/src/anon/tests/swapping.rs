@@ -1,6 +1,6 @@
 //! Pages on their way to swap and back; migration.
 
-use rules::{Rules, SlotOfWritten, SwapReadahead, SwapinWorkingset};
+use rules::{Rules, SlotOfWritten, SwapReadahead, SwapinLru, SwapinWorkingset};
 use units::{NodeId, Pfn};
 
 use crate::anon::testing::{Machine, rules_4_20};
@@ -155,6 +155,19 @@ fn pages_read(m: &mut Machine, vpn: u32) -> usize {
     let read = m.finish_io();
     assert_eq!(m.go_on(&mut touch, None), TouchStop::Done);
     read
+}
+
+#[test]
+fn the_fault_makes_a_page_from_swap_active_from_4_8_to_5_8() {
+    for swapin_lru in [SwapinLru::AsRead, SwapinLru::Active] {
+        let (mut m, vpn) = machine(Rules { swapin_lru, ..rules_4_20() }, 1);
+        evict(&mut m, vpn..vpn + 1);
+        assert_eq!(pages_read(&mut m, vpn), 1);
+        let frame = m.mm.frames[m.pfn(vpn)];
+        assert_eq!(frame.has(Frame::ACTIVE), swapin_lru == SwapinLru::Active);
+        m.check();
+        m.end(0);
+    }
 }
 
 #[test]
