@@ -150,6 +150,9 @@ pub struct SpawnOptions {
     pub kernel: bool,
     /// Whether the run goes on if a real kernel kills it (a process out of memory); the twin's runs always do.
     pub may_be_killed: bool,
+    /// Pages of its stack, its libraries' data and its heap that its program writes to whenever it runs: the twin gives it as many, where
+    /// a real world's threads have them anyway.
+    pub own_pages: u32,
     /// The pipe that a process reads from by [`Sys::read_stdin`](crate::Sys::read_stdin); a thread has its process's.
     pub stdin: Option<Pipe>,
     /// The pipe that it writes to by [`Sys::write_stdout`](crate::Sys::write_stdout).
@@ -159,8 +162,16 @@ pub struct SpawnOptions {
 impl SpawnOptions {
     /// A thread of this process.
     pub fn thread(name: impl Into<String>) -> SpawnOptions {
-        let name = name.into();
-        SpawnOptions { name, process: false, nice: 0, kernel: false, may_be_killed: false, stdin: None, stdout: None }
+        SpawnOptions {
+            name: name.into(),
+            process: false,
+            nice: 0,
+            kernel: false,
+            may_be_killed: false,
+            own_pages: 0,
+            stdin: None,
+            stdout: None,
+        }
     }
 
     /// A process of its own.
@@ -171,6 +182,12 @@ impl SpawnOptions {
     /// A thread that a kernel module starts; in the real world any thread.
     pub fn module(name: impl Into<String>) -> SpawnOptions {
         SpawnOptions { kernel: true, ..SpawnOptions::thread(name) }
+    }
+
+    /// The same thread with so many pages of its own in use.
+    #[must_use]
+    pub fn own_pages(self, own_pages: u32) -> SpawnOptions {
+        SpawnOptions { own_pages, ..self }
     }
 
     /// The same process with a pipe as its stdin, whose read end the spawning process holds.

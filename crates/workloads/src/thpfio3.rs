@@ -71,7 +71,12 @@ impl ThpFio3 {
         }
         sys.phase("write");
         let (writers, written) = (self.clone(), dirs.clone());
-        run_process(&sys, "fw", move |sys: S| async move { writers.write(&sys, &written).await }).await;
+        run_process(
+            &sys,
+            SpawnOptions::process("fw"),
+            move |sys: S| async move { writers.write(&sys, &written).await },
+        )
+        .await;
         sys.phase("read");
         let readers = self.clone();
         let reading =
@@ -80,7 +85,10 @@ impl ThpFio3 {
         for (phase, advised) in [("fault-advised", true), ("fault", false)] {
             sys.phase(phase);
             let faulters = self.clone();
-            run_process(&sys, "thpfault", move |sys: S| async move { faulters.fault(&sys, advised).await }).await;
+            run_process(&sys, SpawnOptions::process("thpfault"), move |sys: S| async move {
+                faulters.fault(&sys, advised).await
+            })
+            .await;
         }
         sys.phase("rest");
         sys.join(reading).await;

@@ -4,10 +4,10 @@
 //! untar step of mmtests' `shellpacks/shellpack-bench-largecopy` does to those of a kernel tree.
 //! Abstracted: the directories, a three-hundredth of the names, stay; each process asks for them by name (`mkdir -p`).
 
-use sys::{FileName, OpenMode, Sys};
+use sys::{FileName, OpenMode, SpawnOptions, Sys};
 use units::Bytes;
 
-use crate::steps::run_process;
+use crate::steps::{OWN_PAGES, run_process};
 use crate::{Param, ParamError, Params, WorkloadSpec};
 
 /// As the command line lists it.
@@ -41,10 +41,13 @@ impl Untar2 {
     pub(crate) async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {
         sys.phase("make");
         let maker = self.clone();
-        run_process(&sys, "mkfiles", move |sys: S| async move { maker.make(&sys).await }).await;
+        run_process(&sys, SpawnOptions::process("mkfiles").own_pages(OWN_PAGES), move |sys: S| async move {
+            maker.make(&sys).await
+        })
+        .await;
         sys.phase("stat");
         let looker = self.clone();
-        run_process(&sys, "stfiles", move |sys: S| async move {
+        run_process(&sys, SpawnOptions::process("stfiles").own_pages(OWN_PAGES), move |sys: S| async move {
             for number in 0..looker.dirs {
                 for name in looker.names(&sys, number).await? {
                     sys.stat(name).await?;
@@ -56,7 +59,7 @@ impl Untar2 {
         sys.phase("sync");
         sys.sync().await?;
         sys.phase("remove");
-        run_process(&sys, "rmfiles", move |sys: S| async move {
+        run_process(&sys, SpawnOptions::process("rmfiles").own_pages(OWN_PAGES), move |sys: S| async move {
             for number in 0..self.dirs {
                 for name in self.names(&sys, number).await? {
                     sys.unlink(name).await?;

@@ -69,13 +69,13 @@ impl WbStrm {
         let write = move |sys: S| async move { writer.write(&sys, name).await };
         match group {
             Some(group) => run_in(&sys, group, SpawnOptions::process("swrite"), write).await,
-            None => run_process(&sys, "swrite", write).await,
+            None => run_process(&sys, SpawnOptions::process("swrite"), write).await,
         }
         sys.phase("stream");
         let stream = move |sys: S| async move { self.stream(&sys, name).await };
         match group {
             Some(group) => run_in(&sys, group, SpawnOptions::process("strm"), stream).await,
-            None => run_process(&sys, "strm", stream).await,
+            None => run_process(&sys, SpawnOptions::process("strm"), stream).await,
         }
         Ok(())
     }

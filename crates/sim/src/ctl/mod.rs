@@ -247,6 +247,12 @@ impl<W: World> Ctl<W> {
         self.tasks[task.index()].killed
     }
 
+    /// How often the task has gone to sleep, modulo 2^32.
+    #[inline]
+    pub fn sleeps(&self, task: TaskId) -> u32 {
+        self.tasks[task.index()].block
+    }
+
     /// CPU time that the task has used.
     pub fn task_cpu_time(&self, task: TaskId) -> Nanos {
         let used = self.sched.cpu_time(task);

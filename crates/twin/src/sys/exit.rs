@@ -93,10 +93,10 @@ impl SysTwin {
     }
 
     /// On the way to user mode: a thread that is to end does not get there, and one that let its memory cgroup grow above
-    /// `memory.high` waits.
+    /// `memory.high` waits. One that has slept uses its own pages there.
     pub(super) async fn return_to_user(&self) {
         let task = self.task.ctx.task();
-        if self.task.ctx.with(|world, _| world.works_before_user_mode(task)) {
+        if self.task.ctx.with(|world, ctl| world.works_before_user_mode(task, ctl.sleeps(task))) {
             Box::pin(self.work_before_user_mode()).await;
         }
     }
@@ -111,6 +111,9 @@ impl SysTwin {
         if over_high > 0 {
             self.task.handle_over_high(over_high).await;
         }
+        if self.task.ctx.with(|world, ctl| world.has_slept(task, ctl.sleeps(task))) {
+            self.use_own_pages().await;
+        }
     }
 
     async fn exit_thread(&self, leader: bool) {
@@ -120,7 +123,9 @@ impl SysTwin {
             threads.retain(|other| *other != task);
             threads.is_empty()
         });
-        if last {
+        if !last {
+            self.free_own_pages();
+        } else {
             self.exit_mm().await;
             self.exit_files().await;
             self.task.ctx.with(|world, ctl| {

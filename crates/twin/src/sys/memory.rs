@@ -148,7 +148,7 @@ impl SysTwin {
         Ok(())
     }
 
-    async fn fault_pages(&self, mut touch: Touch) -> Result<()> {
+    pub(super) async fn fault_pages(&self, mut touch: Touch) -> Result<()> {
         // On the way into the kernel (`irqentry_exit_to_user_mode()`, `do_user_addr_fault()`).
         self.task.ctx.preempt_point().await;
         let mut hand = None;

@@ -8,6 +8,7 @@ mod kernel;
 mod memory;
 mod names;
 mod namespace;
+mod own_pages;
 mod pipes;
 mod process;
 mod threads;

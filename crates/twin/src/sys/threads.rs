@@ -44,6 +44,7 @@ impl SysTwin {
             world.adopt(ctl, task, process);
             let info = world.task_mut(task);
             info.kernel = options.kernel;
+            info.own_pages.pages = options.own_pages;
             info.parent = Some(self.task.ctx.task());
             // Who was asked to stop starts nothing that goes on.
             if ctl.killed(self.task.ctx.task()) {

@@ -185,10 +185,23 @@ pub(crate) struct TaskInfo {
     pub(crate) batch: Batch,
     /// The device and its list of requests at which it would have had to sleep as it wrote, and has not yet.
     pub(crate) refused: Option<(u16, usize)>,
+    /// Pages that its program uses after each sleep.
+    pub(crate) own_pages: OwnPages,
     /// It stalls for memory (`in_memstall`).
     pub(crate) memstall: bool,
     /// The allocation that it is in the slow path of.
     pub(crate) allocating: Option<Allocating>,
+}
+
+/// Pages of a thread's stack, data and heap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnPages {
+    /// How many they are.
+    pub(crate) pages: u32,
+    /// First of them, once they are mapped.
+    pub(crate) first: Option<u32>,
+    /// How often the thread had slept when they were last used.
+    pub(crate) used_at: u32,
 }
 
 /// Name of the workload's memory cgroup.
@@ -489,11 +502,17 @@ impl World {
         self.task(task).process.is_some_and(|process| self.processes.of(process).exiting)
     }
 
-    /// Whether a task has something to do before it returns to user mode: to end, or to wait for its memory cgroup.
+    /// Whether a task has something to do before it returns to user mode: to end, to wait for its memory cgroup, or to use
+    /// its own pages.
     #[inline]
-    pub(crate) fn works_before_user_mode(&self, task: TaskId) -> bool {
-        let info = self.task(task);
-        info.over_high > 0 || info.process.is_some_and(|process| self.processes.of(process).exiting)
+    pub(crate) fn works_before_user_mode(&self, task: TaskId, sleeps: u32) -> bool {
+        self.task(task).over_high > 0 || self.has_slept(task, sleeps) || self.is_to_end(task)
+    }
+
+    /// Whether a thread that slept so often so far has slept since it last used its own pages, if it has any.
+    pub(crate) fn has_slept(&self, task: TaskId, sleeps: u32) -> bool {
+        let own = self.task(task).own_pages;
+        own.pages > 0 && own.used_at != sleeps
     }
 
     /// A task, and those that come from it, in the order in which they were spawned.

@@ -11,7 +11,7 @@ mod pipes;
 mod readahead;
 mod threads;
 
-use sys::{Mapping, Result, Sys, SysError};
+use sys::{Mapping, Result, SpawnOptions, Sys, SysError};
 use units::{Bytes, PAGE_SIZE};
 
 use crate::steps::run_process;
@@ -109,7 +109,10 @@ impl Conformance {
     pub(crate) async fn run<S: Sys>(self, sys: S) -> Result<()> {
         for name in self.programs {
             sys.phase(name);
-            run_process(&sys, "conformance", move |sys: S| async move { run_program(sys, name).await }).await;
+            run_process(&sys, SpawnOptions::process("conformance"), move |sys: S| async move {
+                run_program(sys, name).await
+            })
+            .await;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use sys::{Access, Dir, FileName, Mapping, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
-use crate::steps::{join_all, start};
+use crate::steps::{OWN_PAGES, join_all, start};
 
 /// Sub-directories of a thread (`-D`).
 const SUBDIRS: u64 = 100;
@@ -45,11 +45,15 @@ impl FsMark {
             let mut children = Vec::new();
             for child in 0..self.threads {
                 let made = Arc::clone(&made);
-                children.push(start(&sys, SpawnOptions::thread("fs_mark"), move |sys: S| async move {
-                    let own = self.child(&sys, child, done).await?;
-                    made.lock().expect("no child panics holding it").add(own);
-                    Ok(())
-                }));
+                children.push(start(
+                    &sys,
+                    SpawnOptions::thread("fs_mark").own_pages(OWN_PAGES),
+                    move |sys: S| async move {
+                        let own = self.child(&sys, child, done).await?;
+                        made.lock().expect("no child panics holding it").add(own);
+                        Ok(())
+                    },
+                ));
             }
             join_all(&sys, &children).await;
             let made = std::mem::take(&mut *made.lock().expect("no child panics holding it"));

@@ -12,7 +12,7 @@
 use sys::{Access, Advice, Fd, FileName, Mapping, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
-use crate::steps::{join_all, poke_pages, run_process, start};
+use crate::steps::{OWN_PAGES, join_all, poke_pages, run_process, start};
 
 /// The program with its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -35,20 +35,20 @@ impl MmapStrm {
         let dir = sys.mkdir("mmap-strm").await?;
         let sparse = FileName { dir, number: 0 };
         let stream = self.stream;
-        run_process(&sys, "mapped-stream", move |sys: S| read_stream(sys, sparse, stream)).await;
+        run_process(&sys, SpawnOptions::process("mapped-stream"), move |sys: S| read_stream(sys, sparse, stream)).await;
         sys.unlink(sparse).await?;
         let mut processes = Vec::new();
         for thread in 1..=self.threads {
             let (name, share) = (FileName { dir, number: thread }, whole_pages(self.file, self.threads));
             let file = move |sys: S| touch_file(sys, name, share, 2 * self.passes);
             sys.compute(self.start).await;
-            processes.push(start(&sys, SpawnOptions::process("usemem-file"), file));
+            processes.push(start(&sys, SpawnOptions::process("usemem-file").own_pages(OWN_PAGES), file));
         }
         for _ in 0..self.threads {
             let share = whole_pages(self.anon, self.threads);
             let anon = move |sys: S| touch_anon(sys, share, self.passes);
             sys.compute(self.start).await;
-            processes.push(start(&sys, SpawnOptions::process("usemem-anon"), anon));
+            processes.push(start(&sys, SpawnOptions::process("usemem-anon").own_pages(OWN_PAGES), anon));
         }
         join_all(&sys, &processes).await;
         for number in 1..=self.threads {

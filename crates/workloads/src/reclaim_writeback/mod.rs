@@ -8,7 +8,7 @@ mod mmap_strm;
 mod resident;
 mod simple_wb;
 
-use sys::Sys;
+use sys::{SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::run_process;
@@ -126,7 +126,7 @@ impl ReclaimWriteback {
             let files = (files / threads).max(1);
             let fsmark = FsMark { threads, files, size: self.file_size, loops: self.fsmark_loops };
             sys.phase("fsmark/loops");
-            run_process(sys, "fs_mark", move |sys: S| fsmark.run(sys)).await;
+            run_process(sys, SpawnOptions::process("fs_mark"), move |sys: S| fsmark.run(sys)).await;
             sys.progress(work[0] / all);
         }
         if self.wb_iterations > 0 {
@@ -140,7 +140,7 @@ impl ReclaimWriteback {
                 script: self.wb_script,
             };
             sys.phase("simple-wb/dd");
-            run_process(sys, "simple-wb", move |sys: S| simple.run(sys)).await;
+            run_process(sys, SpawnOptions::process("simple-wb"), move |sys: S| simple.run(sys)).await;
             sys.progress((work[0] + work[1]) / all);
         }
         if self.strm_passes > 0 {
@@ -155,7 +155,7 @@ impl ReclaimWriteback {
                 start: self.strm_start,
             };
             sys.phase("mmap-strm/mixed");
-            run_process(sys, "mmap-strm", move |sys: S| stream.run(sys)).await;
+            run_process(sys, SpawnOptions::process("mmap-strm"), move |sys: S| stream.run(sys)).await;
         }
     }
 }

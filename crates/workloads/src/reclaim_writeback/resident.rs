@@ -12,7 +12,7 @@ use sys::{Access, Advice, SpawnOptions, Sys, Thread};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::desktop::{Files, GNOME_TERMINAL, ICEWEASEL};
-use crate::steps::{poke_pages, start, time_process};
+use crate::steps::{OWN_PAGES, poke_pages, start, time_process};
 
 /// Memory accessed in one go; then the process sleeps for its share of the period.
 const PIECE: Bytes = Bytes::mib(1);
@@ -48,7 +48,7 @@ async fn launch_in_turn<S: Sys>(sys: S) -> sys::Result<()> {
 impl Resident {
     /// Starts the process; it runs until it is stopped.
     pub(super) fn start<S: Sys>(self, sys: &S) -> Thread {
-        start(sys, SpawnOptions::process("resident"), move |sys: S| self.run(sys))
+        start(sys, SpawnOptions::process("resident").own_pages(OWN_PAGES), move |sys: S| self.run(sys))
     }
 
     async fn run<S: Sys>(self, sys: S) -> sys::Result<()> {

@@ -15,7 +15,7 @@
 use sys::{Access, Dir, FileName, OpenMode, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
-use crate::steps::start;
+use crate::steps::{OWN_PAGES, start};
 
 /// What the script sleeps after the files are removed.
 const PAUSE: Nanos = Nanos::secs(1);
@@ -64,7 +64,7 @@ impl SimpleWb {
         for number in 0..jobs {
             let name = FileName { dir, number };
             let dd = move |sys: S| dd(sys, name, blocks, self.block);
-            processes.push(start(sys, SpawnOptions::process("dd"), dd));
+            processes.push(start(sys, SpawnOptions::process("dd").own_pages(OWN_PAGES), dd));
         }
         for (number, process) in (0..).zip(processes) {
             sys.join(process).await;

@@ -7,7 +7,7 @@
 //! A guess: that memory gives 10 GB/s, as two channels of DDR3 do to one CPU.
 //! Omitted: gcc, which compiles the program for each size; mmtests' monitors.
 
-use sys::{Access, Sys};
+use sys::{Access, SpawnOptions, Sys};
 use units::{Bytes, Nanos, PAGE_SIZE};
 
 use crate::steps::run_process;
@@ -34,7 +34,8 @@ fn sizes(memory: Bytes) -> impl Iterator<Item = Bytes> {
 pub(super) async fn run<S: Sys>(sys: &S, instances: u64) -> sys::Result<()> {
     for size in sizes(sys.info().mem_total.bytes()) {
         for _ in 0..instances {
-            run_process(sys, "stream", move |sys: S| async move { stream(&sys, size).await }).await;
+            run_process(sys, SpawnOptions::process("stream"), move |sys: S| async move { stream(&sys, size).await })
+                .await;
         }
     }
     Ok(())
