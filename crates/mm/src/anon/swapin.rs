@@ -4,8 +4,9 @@
 //! read into the swap cache, a frame for each, and the fault waits for its own page. A write, or a swap more than
 //! half full, gives the slot up at once.
 //! Source: `do_swap_page()` (mm/memory.c), `swap_cluster_readahead()`, `__read_swap_cache_async()` (mm/swap_state.c); 4.20, 6.12.
-//! Since/until: whether a page from swap is activated when it is mapped: [`SwapinLru`]; since 5.9 a shadow entry decides
-//! (`rules.anon_start` = inactive). Which carry `PG_workingset` from the start: [`SwapinWorkingset`].
+//! Since/until: whether a page from the swap cache is activated when it is mapped: [`SwapinLru`]; since 5.9 a shadow entry decides
+//! (`rules.anon_start` = inactive). One that passed the cache by waits in its CPU's pagevec as it is mapped, so that `activate_page()` leaves it
+//! alone; that the last of a pagevec is activated is left out. Which carry `PG_workingset` from the start: [`SwapinWorkingset`].
 //! Pages of zram, and of devices whose bios end at once, pass the swap cache by (see copy_device.rs).
 
 use rules::{SwapinLru, SwapinWorkingset};
@@ -104,7 +105,6 @@ impl Mm {
         self.count_major_fault(env);
         self.charge(self.costs.fault);
         self.read_swap_at_once(env, entry);
-        self.place_swapped_in(pfn);
         self.spaces.leaves.set(leaf, touch.vpn, Slot::Page(pfn));
         self.spaces[touch.space].swapents -= 1;
         tally.map(self, pfn, 1);
@@ -206,19 +206,14 @@ impl Mm {
         tally.faults += 1;
         touch.major = false;
         self.charge(self.costs.fault);
-        self.place_swapped_in(pfn);
+        if self.rules.swapin_lru == SwapinLru::Active {
+            self.activate_page(pfn);
+        }
         self.swap_put(env, entry);
         if touch.write || self.swap.is_full() {
             self.try_to_free_swap(env, pfn);
         }
         None
-    }
-
-    /// A page from swap is mapped, which may make it active.
-    fn place_swapped_in(&mut self, pfn: Pfn) {
-        if self.rules.swapin_lru == SwapinLru::Active {
-            self.activate_page(pfn);
-        }
     }
 
     /// The swap cache had the page of a fault, which had been read ahead or not (`lookup_swap_cache()`).

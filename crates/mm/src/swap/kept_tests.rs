@@ -1,6 +1,6 @@
 //! Compressed swap: what it costs and counts.
 
-use rules::{Rules, SwapinLru, Switch, ZeroPages, ZramIo};
+use rules::{Rules, Switch, ZeroPages, ZramIo};
 use units::{Contents, Gfp, NodeId};
 
 use super::ZswapStep;
@@ -61,20 +61,6 @@ fn a_page_goes_to_zram_and_back_at_the_cost_of_its_compressor() {
     assert!(back > m.mm.costs.swap_in + m.mm.costs.decompress_lz4 && back < m.mm.costs.compress_lz4 + out, "{back}");
     assert_eq!(m.mm.stat.zone_sum(ZoneStat::Zspages), 0, "its slot is free, and its memory with it");
     m.end(0);
-}
-
-#[test]
-fn the_fault_makes_a_page_from_zram_active_from_4_8_to_5_8() {
-    for swapin_lru in [SwapinLru::AsRead, SwapinLru::Active] {
-        let mut m = with_zram(Rules { swapin_lru, ..Rules::newest() }, HALVES);
-        let vpn = m.mmap(1);
-        m.touch(vpn, 1, true);
-        let pfn = m.pfn(vpn);
-        assert!(m.swap_out(vpn));
-        m.drop_cached(pfn);
-        m.touch(vpn, 1, false);
-        assert_eq!(m.mm.frames[m.pfn(vpn)].has(Frame::ACTIVE), swapin_lru == SwapinLru::Active);
-    }
 }
 
 #[test]
