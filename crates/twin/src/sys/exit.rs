@@ -123,15 +123,15 @@ impl SysTwin {
             threads.retain(|other| *other != task);
             threads.is_empty()
         });
-        if !last {
-            self.free_own_pages();
-        } else {
+        if last {
             self.exit_mm().await;
             self.exit_files().await;
             self.task.ctx.with(|world, ctl| {
                 let exited = world.processes.leave(process);
                 ctl.wake_all(exited);
             });
+        } else {
+            self.free_own_pages();
         }
         if leader {
             self.wait_for_group().await;
